@@ -1,8 +1,8 @@
-//! placeholder
+//! The accelerator between servers and the clients of a radio link, in transparent mode. No I/O and no clock.
 #![no_std]
 
-#[cfg(test)]
 extern crate alloc;
 
-pub mod bound;
-pub mod rtt_min;
+pub mod config;
+
+pub use config::GatewayConfig;

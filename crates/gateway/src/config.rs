@@ -1,0 +1,365 @@
+//! What a gateway does, part by part. Every part can be switched by name, so that each figure of the thesis can be
+//! redone with parts off.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+
+/// Everything that can be set on a gateway. The default is the full accelerator.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
+pub struct GatewayConfig {
+    /// The window shown to the server.
+    pub virtual_window: VirtualWindowConfig,
+    /// When a packet may leave for the client (Section 4.3).
+    pub schedule: ScheduleConfig,
+    /// Who repairs what the radio link loses (Chapter 5).
+    pub retransmission: RetransmissionConfig,
+    /// Delay added to acknowledgements (Chapter 6).
+    pub rtt_modulation: RttModulationConfig,
+    /// How much a subscriber may have outstanding.
+    pub queue_bound: QueueBoundConfig,
+    /// Whose packet leaves next (Chapter 7).
+    pub sharing: SharingConfig,
+    /// Bounds on memory and on the life of idle flows.
+    pub limits: LimitsConfig,
+}
+
+/// How the window towards the server is made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+pub enum VirtualWindowMode {
+    /// The client's own window.
+    None,
+    /// A constant, as in the thesis (10 MB there).
+    Fixed,
+    /// What the flow's rate needs over its path, plus a target.
+    #[default]
+    Sized,
+}
+
+/// The virtual advertised window.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
+pub struct VirtualWindowConfig {
+    /// How the window is made.
+    pub mode: VirtualWindowMode,
+    /// The constant of `fixed`, the ceiling of `sized`, in bytes.
+    pub max_bytes: u64,
+    /// What `sized` lets wait in the gateway, in milliseconds of the flow's rate.
+    pub target_ms: u64,
+    /// Add the window scale option to the SYN of a client that lacks it.
+    pub add_window_scale: bool,
+}
+
+impl Default for VirtualWindowConfig {
+    fn default() -> Self {
+        // 8,000,000 < 65,535 << 7. A larger ceiling needs a larger shift, and the larger the shift, the further off is
+        // the window that each end reads while the gateway is away (design: fail open).
+        VirtualWindowConfig { mode: VirtualWindowMode::Sized, max_bytes: 8_000_000, target_ms: 20, add_window_scale: true }
+    }
+}
+
+/// When a packet may leave towards the client.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+pub enum ScheduleMode {
+    /// On arrival, whatever the receiver can hold.
+    OnArrival,
+    /// Eqs. (6)-(10): when the receiver is expected to have room for it.
+    #[default]
+    ReceptionRate,
+}
+
+/// The forwarding schedule and the estimator that feeds it.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
+pub struct ScheduleConfig {
+    /// When a packet may leave.
+    pub mode: ScheduleMode,
+    /// k of Eqs. (3) and (5): acknowledgements in one rate sample.
+    pub ack_interval: usize,
+}
+
+impl Default for ScheduleConfig {
+    fn default() -> Self {
+        // Our choice, the text gives no k: 16 acknowledgements are 32 segments, some 50 ms at 7.2 Mbit/s, so that the
+        // pairs of a delayed-ACK receiver and a clump of the radio scheduler stay below a tenth of a sample.
+        ScheduleConfig { mode: ScheduleMode::ReceptionRate, ack_interval: 16 }
+    }
+}
+
+/// Who repairs losses of the radio link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+pub enum RetransmissionMode {
+    /// The server. Duplicate ACKs pass.
+    None,
+    /// The gateway repairs the holes that the client reports.
+    Local,
+    /// And resends at once what the client must have discarded beyond its window (Eq. (12), Fig. 12).
+    #[default]
+    Proactive,
+}
+
+/// Local retransmission.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
+pub struct RetransmissionConfig {
+    /// Who repairs.
+    pub mode: RetransmissionMode,
+    /// Consecutive timeouts of the gateway after which the server has to repair.
+    pub give_up_after_timeouts: u32,
+}
+
+impl Default for RetransmissionConfig {
+    fn default() -> Self {
+        // Our choice: with doubling from some 300 ms, six timeouts are 19 s; a Linux server has sent the segment
+        // about as often by then, and end-to-end recovery is all that is left to try.
+        RetransmissionConfig { mode: RetransmissionMode::Proactive, give_up_after_timeouts: 6 }
+    }
+}
+
+/// Whether acknowledgements are delayed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+pub enum RttModulationMode {
+    /// Never.
+    None,
+    /// Eqs. (14)-(17), and back again when the server cannot keep up.
+    #[default]
+    Modulated,
+}
+
+/// RTT modulation.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
+pub struct RttModulationConfig {
+    /// Whether ACKs are delayed.
+    pub mode: RttModulationMode,
+    /// L of Eq. (16): how many local retransmissions shall fit into the server's timeout.
+    pub attempts: u32,
+    /// beta of Eq. (17), below 4.
+    pub beta: u32,
+}
+
+impl Default for RttModulationConfig {
+    fn default() -> Self {
+        // L is not in the text. Our choice: 1. A Linux server's RTO is at least SRTT + 200 ms, which is another
+        // attempt on a radio link of up to 150 ms. beta = 2 is the text's.
+        RttModulationConfig { mode: RttModulationMode::Modulated, attempts: 1, beta: 2 }
+    }
+}
+
+/// Whether a subscriber's outstanding bytes are bounded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+pub enum QueueBoundMode {
+    /// As in the thesis: only each receiver's buffer bounds.
+    None,
+    /// The rate times the shortest RTT, plus a queue target (docs/queue-bound.md).
+    #[default]
+    Adaptive,
+}
+
+/// The bound on the bottleneck queue.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
+pub struct QueueBoundConfig {
+    /// Whether it is on.
+    pub mode: QueueBoundMode,
+    /// The queue target in milliseconds; the rule's own when absent.
+    pub target_ms: Option<u64>,
+}
+
+/// Which flows a rule is about. An absent field matches everything.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
+pub struct FlowMatch {
+    /// The client's address.
+    pub client: Option<IpAddr>,
+    /// The server's address.
+    pub server: Option<IpAddr>,
+    /// The server's port.
+    pub server_port: Option<u16>,
+}
+
+/// What to do with a flow that a rule matches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+pub enum FlowAction {
+    /// Accelerate it.
+    #[default]
+    Accelerate,
+    /// Forward it unchanged.
+    Bypass,
+}
+
+/// One rule; the first that matches a new flow decides.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
+pub struct FlowRule {
+    /// Which flows.
+    #[cfg_attr(feature = "serde", serde(rename = "match"))]
+    pub matches: FlowMatch,
+    /// What happens to them.
+    pub action: FlowAction,
+    /// Packets per round of the scheduler (Section 7.2), at least 1.
+    pub weight: u32,
+}
+
+impl Default for FlowRule {
+    fn default() -> Self {
+        FlowRule { matches: FlowMatch::default(), action: FlowAction::Accelerate, weight: 1 }
+    }
+}
+
+/// A subscriber's weight against other subscribers.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields))]
+pub struct SubscriberRule {
+    /// An address inside the subscriber's prefix.
+    pub address: IpAddr,
+    /// Packets per round of the scheduler, at least 1.
+    pub weight: u32,
+}
+
+/// Sharing between flows of a subscriber and between subscribers.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
+pub struct SharingConfig {
+    /// Bits of a client's IPv4 address that name a subscriber.
+    pub subscriber_prefix_v4: u8,
+    /// Bits of a client's IPv6 address that name a subscriber.
+    pub subscriber_prefix_v6: u8,
+    /// Rules for flows.
+    pub flows: Vec<FlowRule>,
+    /// Weights of subscribers; 1 for those not named.
+    pub subscribers: Vec<SubscriberRule>,
+}
+
+impl Default for SharingConfig {
+    fn default() -> Self {
+        // A handset is given one IPv4 address and one IPv6 /64 (RFC 6459, Section 5.2).
+        SharingConfig { subscriber_prefix_v4: 32, subscriber_prefix_v6: 64, flows: Vec::new(), subscribers: Vec::new() }
+    }
+}
+
+/// Bounds.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
+pub struct LimitsConfig {
+    /// Flows in the table; further ones are forwarded unchanged.
+    pub max_flows: usize,
+    /// Bytes of payload kept for all flows together.
+    pub max_buffer_bytes: usize,
+    /// Bytes of payload kept for one flow.
+    pub max_flow_buffer_bytes: u64,
+    /// Seconds without a packet after which a flow is forgotten.
+    pub idle_timeout_s: u64,
+}
+
+impl Default for LimitsConfig {
+    fn default() -> Self {
+        LimitsConfig {
+            max_flows: 65_536,
+            max_buffer_bytes: 512 << 20,
+            max_flow_buffer_bytes: 16 << 20,
+            // RFC 5382, REQ-5: not less than 2 hours 4 minutes for an established connection.
+            idle_timeout_s: 2 * 3600 + 4 * 60,
+        }
+    }
+}
+
+impl GatewayConfig {
+    /// Every part off: packets pass as they come.
+    pub fn all_off() -> Self {
+        GatewayConfig {
+            virtual_window: VirtualWindowConfig {
+                mode: VirtualWindowMode::None,
+                add_window_scale: false,
+                ..VirtualWindowConfig::default()
+            },
+            schedule: ScheduleConfig { mode: ScheduleMode::OnArrival, ..ScheduleConfig::default() },
+            retransmission: RetransmissionConfig {
+                mode: RetransmissionMode::None,
+                ..RetransmissionConfig::default()
+            },
+            rtt_modulation: RttModulationConfig {
+                mode: RttModulationMode::None,
+                ..RttModulationConfig::default()
+            },
+            queue_bound: QueueBoundConfig { mode: QueueBoundMode::None, target_ms: None },
+            ..GatewayConfig::default()
+        }
+    }
+
+    /// What is wrong with the values, as one line that names the key and the remedy.
+    ///
+    /// # Errors
+    /// The first value that the gateway cannot work with.
+    pub fn check(&self) -> Result<(), String> {
+        let window = &self.virtual_window;
+        let fail = |text: &str| Err(String::from(text));
+        if window.max_bytes < 65_535 || window.max_bytes > 1 << 30 {
+            return fail("virtual-window.max-bytes: give 65535 to 1073741824 bytes (RFC 7323 windows end at 1 GiB)");
+        }
+        if self.schedule.ack_interval == 0 || self.schedule.ack_interval > 1024 {
+            return fail("schedule.ack-interval: give 1 to 1024 acknowledgements");
+        }
+        if self.rtt_modulation.beta == 0 || self.rtt_modulation.beta >= 4 {
+            return fail("rtt-modulation.beta: give 1, 2 or 3 (the thesis needs beta < 4)");
+        }
+        if self.rtt_modulation.attempts > 8 {
+            return fail("rtt-modulation.attempts: give 0 to 8");
+        }
+        if self.sharing.subscriber_prefix_v4 > 32 || self.sharing.subscriber_prefix_v6 > 128 {
+            return fail("sharing.subscriber-prefix: at most 32 bits (v4) and 128 bits (v6)");
+        }
+        let weights = self.sharing.flows.iter().map(|r| r.weight).chain(self.sharing.subscribers.iter().map(|r| r.weight));
+        if weights.into_iter().any(|w| w == 0 || w > 1000) {
+            return fail("sharing: weights are 1 to 1000");
+        }
+        if self.limits.max_flows == 0 {
+            return fail("limits.max-flows: give at least 1");
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_is_the_full_accelerator_and_passes_its_own_check() {
+        let config = GatewayConfig::default();
+        assert_eq!(config.check(), Ok(()));
+        assert_eq!(config.retransmission.mode, RetransmissionMode::Proactive);
+        assert_eq!(GatewayConfig::all_off().check(), Ok(()));
+    }
+
+    #[test]
+    fn a_bad_value_is_named() {
+        let mut config = GatewayConfig::default();
+        config.rtt_modulation.beta = 4;
+        assert!(config.check().unwrap_err().starts_with("rtt-modulation.beta"));
+    }
+}
