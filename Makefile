@@ -1,0 +1,50 @@
+# `make demo` and `make test` are all that a user needs; `make help` lists the rest.
+# One build profile (dev: optimised a little, with all assertions) serves demo and test, so that they share what is built.
+
+SHELL := /bin/bash
+CARGO ?= cargo
+export PATH := $(PATH):$(HOME)/.cargo/bin
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+PACELINE := $(TARGET)/debug/paceline
+FUZZ_SECONDS ?= 60
+
+.PHONY: help demo test build prove results lint doc check fuzz bench clean setup
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
+
+demo: build ## a real download without and with acceleration, under a minute (root)
+	@$(PACELINE) demo
+
+test: setup ## every test; without root, those that need no privilege
+	$(CARGO) test --workspace --locked
+	@scripts/left-out
+
+build: setup ## the paceline program, as demo and test use it
+	$(CARGO) build --locked --package paceline-cli
+
+setup: # installs a Rust toolchain and a linker when they are missing
+	@scripts/setup
+
+prove: setup ## the scenarios in the virtual-time kernel: results/, docs/results.md, and their bounds
+	tests/kernel-lab/prove $(SCENARIOS)
+
+results: setup ## docs/results.md and the bounds again, from what is in results/
+	$(CARGO) xtask results
+
+lint: ## formatting, clippy (warnings are errors), the rules of CONTRIBUTING.md that a program can check
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) xtask check
+
+doc: ## API documentation, private items included; warnings are errors
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --document-private-items
+
+fuzz: ## every fuzz target for FUZZ_SECONDS each (nightly Rust and cargo-fuzz)
+	scripts/fuzz $(FUZZ_SECONDS)
+
+bench: ## cost of the gateway beside kernel forwarding and a null forwarder (root)
+	$(CARGO) run --release --locked --package paceline-cli -- bench gateway
+
+clean: ## remove what was built
+	$(CARGO) clean

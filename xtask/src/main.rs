@@ -1,0 +1,43 @@
+//! Checks and reports of this repository: `cargo xtask check` before every commit, `cargo xtask results` after the proofs.
+
+mod licenses;
+mod purity;
+mod tidy;
+
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+fn main() -> ExitCode {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let findings = match arguments.first().map(String::as_str) {
+        Some("check") => [tidy::check(&root), purity::check(&root), licenses::check(&root)]
+            .into_iter()
+            .flat_map(|outcome| outcome.unwrap_or_else(|error| vec![error]))
+            .collect(),
+        _ => vec!["usage: cargo xtask check".to_string()],
+    };
+    for finding in &findings {
+        eprintln!("{finding}");
+    }
+    if findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// What the program prints, or an error that names it.
+fn output_of(program: &str, arguments: &[&str], directory: &Path) -> Result<String, String> {
+    let command = format!("{program} {}", arguments.join(" "));
+    let output = Command::new(program)
+        .args(arguments)
+        .current_dir(directory)
+        .output()
+        .map_err(|error| format!("{command}: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("{command}: {}", String::from_utf8_lossy(&output.stderr).trim()));
+    }
+    String::from_utf8(output.stdout).map_err(|error| format!("{command}: {error}"))
+}
+
+/// A file of the repository as text.
+fn read(root: &Path, file: &str) -> Result<String, String> {
+    std::fs::read_to_string(root.join(file)).map_err(|error| format!("{file}: {error}"))
+}
