@@ -4,10 +4,22 @@
 
 extern crate alloc;
 
+mod buffer;
+pub mod checksum;
+mod flow;
+mod node;
+mod packet;
 pub mod rate;
 pub mod seq;
 pub mod time;
 
+pub use buffer::{Buffer, BufferPool};
+pub use flow::FlowKey;
+pub use node::{Node, PortId};
+pub use packet::{
+    Checksum, Ecn, Flags, NoRoom, OpaqueReason, Packet, Payload, SackBlocks, Segments, Tcp, TcpMut,
+    TcpOptionsRepr, TcpRepr,
+};
 pub use rate::Rate;
 pub use seq::Seq;
 pub use time::{Duration, Instant};

@@ -1,0 +1,209 @@
+//! Payload bytes that are shared, and a pool that recycles them.
+//!
+//! A chunk of memory goes back to its pool when the last [`Buffer`] over it is dropped, on whatever thread that happens,
+//! so that packets cost no allocation once the pool has grown to what the traffic needs.
+
+use alloc::boxed::Box;
+use alloc::sync::{Arc, Weak};
+use alloc::vec;
+use alloc::vec::Vec;
+use core::fmt;
+use core::ops::{Deref, Range};
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use crossbeam_queue::ArrayQueue;
+
+/// Copies bytes into recycled memory; never holds more than a fixed amount of it.
+#[derive(Debug)]
+pub struct BufferPool {
+    shared: Arc<Shared>,
+    max_bytes: usize,
+}
+
+impl BufferPool {
+    /// A pool whose chunks, in use and spare together, never exceed `max_bytes`.
+    pub fn new(max_bytes: usize) -> Self {
+        let spare = CLASSES.map(|size| ArrayQueue::new((max_bytes / size).clamp(1, MAX_SPARE_CHUNKS)));
+        BufferPool { shared: Arc::new(Shared { spare, allocated: AtomicUsize::new(0) }), max_bytes }
+    }
+
+    /// A buffer with a copy of `bytes`; `None` when the pool is exhausted.
+    pub fn copy_from(&mut self, bytes: &[u8]) -> Option<Buffer> {
+        if bytes.is_empty() {
+            return Some(Buffer::default());
+        }
+        let end = u32::try_from(bytes.len()).ok()?;
+        let mut chunk = self.chunk(bytes.len())?;
+        // Always unique: it is fresh, or the last buffer over it has gone.
+        Arc::get_mut(&mut chunk)?.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
+        Some(Buffer { chunk: Some(chunk), start: 0, end })
+    }
+
+    /// Bytes of memory that buffers occupy: whole chunks, not the bytes stored in them.
+    pub fn in_use(&self) -> usize {
+        self.allocated().saturating_sub(self.shared.spare_bytes())
+    }
+
+    /// Bytes of memory held, in use and spare.
+    pub fn allocated(&self) -> usize {
+        self.shared.allocated.load(Ordering::Relaxed)
+    }
+
+    /// The most that [`allocated`](Self::allocated) can be.
+    pub fn max_bytes(&self) -> usize {
+        self.max_bytes
+    }
+
+    fn chunk(&mut self, len: usize) -> Option<Arc<Chunk>> {
+        let class = CLASSES.iter().position(|&size| size >= len);
+        if let Some(chunk) = class.and_then(|class| self.shared.spare[class].pop()) {
+            return Some(chunk);
+        }
+        let size = class.map_or(len, |class| CLASSES[class]);
+        self.make_room(size)?;
+        // Only this method adds, and it has the pool to itself, so the bound holds.
+        self.shared.allocated.fetch_add(size, Ordering::Relaxed);
+        Some(Arc::new(Chunk { bytes: vec![0; size].into_boxed_slice(), home: Arc::downgrade(&self.shared) }))
+    }
+
+    /// Frees spare chunks of other sizes until `size` more bytes may be allocated.
+    fn make_room(&mut self, size: usize) -> Option<()> {
+        let fits =
+            |pool: &Self| pool.max_bytes.checked_sub(size).is_some_and(|rest| pool.allocated() <= rest);
+        for class in (0..CLASSES.len()).rev() {
+            while !fits(self) {
+                if self.shared.spare[class].pop().is_none() {
+                    break;
+                }
+            }
+        }
+        fits(self).then_some(())
+    }
+}
+
+/// Shared, immutable bytes: a range of a chunk. Cloning and slicing copy nothing.
+#[derive(Clone, Default)]
+pub struct Buffer {
+    chunk: Option<Arc<Chunk>>,
+    start: u32,
+    end: u32,
+}
+
+impl Buffer {
+    /// The bytes of `range`, over the same memory. A range that leaves the buffer is cut.
+    #[must_use]
+    pub fn slice(&self, range: Range<usize>) -> Buffer {
+        let end = range.end.min(self.len());
+        let start = range.start.min(end);
+        if start == end {
+            return Buffer::default();
+        }
+        // Both are at most `self.len()`, which fits 32 bits.
+        Buffer { chunk: self.chunk.clone(), start: self.start + start as u32, end: self.start + end as u32 }
+    }
+
+    /// This buffer and `next` as one, when they lie side by side in the same memory.
+    #[must_use]
+    pub fn join(&self, next: &Buffer) -> Option<Buffer> {
+        match (&self.chunk, &next.chunk) {
+            (_, None) => Some(self.clone()),
+            (None, _) => Some(next.clone()),
+            (Some(a), Some(b)) if Arc::ptr_eq(a, b) && self.end == next.start => {
+                Some(Buffer { chunk: Some(a.clone()), start: self.start, end: next.end })
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        let range = self.start as usize..self.end as usize;
+        self.chunk.as_ref().and_then(|chunk| chunk.bytes.get(range)).unwrap_or_default()
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        let Some(mut chunk) = self.chunk.take() else { return };
+        // Two threads that drop the last two buffers at once may both see the other's; then the chunk is freed instead.
+        if Arc::get_mut(&mut chunk).is_some() {
+            if let Some(home) = chunk.home.upgrade() {
+                home.recycle(chunk);
+            }
+        }
+    }
+}
+
+/// Takes the bytes over without copying; they belong to no pool.
+impl From<Vec<u8>> for Buffer {
+    fn from(mut bytes: Vec<u8>) -> Buffer {
+        bytes.truncate(u32::MAX as usize);
+        let end = bytes.len() as u32;
+        Buffer {
+            chunk: Some(Arc::new(Chunk { bytes: bytes.into_boxed_slice(), home: Weak::new() })),
+            start: 0,
+            end,
+        }
+    }
+}
+
+impl PartialEq for Buffer {
+    fn eq(&self, other: &Buffer) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Buffer {}
+
+impl fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Buffer({} bytes)", self.len())
+    }
+}
+
+/// Chunk sizes: an Ethernet payload, then doubling up to the largest super-packet. Longer buffers are made to measure.
+const CLASSES: [usize; 6] = [2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10];
+
+/// Spare chunks kept in each class. Our choice: the burst of a large receive ring, while the queues stay small.
+const MAX_SPARE_CHUNKS: usize = 8192;
+
+#[derive(Debug)]
+struct Shared {
+    spare: [ArrayQueue<Arc<Chunk>>; CLASSES.len()],
+    allocated: AtomicUsize,
+}
+
+impl Shared {
+    fn recycle(&self, chunk: Arc<Chunk>) {
+        if let Some(class) = CLASSES.iter().position(|&size| size == chunk.bytes.len()) {
+            // A full queue hands the chunk back, and it is freed here.
+            let _ = self.spare[class].push(chunk);
+        }
+    }
+
+    fn spare_bytes(&self) -> usize {
+        self.spare.iter().zip(CLASSES).map(|(queue, size)| queue.len() * size).sum()
+    }
+}
+
+struct Chunk {
+    bytes: Box<[u8]>,
+    home: Weak<Shared>,
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        if let Some(home) = self.home.upgrade() {
+            home.allocated.fetch_sub(self.bytes.len(), Ordering::Relaxed);
+        }
+    }
+}
+
+impl fmt::Debug for Chunk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Chunk({} bytes)", self.bytes.len())
+    }
+}

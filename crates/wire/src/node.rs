@@ -1,0 +1,27 @@
+//! What a driver knows of a gateway or an endpoint: packets and time in, packets out.
+
+use crate::packet::Packet;
+use crate::time::Instant;
+
+/// A port of a [`Node`], numbered by the node.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub struct PortId(pub u8);
+
+/// Anything that turns packets and time into packets.
+///
+/// A driver hands over what arrived, calls `poll_transmit` until it returns `None`, sleeps until `poll_timeout`, and calls
+/// `handle_timeout`. Time never goes backwards between calls. Early or repeated timeouts do nothing.
+pub trait Node {
+    /// Takes a packet that arrived at `arrival` on `port`. Time belongs to the packet, not to the moment of the call.
+    fn handle_packet(&mut self, arrival: Instant, port: PortId, packet: Packet);
+
+    /// Does what is due at `now`.
+    fn handle_timeout(&mut self, now: Instant);
+
+    /// The next packet to send, with the port it leaves by; `None` when there is nothing to send at `now`.
+    /// The order within a direction of a flow is kept.
+    fn poll_transmit(&mut self, now: Instant) -> Option<(PortId, Packet)>;
+
+    /// When `handle_timeout` or `poll_transmit` has something to do next; `None` when only a packet can change that.
+    fn poll_timeout(&self) -> Option<Instant>;
+}

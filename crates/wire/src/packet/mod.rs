@@ -1,0 +1,226 @@
+//! The packet that travels between nodes: header bytes with room for added options, where things are in them, and the
+//! payload.
+
+mod build;
+mod edit;
+mod integrity;
+mod options;
+mod parse;
+mod payload;
+mod segment;
+mod tcp;
+
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+pub use build::TcpRepr;
+pub use edit::{NoRoom, TcpMut};
+pub use integrity::Checksum;
+pub use options::{SackBlocks, TcpOptionsRepr};
+pub use payload::Payload;
+pub use segment::Segments;
+pub use tcp::{Flags, Tcp};
+
+use crate::flow::FlowKey;
+
+/// An owned packet: link header, IP and TCP headers, payload, and what the device said of its checksum and segmentation.
+///
+/// What is not one whole TCP segment is *opaque*: it has no TCP view and is passed on byte for byte.
+/// A packet whose `gso_size` is set is a *super-packet*: [`segments`](Packet::segments) splits it.
+#[derive(Clone, Debug)]
+pub struct Packet {
+    payload: Payload,
+    // The first `header_len` bytes count. For an opaque packet they are its first bytes, whatever they mean.
+    header: [u8; HEADER_CAPACITY],
+    link: [u8; LINK_CAPACITY],
+    offload: Option<[u8; 10]>,
+    gso_size: Option<u16>,
+    link_len: u8,
+    header_len: u8,
+    // Where the TCP header starts; it ends at `header_len`. Zero in an opaque packet.
+    tcp_at: u8,
+    opaque: Option<OpaqueReason>,
+    checksum: Checksum,
+}
+
+impl Packet {
+    /// The link header, as received or set.
+    pub fn link(&self) -> &[u8] {
+        &self.link[..usize::from(self.link_len)]
+    }
+
+    /// Replaces the link header. At most 22 bytes (Ethernet with two VLAN tags) are kept.
+    pub fn set_link(&mut self, link: &[u8]) {
+        let len = link.len().min(LINK_CAPACITY);
+        self.link[..len].copy_from_slice(&link[..len]);
+        self.link_len = len as u8;
+    }
+
+    /// True when [`tcp`](Self::tcp) has a view.
+    pub fn is_tcp(&self) -> bool {
+        self.opaque.is_none()
+    }
+
+    /// Why this packet has no TCP view; `None` when it has one.
+    pub fn opaque_reason(&self) -> Option<OpaqueReason> {
+        self.opaque
+    }
+
+    /// True for IPv6, also of another protocol than TCP.
+    pub fn is_ipv6(&self) -> bool {
+        matches!(self.addresses(), Some((IpAddr::V6(_), _)))
+    }
+
+    /// Source and destination of any well-formed IP packet.
+    pub fn addresses(&self) -> Option<(IpAddr, IpAddr)> {
+        if matches!(self.opaque, Some(OpaqueReason::NotIp | OpaqueReason::Malformed)) {
+            return None;
+        }
+        let header = self.header();
+        match header.first()? >> 4 {
+            4 => Some((ipv4_at(header, 12)?, ipv4_at(header, 16)?)),
+            6 => Some((ipv6_at(header, 8)?, ipv6_at(header, 24)?)),
+            _ => None,
+        }
+    }
+
+    /// The ECN field of the IP header; `None` where [`addresses`](Self::addresses) is.
+    pub fn ecn(&self) -> Option<Ecn> {
+        self.addresses()?;
+        Some(ecn_of(self.header()))
+    }
+
+    /// The length of the IP packet, headers and payload; of a super-packet as a whole.
+    pub fn ip_len(&self) -> usize {
+        usize::from(self.header_len) + self.payload.len()
+    }
+
+    /// Addresses and ports of a TCP packet.
+    pub fn flow_key(&self) -> Option<FlowKey> {
+        let tcp = self.tcp()?;
+        let (src, dst) = self.addresses()?;
+        Some(FlowKey::new(SocketAddr::new(src, tcp.src_port()), SocketAddr::new(dst, tcp.dst_port())))
+    }
+
+    /// IP and TCP header bytes. Of an opaque packet its first bytes: `header` and `payload` together are the packet.
+    pub fn header(&self) -> &[u8] {
+        &self.header[..usize::from(self.header_len)]
+    }
+
+    /// Where the TCP header starts in [`header`](Self::header): `csum_start` of a virtio header, less the link header.
+    pub fn tcp_offset(&self) -> Option<usize> {
+        self.is_tcp().then_some(usize::from(self.tcp_at))
+    }
+
+    /// What follows the header.
+    pub fn payload(&self) -> &Payload {
+        &self.payload
+    }
+
+    /// The payload size of the segments of a super-packet; `None` for a packet that fits the wire as it is.
+    pub fn gso_size(&self) -> Option<u16> {
+        self.gso_size
+    }
+
+    /// Marks a super-packet, or with `None` or zero an ordinary packet.
+    pub fn set_gso_size(&mut self, gso_size: Option<u16>) {
+        self.gso_size = gso_size.filter(|&size| size > 0);
+    }
+
+    /// The virtio header that an opaque packet came with, to be sent with it again unchanged.
+    pub fn offload(&self) -> Option<[u8; 10]> {
+        self.offload
+    }
+
+    /// Keeps the virtio header of an opaque packet.
+    pub fn set_offload(&mut self, offload: Option<[u8; 10]>) {
+        self.offload = offload;
+    }
+
+    /// Writes IP header and payload to `out` and returns their length; `None` when `out` is too short.
+    /// A payload that is only a length becomes zeros.
+    pub fn write_ip(&self, out: &mut [u8]) -> Option<usize> {
+        let out = out.get_mut(..self.ip_len())?;
+        let (header, payload) = out.split_at_mut(usize::from(self.header_len));
+        header.copy_from_slice(self.header());
+        match self.payload.bytes() {
+            Some(bytes) => payload.copy_from_slice(bytes),
+            None => payload.fill(0),
+        }
+        Some(self.ip_len())
+    }
+
+    /// What [`write_ip`](Self::write_ip) writes, in memory of its own: for tests and captures.
+    pub fn to_vec(&self) -> alloc::vec::Vec<u8> {
+        let mut bytes = alloc::vec![0; self.ip_len()];
+        self.write_ip(&mut bytes);
+        bytes
+    }
+}
+
+/// Why a packet is passed on without being looked into.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum OpaqueReason {
+    /// Neither IPv4 nor IPv6: ARP, or anything else.
+    NotIp,
+    /// Another protocol, or TCP behind headers that are not followed.
+    NotTcp,
+    /// A fragment, or an IPv6 packet with a fragment header.
+    Fragment,
+    /// The headers contradict each other or the length of the packet.
+    Malformed,
+    /// IP and TCP headers together exceed the room for them.
+    HeadersTooLong,
+    /// Longer than the length field of its IP header can say.
+    Jumbogram,
+}
+
+/// The ECN field of the IP header (RFC 3168, Section 5).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Ecn {
+    /// Not ECN-capable.
+    NotEct,
+    /// ECN-capable, as RFC 3168 senders mark.
+    Ect0,
+    /// ECN-capable, as L4S senders mark.
+    Ect1,
+    /// Congestion experienced.
+    Ce,
+}
+
+/// IPv6 with 92 bytes of extension headers and the longest TCP header; leaves headroom for an option in all common cases.
+const HEADER_CAPACITY: usize = 192;
+
+/// Ethernet and two VLAN tags.
+const LINK_CAPACITY: usize = 22;
+
+fn ecn_of(ip_header: &[u8]) -> Ecn {
+    let bits = match ip_header {
+        [first, _, ..] if first >> 4 == 6 => ip_header[1] >> 4,
+        [_, tos, ..] => *tos,
+        _ => 0,
+    };
+    match bits & 3 {
+        0 => Ecn::NotEct,
+        1 => Ecn::Ect1,
+        2 => Ecn::Ect0,
+        _ => Ecn::Ce,
+    }
+}
+
+fn ipv4_at(bytes: &[u8], at: usize) -> Option<IpAddr> {
+    let octets: [u8; 4] = bytes.get(at..at + 4)?.try_into().ok()?;
+    Some(Ipv4Addr::from(octets).into())
+}
+
+fn ipv6_at(bytes: &[u8], at: usize) -> Option<IpAddr> {
+    let octets: [u8; 16] = bytes.get(at..at + 16)?.try_into().ok()?;
+    Some(Ipv6Addr::from(octets).into())
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_be_bytes([bytes[at], bytes[at + 1]])
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}

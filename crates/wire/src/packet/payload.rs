@@ -1,0 +1,68 @@
+//! What a packet carries.
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use crate::buffer::Buffer;
+
+/// The bytes after the headers, or, where no bytes exist as in the simulator, only how many there are.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Payload {
+    /// Real bytes, cheaply shared.
+    Bytes(Buffer),
+    /// So many bytes, which nobody reads.
+    Length(u32),
+}
+
+impl Payload {
+    /// The number of bytes.
+    pub fn len(&self) -> usize {
+        match self {
+            Payload::Bytes(buffer) => buffer.len(),
+            Payload::Length(len) => *len as usize,
+        }
+    }
+
+    /// True when there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The bytes of `range`; a range that leaves the payload is cut.
+    #[must_use]
+    pub fn slice(&self, range: Range<usize>) -> Payload {
+        match self {
+            Payload::Bytes(buffer) => Payload::Bytes(buffer.slice(range)),
+            Payload::Length(len) => {
+                let end = range.end.min(*len as usize);
+                Payload::Length(end.saturating_sub(range.start) as u32)
+            }
+        }
+    }
+
+    /// The bytes, where there are any.
+    pub fn bytes(&self) -> Option<&[u8]> {
+        match self {
+            Payload::Bytes(buffer) => Some(buffer),
+            Payload::Length(_) => None,
+        }
+    }
+}
+
+impl Default for Payload {
+    fn default() -> Payload {
+        Payload::Bytes(Buffer::default())
+    }
+}
+
+impl From<Buffer> for Payload {
+    fn from(buffer: Buffer) -> Payload {
+        Payload::Bytes(buffer)
+    }
+}
+
+impl From<Vec<u8>> for Payload {
+    fn from(bytes: Vec<u8>) -> Payload {
+        Payload::Bytes(bytes.into())
+    }
+}
