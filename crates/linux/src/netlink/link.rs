@@ -1,0 +1,145 @@
+//! Interfaces: create, move, look up, bring up.
+
+use std::os::fd::{AsFd, AsRawFd};
+
+use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::link::{
+    BridgeStpState, InfoBridge, InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags,
+    LinkInfo as LinkInfoNla, LinkMessage,
+};
+
+use super::Netlink;
+use crate::system_error::{Context, SystemError};
+
+/// What the kernel says of an interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkInfo {
+    /// The interface's name.
+    pub name: String,
+    /// The interface's number.
+    pub index: u32,
+    /// The hardware address; empty where there is none, as on TUN.
+    pub mac: Vec<u8>,
+    /// The largest IP packet, in bytes.
+    pub mtu: u32,
+    /// The bridge that the interface is a port of.
+    pub master: Option<u32>,
+    /// Administratively up.
+    pub up: bool,
+}
+
+impl Netlink {
+    /// Creates a pair of veth interfaces: `name` here, `peer` in another namespace. Both are down.
+    pub fn add_veth(&self, name: &str, peer: &str, peer_namespace: impl AsFd) -> Result<(), SystemError> {
+        let mut far = LinkMessage::default();
+        far.attributes.push(LinkAttribute::IfName(peer.to_owned()));
+        far.attributes.push(LinkAttribute::NetNsFd(peer_namespace.as_fd().as_raw_fd()));
+        let info =
+            vec![LinkInfoNla::Kind(InfoKind::Veth), LinkInfoNla::Data(InfoData::Veth(InfoVeth::Peer(far)))];
+        self.add_link(name, info)
+    }
+
+    /// Creates a bridge without spanning tree and without multicast snooping, so that it forwards everything at once.
+    pub fn add_bridge(&self, name: &str) -> Result<(), SystemError> {
+        let options =
+            vec![InfoBridge::StpState(BridgeStpState::Disabled), InfoBridge::MulticastSnooping(false)];
+        self.add_link(
+            name,
+            vec![LinkInfoNla::Kind(InfoKind::Bridge), LinkInfoNla::Data(InfoData::Bridge(options))],
+        )
+    }
+
+    /// Deletes an interface; a veth takes its peer along.
+    pub fn delete_link(&self, name: &str) -> Result<(), SystemError> {
+        let mut message = LinkMessage::default();
+        message.attributes.push(LinkAttribute::IfName(name.to_owned()));
+        self.request(RouteNetlinkMessage::DelLink(message), 0).context(|| format!("delete interface {name}"))
+    }
+
+    /// Brings an interface up or down.
+    pub fn set_up(&self, name: &str, up: bool) -> Result<(), SystemError> {
+        let mut message = LinkMessage::default();
+        message.header.change_mask = LinkFlags::Up;
+        message.header.flags = if up { LinkFlags::Up } else { LinkFlags::empty() };
+        self.change(name, message, &format!("set interface {name} {}", if up { "up" } else { "down" }))
+    }
+
+    /// Sets the largest IP packet, in bytes.
+    pub fn set_mtu(&self, name: &str, mtu: u32) -> Result<(), SystemError> {
+        let mut message = LinkMessage::default();
+        message.attributes.push(LinkAttribute::Mtu(mtu));
+        self.change(name, message, &format!("set the MTU of {name} to {mtu} bytes"))
+    }
+
+    /// Sets the length of the interface's own transmit queue, in packets.
+    pub fn set_queue_length(&self, name: &str, packets: u32) -> Result<(), SystemError> {
+        let mut message = LinkMessage::default();
+        message.attributes.push(LinkAttribute::TxQueueLen(packets));
+        self.change(name, message, &format!("set the queue length of {name}"))
+    }
+
+    /// Makes an interface a port of a bridge, or takes it out.
+    pub fn set_master(&self, name: &str, bridge: Option<&str>) -> Result<(), SystemError> {
+        let index = bridge.map_or(Ok(0), |bridge| self.link(bridge).map(|link| link.index))?;
+        let mut message = LinkMessage::default();
+        message.attributes.push(LinkAttribute::Controller(index));
+        self.change(name, message, &format!("make {name} a port of {}", bridge.unwrap_or("no bridge")))
+    }
+
+    /// Looks an interface up by name.
+    pub fn link(&self, name: &str) -> Result<LinkInfo, SystemError> {
+        let mut message = LinkMessage::default();
+        message.attributes.push(LinkAttribute::IfName(name.to_owned()));
+        let answers = self
+            .query(RouteNetlinkMessage::GetLink(message), false)
+            .context(|| format!("find interface {name}"))?;
+        answers
+            .into_iter()
+            .find_map(link_info)
+            .ok_or_else(|| SystemError::new(format!("find interface {name}"), nix::errno::Errno::ENODEV))
+    }
+
+    /// All interfaces of the namespace.
+    pub fn links(&self) -> Result<Vec<LinkInfo>, SystemError> {
+        let answers = self
+            .query(RouteNetlinkMessage::GetLink(LinkMessage::default()), true)
+            .context(|| "list the interfaces".to_owned())?;
+        Ok(answers.into_iter().filter_map(link_info).collect())
+    }
+
+    fn add_link(&self, name: &str, info: Vec<LinkInfoNla>) -> Result<(), SystemError> {
+        let mut message = LinkMessage::default();
+        message.attributes.push(LinkAttribute::IfName(name.to_owned()));
+        message.attributes.push(LinkAttribute::LinkInfo(info));
+        self.request(RouteNetlinkMessage::NewLink(message), NLM_F_CREATE | NLM_F_EXCL)
+            .context(|| format!("create interface {name}"))
+    }
+
+    fn change(&self, name: &str, mut message: LinkMessage, action: &str) -> Result<(), SystemError> {
+        message.attributes.insert(0, LinkAttribute::IfName(name.to_owned()));
+        self.request(RouteNetlinkMessage::NewLink(message), 0).context(|| action.to_owned())
+    }
+}
+
+fn link_info(message: RouteNetlinkMessage) -> Option<LinkInfo> {
+    let RouteNetlinkMessage::NewLink(message) = message else { return None };
+    let mut info = LinkInfo {
+        name: String::new(),
+        index: message.header.index,
+        mac: Vec::new(),
+        mtu: 0,
+        master: None,
+        up: message.header.flags.contains(LinkFlags::Up),
+    };
+    for attribute in message.attributes {
+        match attribute {
+            LinkAttribute::IfName(name) => info.name = name,
+            LinkAttribute::Address(mac) => info.mac = mac,
+            LinkAttribute::Mtu(mtu) => info.mtu = mtu,
+            LinkAttribute::Controller(index) => info.master = Some(index),
+            _ => {}
+        }
+    }
+    Some(info)
+}

@@ -1,0 +1,81 @@
+//! Policy routing rules: which packets look into which routing table.
+
+use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
+use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
+use netlink_packet_route::{AddressFamily, IpProtocol, RouteNetlinkMessage};
+
+use super::address::family_of;
+use super::{Netlink, Prefix};
+use crate::system_error::{Context, SystemError};
+
+/// A rule that sends packets from one interface to a routing table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// IPv6 rather than IPv4.
+    pub ipv6: bool,
+    /// Smaller is looked at first; the main table's rule has 32766.
+    pub priority: u32,
+    /// The interface by which the packet came in.
+    pub input_interface: String,
+    /// Only packets of TCP.
+    pub tcp_only: bool,
+    /// Only packets from this prefix.
+    pub source: Option<Prefix>,
+    /// Only packets to this prefix.
+    pub destination: Option<Prefix>,
+    /// The routing table to look into.
+    pub table: u32,
+}
+
+impl Netlink {
+    /// Adds a rule; it is no error if the same rule exists.
+    pub fn add_rule(&self, rule: &Rule) -> Result<(), SystemError> {
+        match self.request(RouteNetlinkMessage::NewRule(rule_message(rule)), NLM_F_CREATE | NLM_F_EXCL) {
+            Err(error) if error.raw_os_error() == Some(libc::EEXIST) => Ok(()),
+            result => result.context(|| format!("add the rule for packets from {}", rule.input_interface)),
+        }
+    }
+
+    /// Deletes every rule of one priority that points to `table`; returns how many there were.
+    pub fn delete_rules(&self, ipv6: bool, priority: u32, table: u32) -> Result<usize, SystemError> {
+        let mut message = RuleMessage::default();
+        message.header.family = if ipv6 { AddressFamily::Inet6 } else { AddressFamily::Inet };
+        message.attributes.push(RuleAttribute::Priority(priority));
+        message.attributes.push(RuleAttribute::Table(table));
+        for deleted in 0..RULES_MAX {
+            match self.request(RouteNetlinkMessage::DelRule(message.clone()), 0) {
+                Ok(()) => {}
+                Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return Ok(deleted),
+                Err(error) => return Err(SystemError::new("delete a routing rule", error)),
+            }
+        }
+        Ok(RULES_MAX)
+    }
+}
+
+fn rule_message(rule: &Rule) -> RuleMessage {
+    let mut message = RuleMessage::default();
+    message.header.family = if rule.ipv6 { AddressFamily::Inet6 } else { AddressFamily::Inet };
+    message.header.action = RuleAction::ToTable;
+    message.attributes.push(RuleAttribute::Priority(rule.priority));
+    message.attributes.push(RuleAttribute::Table(rule.table));
+    message.attributes.push(RuleAttribute::Iifname(rule.input_interface.clone()));
+    if rule.tcp_only {
+        message.attributes.push(RuleAttribute::IpProtocol(IpProtocol::Tcp));
+    }
+    let in_family = |prefix: &Prefix| family_of(prefix.address) == message.header.family;
+    if let Some(source) = rule.source.map(Prefix::network).filter(in_family) {
+        message.header.src_len = source.length;
+        message.attributes.push(RuleAttribute::Source(source.address));
+    }
+    if let Some(destination) =
+        rule.destination.map(Prefix::network).filter(|p| p.address.is_ipv6() == rule.ipv6)
+    {
+        message.header.dst_len = destination.length;
+        message.attributes.push(RuleAttribute::Destination(destination.address));
+    }
+    message
+}
+
+/// More rules of one kind than anybody has; bounds the deletion.
+const RULES_MAX: usize = 1000;

@@ -1,0 +1,53 @@
+//! Kernel settings of a network namespace, through `/proc/sys`.
+
+use std::fmt::Display;
+use std::fs;
+use std::path::PathBuf;
+
+use crate::netns::Netns;
+use crate::system_error::{Context, SystemError};
+
+/// Sets `name` (`net.ipv4.tcp_sack` or `net/ipv4/conf/br0/rp_filter`) in the calling thread's network namespace.
+pub fn set(name: &str, value: impl Display) -> Result<(), SystemError> {
+    let value = value.to_string();
+    fs::write(path_of(name), &value).context(|| format!("set {name} to '{value}'"))
+}
+
+/// Reads `name` in the calling thread's network namespace.
+pub fn get(name: &str) -> Result<String, SystemError> {
+    fs::read_to_string(path_of(name)).map(|text| text.trim().to_owned()).context(|| format!("read {name}"))
+}
+
+impl Netns {
+    /// Sets several kernel settings inside this namespace.
+    pub fn set_sysctls(&self, settings: &[(&str, &str)]) -> Result<(), SystemError> {
+        self.run(|| settings.iter().try_for_each(|(name, value)| set(name, value)))?
+    }
+
+    /// Reads a kernel setting inside this namespace.
+    pub fn sysctl(&self, name: &str) -> Result<String, SystemError> {
+        self.run(|| get(name))?
+    }
+}
+
+/// Lets sockets of every namespace choose these congestion controls. The list of what processes without privilege may use
+/// belongs to the machine, not to a namespace; names that it lacks are added, nothing is taken out.
+pub fn allow_congestion_controls(names: &[&str]) -> Result<(), SystemError> {
+    let allowed = get(ALLOWED)?;
+    let missing: Vec<_> =
+        names.iter().filter(|name| !allowed.split_whitespace().any(|a| a == **name)).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let mut list = allowed.clone();
+    missing.iter().for_each(|name| list.extend([" ", **name]));
+    set(ALLOWED, list.trim())
+}
+
+/// An interface name may hold dots, so only names without slashes have their dots turned.
+fn path_of(name: &str) -> PathBuf {
+    let relative = if name.contains('/') { name.to_owned() } else { name.replace('.', "/") };
+    PathBuf::from("/proc/sys").join(relative)
+}
+
+const ALLOWED: &str = "net.ipv4.tcp_allowed_congestion_control";
