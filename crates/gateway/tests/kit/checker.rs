@@ -1,0 +1,237 @@
+//! Watches both sides of the gateway and says what no gateway may do: invent data or acknowledgements, take back a
+//! window, let packets overtake, break a checksum.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use paceline_wire::{FlowKey, Flags, Packet, Tcp};
+use rangemap::RangeSet;
+
+/// The side of the gateway that a packet is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    Wan,
+    Radio,
+}
+
+/// What was found wrong, at most a few of each flow.
+#[derive(Debug, Default)]
+pub struct Checker {
+    flows: HashMap<FlowKey, Flow>,
+    pub findings: Vec<String>,
+}
+
+/// A connection, keyed by the direction from client to server.
+#[derive(Debug, Default)]
+struct Flow {
+    /// Window scale options: of the client's SYN as sent and as the server sees it, of the server's likewise.
+    client_scale: (Option<u8>, Option<u8>),
+    server_scale: (Option<u8>, Option<u8>),
+    down: Direction,
+    up: Direction,
+}
+
+/// One direction of data, and the acknowledgements that come back for it.
+#[derive(Debug, Default)]
+struct Direction {
+    near: u64,
+    arrived: RangeSet<u64>,
+    /// Not yet forwarded: start to (end, order of arrival).
+    waiting: BTreeMap<u64, (u64, u64)>,
+    arrivals: u64,
+    left: u64,
+    acks: HashSet<u32>,
+    highest_ack: u64,
+    last_ack_in: u64,
+    last_ack_out: u64,
+    inversions_in: u64,
+    inversions_out: u64,
+    edge_shown: u64,
+    window_max: u64,
+    window_latest: u64,
+    edge_real: u64,
+    resets: u64,
+}
+
+impl Checker {
+    /// A packet enters the gateway on `side`.
+    pub fn enter(&mut self, side: Side, packet: &Packet) {
+        let (Some(tcp), Some(key)) = (packet.tcp(), packet.flow_key()) else { return };
+        if !packet.verify_checksum() {
+            return;
+        }
+        let flow = self.flows.entry(canonical(side, key)).or_default();
+        if tcp.flags().contains(Flags::SYN) {
+            match side {
+                Side::Radio => flow.client_scale.0 = tcp.window_scale(),
+                Side::Wan => flow.server_scale.0 = tcp.window_scale(),
+            }
+        }
+        let scale = flow.scale_meant(side);
+        let (data, acks) = flow.directions(side);
+        data.resets += u64::from(tcp.flags().contains(Flags::RST));
+        data.enter(&tcp);
+        acks.ack_enters(&tcp, scale);
+    }
+
+    /// A packet leaves the gateway on `side`.
+    pub fn leave(&mut self, side: Side, packet: &Packet) {
+        let mut whole = packet.clone();
+        whole.complete_checksum();
+        if !whole.verify_checksum() {
+            self.findings.push(format!("a wrong checksum leaves: {packet:?}"));
+        }
+        let (Some(tcp), Some(key)) = (packet.tcp(), packet.flow_key()) else { return };
+        let entered = if side == Side::Radio { Side::Wan } else { Side::Radio };
+        let flow = self.flows.entry(canonical(entered, key)).or_default();
+        if tcp.flags().contains(Flags::SYN) {
+            match side {
+                Side::Wan => flow.client_scale.1 = tcp.window_scale(),
+                Side::Radio => flow.server_scale.1 = tcp.window_scale(),
+            }
+        }
+        let scale = flow.scale_read(side);
+        let (data, acks) = flow.directions(entered);
+        let found = [data.leave(&tcp), acks.ack_leaves(&tcp, scale, side == Side::Radio)];
+        for text in found.into_iter().flatten() {
+            if self.findings.len() < 20 {
+                self.findings.push(format!("{key:?} leaving to {side:?}: {text}"));
+            }
+        }
+    }
+
+    /// Panics when anything was found.
+    #[track_caller]
+    pub fn assert_clean(&self) {
+        assert!(self.findings.is_empty(), "{}", self.findings.join("\n"));
+        for (key, flow) in &self.flows {
+            for (name, direction) in [("down", &flow.down), ("up", &flow.up)] {
+                let (before, after) = (direction.inversions_in, direction.inversions_out);
+                assert!(after <= before, "{key:?} {name}: ACKs reordered {before} times before, {after} after");
+            }
+        }
+    }
+}
+
+fn canonical(entered: Side, key: FlowKey) -> FlowKey {
+    if entered == Side::Radio { key } else { key.reversed() }
+}
+
+impl Flow {
+    /// (The direction of the data in a packet that entered on `side`, the direction that it acknowledges.)
+    fn directions(&mut self, entered: Side) -> (&mut Direction, &mut Direction) {
+        match entered {
+            Side::Wan => (&mut self.down, &mut self.up),
+            Side::Radio => (&mut self.up, &mut self.down),
+        }
+    }
+
+    /// The shift that the sender of a packet that enters on `side` has in mind.
+    fn scale_meant(&self, side: Side) -> u8 {
+        let (own, other) = match side {
+            Side::Radio => (self.client_scale.0, self.server_scale.1),
+            Side::Wan => (self.server_scale.0, self.client_scale.1),
+        };
+        if other.is_some() { own.unwrap_or(0) } else { 0 }
+    }
+
+    /// The shift that the receiver of a packet that leaves on `side` applies.
+    fn scale_read(&self, side: Side) -> u8 {
+        let (seen, own) = match side {
+            Side::Wan => (self.client_scale.1, self.server_scale.0),
+            Side::Radio => (self.server_scale.1, self.client_scale.0),
+        };
+        if own.is_some() { seen.unwrap_or(0) } else { 0 }
+    }
+}
+
+impl Direction {
+    fn enter(&mut self, tcp: &Tcp<'_>) {
+        if tcp.seq_len() == 0 || tcp.flags().contains(Flags::RST) {
+            return;
+        }
+        let (start, end) = self.range(tcp);
+        self.near = self.near.max(end);
+        self.arrived.insert(start..end);
+        self.arrivals += 1;
+        if end > self.left {
+            self.waiting.entry(start.max(self.left)).or_insert((end, self.arrivals));
+        }
+    }
+
+    fn leave(&mut self, tcp: &Tcp<'_>) -> Option<String> {
+        if tcp.flags().contains(Flags::RST) {
+            let invented = self.resets == 0;
+            return invented.then(|| "an invented reset".into());
+        }
+        if tcp.seq_len() == 0 {
+            return None;
+        }
+        let (start, end) = self.range(tcp);
+        // A probe of a closed window repeats a byte, or shows one that has arrived.
+        if self.arrived.gaps(&(start..end)).next().is_some() {
+            return Some(format!("data that never came: {start}..{end}"));
+        }
+        if end <= self.left {
+            return None;
+        }
+        let own = self.waiting.range(..end).next_back().map_or(u64::MAX, |(_, v)| v.1);
+        let overtaken =
+            self.waiting.range(..start).find(|(at, v)| v.0 <= start && **at >= self.left && v.1 < own);
+        let finding = overtaken.map(|(at, v)| format!("{start}..{end} overtakes {at}..{}", v.0));
+        self.left = end;
+        self.waiting.retain(|_, v| v.0 > end);
+        finding
+    }
+
+    fn range(&mut self, tcp: &Tcp<'_>) -> (u64, u64) {
+        if self.near == 0 {
+            self.near = (1 << 32) + u64::from(tcp.seq().0);
+        }
+        let start = tcp.seq().unwrap_near(self.near);
+        (start, start + u64::from(tcp.seq_len()))
+    }
+
+    fn ack_enters(&mut self, tcp: &Tcp<'_>, scale: u8) {
+        if !tcp.flags().contains(Flags::ACK) || tcp.flags().contains(Flags::RST) {
+            return;
+        }
+        self.acks.insert(tcp.ack().0);
+        if self.highest_ack == 0 {
+            self.highest_ack = (1 << 32) + u64::from(tcp.ack().0);
+        }
+        let ack = tcp.ack().unwrap_near(self.highest_ack);
+        self.inversions_in += u64::from(ack < self.last_ack_in);
+        self.last_ack_in = ack;
+        self.highest_ack = self.highest_ack.max(ack);
+        // The window of a SYN is not scaled.
+        let scale = if tcp.flags().contains(Flags::SYN) { 0 } else { scale };
+        self.window_latest = u64::from(tcp.window()) << scale;
+        self.window_max = self.window_max.max(self.window_latest);
+        self.edge_real = self.edge_real.max(ack + self.window_latest);
+    }
+
+    fn ack_leaves(&mut self, tcp: &Tcp<'_>, scale: u8, to_client: bool) -> Option<String> {
+        if !tcp.flags().contains(Flags::ACK) || tcp.flags().contains(Flags::RST) {
+            return None;
+        }
+        if !self.acks.contains(&tcp.ack().0) {
+            return Some(format!("an acknowledgement that nobody sent: {:?}", tcp.ack()));
+        }
+        let ack = tcp.ack().unwrap_near(self.highest_ack);
+        self.inversions_out += u64::from(ack < self.last_ack_out);
+        let newest = ack >= self.last_ack_out;
+        self.last_ack_out = ack;
+        if tcp.flags().contains(Flags::SYN) {
+            return None;
+        }
+        let edge = ack + (u64::from(tcp.window()) << scale);
+        let shown = self.edge_shown;
+        self.edge_shown = shown.max(edge);
+        let pressed = self.window_latest < self.window_max;
+        if newest && edge < shown && !pressed {
+            return Some(format!("the window moves back by {} bytes", shown - edge));
+        }
+        // A virtual window is for downloads: an upload must never be shown more than the server has.
+        (to_client && edge > self.edge_real).then(|| format!("{} bytes of window too many", edge - self.edge_real))
+    }
+}

@@ -1,0 +1,246 @@
+//! Paths and flows as the scenarios state them, and what a flow came to.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use paceline_path::{LinkConfig, Loss, QueueLimit, RateProcess};
+use paceline_wire::{Duration, FlowKey, Instant, Node, Rate};
+
+use super::connection::{EndpointConfig, Workload};
+use super::receiver::{BIN, ReceiverConfig};
+use super::sim::Sim;
+
+/// Bytes of the window that Windows XP shows: "17 KB" in the thesis, 12 segments of 1,460 bytes.
+pub const XP_WINDOW: u64 = 17_520;
+
+/// One path: wired link, gateway, radio link.
+#[derive(Clone, Debug)]
+pub struct Path {
+    pub rate: RateProcess,
+    pub uplink_rate: RateProcess,
+    pub queue: QueueLimit,
+    pub wired_rtt: Duration,
+    pub radio_rtt: Duration,
+    pub loss: Loss,
+}
+
+impl Path {
+    pub fn new(mbps: f64, wired_rtt_ms: u64, radio_rtt_ms: u64) -> Self {
+        Path {
+            rate: RateProcess::Constant(Rate::from_mbps(mbps)),
+            uplink_rate: RateProcess::Unlimited,
+            queue: QueueLimit::Bytes(1_000_000),
+            wired_rtt: Duration::from_millis(wired_rtt_ms),
+            radio_rtt: Duration::from_millis(radio_rtt_ms),
+            loss: Loss::None,
+        }
+    }
+
+    /// The path of the thesis: 7.2 Mbit/s, 100 ms, all of it on the radio side.
+    pub fn thesis() -> Self {
+        Path::new(7.2, 0, 100)
+    }
+
+    pub fn radio_down(&self) -> LinkConfig {
+        LinkConfig {
+            rate: self.rate.clone(),
+            queue: self.queue,
+            delay: self.radio_rtt / 2,
+            loss: self.loss.clone(),
+            ..LinkConfig::default()
+        }
+    }
+
+    pub fn radio_up(&self) -> LinkConfig {
+        LinkConfig { rate: self.uplink_rate.clone(), delay: self.radio_rtt / 2, ..LinkConfig::default() }
+    }
+
+    pub fn wired(&self) -> LinkConfig {
+        LinkConfig { delay: self.wired_rtt / 2, ..LinkConfig::default() }
+    }
+}
+
+/// A client as in the thesis: Windows XP with `window` bytes and no window scaling, SACK but no timestamps.
+pub fn xp_client(window: u64) -> EndpointConfig {
+    EndpointConfig {
+        window_scale: None,
+        timestamps: false,
+        receiver: ReceiverConfig { buffer: window, ..ReceiverConfig::default() },
+        ..EndpointConfig::default()
+    }
+}
+
+/// A client of today: scaling, SACK, timestamps.
+pub fn modern_client(buffer: u64) -> EndpointConfig {
+    EndpointConfig {
+        receiver: ReceiverConfig { buffer, ..ReceiverConfig::default() },
+        ..EndpointConfig::default()
+    }
+}
+
+/// The standard world: one server host, one client host, one path.
+pub fn world<G: Node>(gateway: G, path: &Path, seed: u64) -> Sim<G> {
+    let mut sim = Sim::new(gateway, seed);
+    let wired = sim.add_wired(path.wired(), path.wired());
+    let radio = sim.add_radio(path.radio_down(), path.radio_up());
+    sim.add_server(address(false, 0, 1), wired);
+    sim.add_client(address(false, 1, 1), radio);
+    sim
+}
+
+/// Host `n` of the servers (net 0) or clients (net 1).
+pub fn address(ipv6: bool, net: u8, n: u8) -> IpAddr {
+    if ipv6 {
+        IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, u16::from(net), u16::from(n), 0, 0, 1))
+    } else {
+        IpAddr::V4(Ipv4Addr::new(10, 0, net, n))
+    }
+}
+
+/// A flow, opened by its client.
+#[derive(Clone, Debug)]
+pub struct FlowSpec {
+    pub client: EndpointConfig,
+    pub server: EndpointConfig,
+    pub client_sends: Workload,
+    pub server_sends: Workload,
+    pub start: Instant,
+    /// Which client and which server.
+    pub hosts: (usize, usize),
+    pub server_port: u16,
+}
+
+impl FlowSpec {
+    /// An endless download from the start of the run.
+    pub fn download(client: EndpointConfig) -> Self {
+        FlowSpec {
+            client,
+            server: EndpointConfig::default(),
+            client_sends: Workload::Silent,
+            server_sends: Workload::Endless,
+            start: Instant::ZERO,
+            hosts: (0, 0),
+            server_port: 80,
+        }
+    }
+
+    #[must_use]
+    pub fn bytes(mut self, bytes: u64) -> Self {
+        self.server_sends = Workload::Bytes(bytes);
+        self
+    }
+
+    #[must_use]
+    pub fn starting(mut self, ms: u64) -> Self {
+        self.start = at_ms(ms);
+        self
+    }
+}
+
+/// A flow of a run: the connection at its client and at its server, with the index of the host.
+#[derive(Clone, Copy, Debug)]
+pub struct Flow {
+    pub client: (usize, usize),
+    pub server: (usize, usize),
+}
+
+/// What a flow came to; downloads and uploads alike (`received` by whoever does not send).
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    pub received_bytes: u64,
+    pub goodput_mbps: f64,
+    pub completion: Option<Duration>,
+    pub retransmitted_segments: u64,
+    pub sent_segments: u64,
+    pub timeouts: u64,
+    pub tail_loss_probes: u64,
+    pub recoveries: u64,
+    pub srtt: Option<Duration>,
+    pub beyond_window_bytes: u64,
+    pub beyond_window_segments: u64,
+    pub longest_gap: Duration,
+    pub max_cwnd: u32,
+    pub aborted: bool,
+}
+
+impl<G: Node> Sim<G> {
+    pub fn add_flow(&mut self, spec: &FlowSpec) -> Flow {
+        let (client, server) = spec.hosts;
+        let n = self.clients[client].host.connections.len() as u16;
+        let key = FlowKey::new(
+            SocketAddr::new(self.clients[client].address, 40_000 + n),
+            SocketAddr::new(self.servers[server].address, spec.server_port),
+        );
+        let at_client =
+            self.clients[client].host.add(key, spec.client.clone(), spec.client_sends, Some(spec.start));
+        let at_server =
+            self.servers[server].host.add(key.reversed(), spec.server.clone(), spec.server_sends, None);
+        Flow { client: (client, at_client), server: (server, at_server) }
+    }
+
+    /// The download of a flow.
+    pub fn download(&self, flow: Flow) -> Report {
+        self.report(flow, true)
+    }
+
+    /// The upload of a flow.
+    pub fn upload(&self, flow: Flow) -> Report {
+        self.report(flow, false)
+    }
+
+    /// Bytes in order per 10 ms at the client.
+    pub fn bins(&self, flow: Flow) -> &[u32] {
+        let connection = &self.clients[flow.client.0].host.connections[flow.client.1];
+        connection.receiver.as_ref().map(|r| &r.stats.bins[..]).unwrap_or_default()
+    }
+
+    /// Goodput at the client between two instants.
+    pub fn goodput_between(&self, flow: Flow, from: Instant, to: Instant) -> f64 {
+        let bin = |at: Instant| (at.as_nanos() / BIN.as_nanos()) as usize;
+        let bytes: u64 =
+            self.bins(flow).iter().skip(bin(from)).take(bin(to) - bin(from)).map(|b| u64::from(*b)).sum();
+        Rate::from_bytes_in(bytes, to.saturating_since(from)).as_mbps()
+    }
+
+    fn report(&self, flow: Flow, down: bool) -> Report {
+        let client = &self.clients[flow.client.0].host.connections[flow.client.1];
+        let server = &self.servers[flow.server.0].host.connections[flow.server.1];
+        let (from, to) = if down { (server, client) } else { (client, server) };
+        let (Some(sender), Some(receiver)) = (&from.sender, &to.receiver) else { return Report::default() };
+        assert_eq!(client.wrong_bytes + server.wrong_bytes, 0, "corrupt payload");
+        assert_eq!(client.bad_checksums + server.bad_checksums, 0, "wrong checksums");
+        let start = client.opened_at.unwrap_or(self.now);
+        let last = receiver.stats.last_data_at.unwrap_or(self.now);
+        Report {
+            received_bytes: receiver.stats.delivered_bytes,
+            goodput_mbps: Rate::from_bytes_in(receiver.stats.delivered_bytes, last.saturating_since(start))
+                .as_mbps(),
+            completion: receiver.stats.finished_at.map(|at| at.saturating_since(start)),
+            retransmitted_segments: sender.stats.retransmitted_segments,
+            sent_segments: sender.stats.sent_segments,
+            timeouts: sender.stats.timeouts,
+            tail_loss_probes: sender.stats.tail_loss_probes,
+            recoveries: sender.stats.recoveries,
+            srtt: sender.srtt(),
+            beyond_window_bytes: receiver.stats.beyond_window_bytes,
+            beyond_window_segments: receiver.stats.beyond_window_segments,
+            longest_gap: receiver.stats.longest_gap,
+            max_cwnd: sender.stats.max_cwnd,
+            aborted: sender.stats.aborted,
+        }
+    }
+}
+
+/// Independent loss with probability `p`.
+pub fn lossy(p: f64) -> Loss {
+    Loss::Independent(p)
+}
+
+/// `ms` milliseconds after the start of the run.
+pub fn at_ms(ms: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(ms)
+}
+
+/// Payload goodput as a share of what a link of `mbps` can carry in packets of `packet` bytes with `payload` in each.
+pub fn share(goodput_mbps: f64, mbps: f64, payload: f64, packet: f64) -> f64 {
+    goodput_mbps / (mbps * payload / packet)
+}

@@ -1,0 +1,292 @@
+//! Servers - wired links - gateway - radio links - clients, driven by one clock. At equal times links come first, then
+//! timers, in the order in which they were added: a seed fixes a run.
+
+use std::net::IpAddr;
+
+use paceline_path::{Delivered, Link, LinkConfig};
+use paceline_wire::{Duration, Instant, Node, Packet, PortId};
+
+use super::checker::{Checker, Side};
+use super::host::Host;
+use super::record::{Delays, Passage};
+use super::stream::mix;
+
+/// Towards the servers.
+pub const WAN: PortId = PortId(0);
+/// Towards the clients.
+pub const RADIO: PortId = PortId(1);
+
+/// Forwards everything at once: the path without an accelerator.
+#[derive(Debug, Default)]
+pub struct Direct(std::collections::VecDeque<(PortId, Packet)>);
+
+impl Node for Direct {
+    fn handle_packet(&mut self, _arrival: Instant, port: PortId, packet: Packet) {
+        self.0.push_back((PortId(1 - port.0), packet));
+    }
+
+    fn handle_timeout(&mut self, _now: Instant) {}
+
+    fn poll_transmit(&mut self, _now: Instant) -> Option<(PortId, Packet)> {
+        self.0.pop_front()
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+}
+
+/// A link of each direction.
+#[derive(Debug)]
+pub struct Pair {
+    /// Towards the client.
+    pub down: Wire,
+    /// Towards the server.
+    pub up: Wire,
+}
+
+/// A link that may be replaced while packets are on it.
+#[derive(Debug)]
+pub struct Wire {
+    pub link: Link,
+    replaced: Vec<Link>,
+}
+
+impl Wire {
+    fn new(config: LinkConfig, seed: u64) -> Self {
+        Wire { link: Link::new(config, seed), replaced: Vec::new() }
+    }
+
+    fn next_event(&self) -> Option<Instant> {
+        self.replaced.iter().chain([&self.link]).filter_map(Link::next_event).min()
+    }
+
+    fn advance(&mut self, now: Instant, sink: &mut impl FnMut(Delivered)) {
+        for link in self.replaced.iter_mut().chain([&mut self.link]) {
+            link.advance(now, sink);
+        }
+        self.replaced.retain(|link| link.next_event().is_some());
+    }
+}
+
+/// A host, its address and the pair of links behind which it sits.
+#[derive(Debug)]
+pub struct Site {
+    pub host: Host,
+    pub address: IpAddr,
+    pub pair: usize,
+}
+
+/// The world.
+pub struct Sim<G> {
+    pub now: Instant,
+    pub gateway: G,
+    pub wired: Vec<Pair>,
+    pub radio: Vec<Pair>,
+    pub servers: Vec<Site>,
+    pub clients: Vec<Site>,
+    pub delays: Delays,
+    pub checker: Checker,
+    passage: Passage,
+    /// Time in the gateway of the packets on the radio link, by the number written into their link header.
+    tags: Vec<Option<Duration>>,
+    seed: u64,
+    steps_now: u32,
+}
+
+impl<G: Node> Sim<G> {
+    pub fn new(gateway: G, seed: u64) -> Self {
+        Sim {
+            now: Instant::ZERO,
+            gateway,
+            wired: Vec::new(),
+            radio: Vec::new(),
+            servers: Vec::new(),
+            clients: Vec::new(),
+            delays: Delays::default(),
+            checker: Checker::default(),
+            passage: Passage::default(),
+            tags: Vec::new(),
+            seed,
+            steps_now: 0,
+        }
+    }
+
+    pub fn add_wired(&mut self, down: LinkConfig, up: LinkConfig) -> usize {
+        let seed = mix(self.seed ^ (0x100 + self.wired.len() as u64));
+        self.wired.push(Pair { down: Wire::new(down, seed), up: Wire::new(up, mix(seed)) });
+        self.wired.len() - 1
+    }
+
+    pub fn add_radio(&mut self, down: LinkConfig, up: LinkConfig) -> usize {
+        let seed = mix(self.seed ^ (0x200 + self.radio.len() as u64));
+        self.radio.push(Pair { down: Wire::new(down, seed), up: Wire::new(up, mix(seed)) });
+        self.radio.len() - 1
+    }
+
+    pub fn add_server(&mut self, address: IpAddr, pair: usize) -> usize {
+        self.servers.push(Site { host: Host::default(), address, pair });
+        self.servers.len() - 1
+    }
+
+    pub fn add_client(&mut self, address: IpAddr, pair: usize) -> usize {
+        self.clients.push(Site { host: Host::default(), address, pair });
+        self.clients.len() - 1
+    }
+
+    /// From now on packets take other links; those under way arrive as before.
+    pub fn replace_radio(&mut self, pair: usize, down: LinkConfig, up: LinkConfig) {
+        let seed = mix(self.seed ^ (0x300 + pair as u64) ^ self.now.as_nanos());
+        let now = self.now;
+        let pair = &mut self.radio[pair];
+        for (wire, config, seed) in [(&mut pair.down, down, seed), (&mut pair.up, up, mix(seed))] {
+            let old = std::mem::replace(&mut wire.link, Link::starting_at(config, seed, now));
+            wire.replaced.push(old);
+        }
+    }
+
+    /// Runs until nothing happens any more before `end`.
+    pub fn run_until(&mut self, end: Instant) {
+        self.pump();
+        while let Some(at) = self.next_event().filter(|at| *at <= end) {
+            self.steps_now = if at > self.now { 0 } else { self.steps_now + 1 };
+            assert!(self.steps_now < 1_000_000, "a node asks for a timeout at {at:?} again and again");
+            self.now = self.now.max(at);
+            self.deliver();
+            self.fire();
+            self.pump();
+        }
+        self.now = self.now.max(end);
+    }
+
+    /// Runs in steps until `done` or `end`; true when done.
+    pub fn run_while(&mut self, end: Instant, mut done: impl FnMut(&Self) -> bool) -> bool {
+        while self.now < end {
+            if done(self) {
+                return true;
+            }
+            self.run_until((self.now + Duration::from_millis(50)).min(end));
+        }
+        done(self)
+    }
+
+    fn next_event(&self) -> Option<Instant> {
+        let pairs = self.wired.iter().chain(&self.radio);
+        let links = pairs.flat_map(|pair| [pair.down.next_event(), pair.up.next_event()]);
+        let hosts = self.servers.iter().chain(&self.clients).map(|site| site.host.poll_timeout());
+        links.chain(hosts).chain([self.gateway.poll_timeout()]).flatten().min()
+    }
+
+    fn deliver(&mut self) {
+        let now = self.now;
+        let mut arrivals = Vec::new();
+        for pair in &mut self.wired {
+            pair.down.advance(now, &mut |d| arrivals.push((To::GatewayWan, d)));
+            pair.up.advance(now, &mut |d| arrivals.push((To::Server, d)));
+        }
+        for pair in &mut self.radio {
+            pair.down.advance(now, &mut |d| arrivals.push((To::Client, d)));
+            pair.up.advance(now, &mut |d| arrivals.push((To::GatewayRadio, d)));
+        }
+        for (to, delivered) in arrivals {
+            match to {
+                To::GatewayWan => {
+                    self.passage.enter(delivered.at, &delivered.packet);
+                    self.checker.enter(Side::Wan, &delivered.packet);
+                    self.gateway.handle_packet(delivered.at, WAN, delivered.packet);
+                }
+                To::GatewayRadio => {
+                    self.checker.enter(Side::Radio, &delivered.packet);
+                    self.gateway.handle_packet(delivered.at, RADIO, delivered.packet);
+                }
+                To::Client => self.deliver_to_client(delivered),
+                To::Server => deliver_to(&mut self.servers, delivered.at, delivered.packet),
+            }
+        }
+    }
+
+    fn deliver_to_client(&mut self, delivered: Delivered) {
+        if let Ok(tag) = <[u8; 8]>::try_from(delivered.packet.link()) {
+            if let Some(sojourn) = self.tags[u64::from_be_bytes(tag) as usize].take() {
+                let (sojourn, queue) =
+                    (sojourn.as_secs_f64() * 1e3, delivered.queue_delay.as_secs_f64() * 1e3);
+                self.delays.sojourn_ms.push(sojourn);
+                self.delays.queue_ms.push(queue);
+                self.delays.path_ms.push(sojourn + queue);
+                self.delays.path_series.push((delivered.at, sojourn + queue));
+            }
+        }
+        deliver_to(&mut self.clients, delivered.at, delivered.packet);
+    }
+
+    fn fire(&mut self) {
+        let now = self.now;
+        for site in self.servers.iter_mut().chain(&mut self.clients) {
+            if site.host.poll_timeout().is_some_and(|at| at <= now) {
+                site.host.handle_timeout(now);
+            }
+        }
+        if self.gateway.poll_timeout().is_some_and(|at| at <= now) {
+            self.gateway.handle_timeout(now);
+        }
+    }
+
+    fn pump(&mut self) {
+        let now = self.now;
+        for site in &mut self.servers {
+            while let Some((_, packet)) = site.host.poll_transmit(now) {
+                self.wired[site.pair].down.link.send(now, packet);
+            }
+        }
+        for site in &mut self.clients {
+            while let Some((_, packet)) = site.host.poll_transmit(now) {
+                for segment in packet.segments() {
+                    self.radio[site.pair].up.link.send(now, segment);
+                }
+            }
+        }
+        while let Some((port, packet)) = self.gateway.poll_transmit(now) {
+            if port == WAN {
+                self.checker.leave(Side::Wan, &packet);
+                self.send_up(packet);
+            } else {
+                for segment in packet.segments() {
+                    self.checker.leave(Side::Radio, &segment);
+                    self.send_down(segment);
+                }
+            }
+        }
+    }
+
+    fn send_up(&mut self, mut packet: Packet) {
+        packet.complete_checksum();
+        let Some((_, address)) = packet.addresses() else { return };
+        if let Some(site) = self.servers.iter().find(|site| site.address == address) {
+            self.wired[site.pair].up.link.send(self.now, packet);
+        }
+    }
+
+    fn send_down(&mut self, mut packet: Packet) {
+        packet.complete_checksum();
+        let Some((_, address)) = packet.addresses() else { return };
+        let Some(site) = self.clients.iter().find(|site| site.address == address) else { return };
+        packet.set_link(&(self.tags.len() as u64).to_be_bytes());
+        self.tags.push(self.passage.leave(self.now, &packet));
+        self.radio[site.pair].down.link.send(self.now, packet);
+    }
+}
+
+#[derive(Clone, Copy)]
+enum To {
+    GatewayWan,
+    GatewayRadio,
+    Client,
+    Server,
+}
+
+fn deliver_to(sites: &mut [Site], at: Instant, packet: Packet) {
+    let Some((_, address)) = packet.addresses() else { return };
+    if let Some(site) = sites.iter_mut().find(|site| site.address == address) {
+        site.host.handle_packet(at, PortId(0), packet);
+    }
+}
