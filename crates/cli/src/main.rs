@@ -1,1 +1,8 @@
+//! `paceline`: run TCP accelerators on real packets, and measure them.
+
+mod error;
+mod result;
+mod scenario;
+mod units;
+
 fn main() {}

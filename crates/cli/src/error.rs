@@ -1,0 +1,78 @@
+//! Errors as one line: what went wrong, where, and what to do about it.
+
+use std::fmt;
+use std::process::ExitCode;
+
+/// What every command returns.
+pub(crate) type Result<T> = std::result::Result<T, Error>;
+
+/// The class of an error decides the exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A run failed, or a file could not be written.
+    Failed,
+    /// Bad arguments, or a file that does not say what it should.
+    Input,
+    /// The system refuses what only root, or `CAP_NET_ADMIN`, may do.
+    Privilege,
+    /// Ctrl-C or SIGTERM.
+    Interrupted,
+}
+
+/// An error with its exit code.
+#[derive(Debug)]
+pub(crate) struct Error {
+    kind: Kind,
+    message: String,
+}
+
+impl Error {
+    pub(crate) fn failed(message: impl Into<String>) -> Self {
+        Error { kind: Kind::Failed, message: message.into() }
+    }
+
+    pub(crate) fn input(message: impl Into<String>) -> Self {
+        Error { kind: Kind::Input, message: message.into() }
+    }
+
+    pub(crate) fn privilege(message: impl Into<String>) -> Self {
+        Error { kind: Kind::Privilege, message: message.into() }
+    }
+
+    pub(crate) fn interrupted() -> Self {
+        Error { kind: Kind::Interrupted, message: "interrupted; everything is cleaned up".into() }
+    }
+
+    /// An I/O error with what was being done: "cannot read x.toml: No such file or directory".
+    pub(crate) fn io(doing: impl fmt::Display, error: &std::io::Error) -> Self {
+        let message = format!("cannot {doing}: {error}");
+        match error.kind() {
+            std::io::ErrorKind::PermissionDenied => {
+                Error::privilege(format!("{message}; run as root (sudo), or choose a place you may write to"))
+            }
+            _ => Error::failed(message),
+        }
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// 1 failed, 2 bad input (clap's own code too), 3 privilege, 130 interrupted (128 + SIGINT).
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        ExitCode::from(match self.kind {
+            Kind::Failed => 1,
+            Kind::Input => 2,
+            Kind::Privilege => 3,
+            Kind::Interrupted => 130,
+        })
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {}

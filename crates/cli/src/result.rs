@@ -1,0 +1,165 @@
+//! What every run yields, whatever it ran on: schema 1. docs/results-schema.md documents each field.
+
+mod metric;
+mod store;
+mod summary;
+
+use std::collections::BTreeMap;
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+use crate::scenario::{Direction, EventAction, IpVersion, Protocol};
+
+pub(crate) use store::{RunFiles, Store};
+pub(crate) use summary::{bounds_table, summary_table};
+
+/// Raised whenever a field changes its meaning or goes; new fields do not raise it.
+pub(crate) const SCHEMA: u32 = 1;
+
+/// The one object that `--json` prints.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Results {
+    pub(crate) schema: u32,
+    pub(crate) program: String,
+    pub(crate) scenario: String,
+    /// `lab`: real packets between kernel sockets.
+    pub(crate) on: String,
+    pub(crate) runs: Vec<Run>,
+}
+
+/// One variant, executed with one seed.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub(crate) struct Run {
+    pub(crate) variant: String,
+    pub(crate) seed: u64,
+    pub(crate) duration_s: f64,
+    pub(crate) flows: Vec<FlowResult>,
+    /// `wired_down`, `wired_up`, `radio_down`, `radio_up`.
+    pub(crate) links: BTreeMap<String, LinkResult>,
+    /// Empty without a gateway.
+    pub(crate) gateway: GatewayResult,
+    /// Of delivered downlink packets: queue of the radio link and gateway together.
+    pub(crate) path_delay_ms: Percentiles,
+    /// Between bulk downloads while all of them were active; absent with fewer than two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) fairness: Option<Fairness>,
+}
+
+/// One transfer.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub(crate) struct FlowResult {
+    /// As in the scenario.
+    pub(crate) name: String,
+    /// From 0, among those of that name.
+    pub(crate) index: u32,
+    pub(crate) protocol: Protocol,
+    pub(crate) direction: Direction,
+    pub(crate) ip: IpVersion,
+    /// Since the start of the run.
+    pub(crate) start_s: f64,
+    /// Payload that the receiver got.
+    pub(crate) bytes: u64,
+    /// Payload from the first SYN to the last byte.
+    pub(crate) goodput_mbps: f64,
+    /// From the first SYN to the last byte; null unless completed. For a flow without size, the end of the run completes it.
+    pub(crate) completion_s: Option<f64>,
+    pub(crate) retransmitted_segments: u64,
+    pub(crate) timeouts: u64,
+    pub(crate) tail_loss_probes: u64,
+    /// As the sender's kernel measured it.
+    pub(crate) rtt_ms: Percentiles,
+    pub(crate) completed: bool,
+    /// The receiver's bytes have the hash of those that were to be sent.
+    pub(crate) sha256_ok: bool,
+    /// The longest stretch in which less than 10 % of the link's rate arrived.
+    pub(crate) longest_gap_s: f64,
+    /// Why it did not complete.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<String>,
+}
+
+/// One direction of a link.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub(crate) struct LinkResult {
+    /// Share of the link's capacity that carried packets; null for a link without limit.
+    pub(crate) utilization: Option<f64>,
+    /// What the rate process could have carried.
+    pub(crate) capacity_mbps: Option<f64>,
+    pub(crate) queue_delay_ms: Percentiles,
+    pub(crate) drops: u64,
+    pub(crate) drops_by_cause: BTreeMap<String, u64>,
+    pub(crate) delivered_packets: u64,
+    pub(crate) delivered_bytes: u64,
+}
+
+/// The gateway's own account.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub(crate) struct GatewayResult {
+    /// Time that a packet spent in the gateway.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) sojourn_ms: Option<Percentiles>,
+    #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
+    pub(crate) counters: serde_json::Map<String, serde_json::Value>,
+    /// What befell it, and how long the flows stood still then.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) events: Vec<EventResult>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+pub(crate) struct EventResult {
+    pub(crate) at_s: f64,
+    pub(crate) action: EventAction,
+    /// Until data arrived again.
+    pub(crate) gap_s: Option<f64>,
+}
+
+/// Null where nothing was measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
+pub(crate) struct Percentiles {
+    pub(crate) p50: Option<f64>,
+    pub(crate) p95: Option<f64>,
+    pub(crate) p99: Option<f64>,
+}
+
+/// Jain's index of the flows' throughputs, averaged over windows of three lengths, and the flows' shares.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+pub(crate) struct Fairness {
+    pub(crate) jain_1s: f64,
+    pub(crate) jain_100ms: f64,
+    pub(crate) jain_10ms: f64,
+    /// Bytes per weight of each flow over those of the first.
+    pub(crate) ratios: Vec<f64>,
+    /// When all flows were active.
+    pub(crate) from_s: f64,
+    pub(crate) to_s: f64,
+}
+
+impl Percentiles {
+    /// Of times in milliseconds, to three digits.
+    pub(crate) fn of_ms(samples: impl IntoIterator<Item = f64>) -> Self {
+        let Ok(mut histogram) = Histogram::<u64>::new(3) else {
+            return Percentiles::default();
+        };
+        for ms in samples {
+            // The histogram grows by itself; it refuses only what does not fit into 64 bits.
+            let _ = histogram.record((ms.max(0.0) * 1e6) as u64);
+        }
+        Percentiles::of_histogram(histogram.len(), |quantile| {
+            histogram.value_at_quantile(quantile) as f64 / 1e6
+        })
+    }
+
+    /// From `count` samples whose quantiles in milliseconds `at` tells.
+    pub(crate) fn of_histogram(count: u64, at: impl Fn(f64) -> f64) -> Self {
+        if count == 0 {
+            return Percentiles::default();
+        }
+        let round = |ms: f64| Some((ms * 1e3).round() / 1e3);
+        Percentiles { p50: round(at(0.5)), p95: round(at(0.95)), p99: round(at(0.99)) }
+    }
+}
+
+#[cfg(test)]
+#[path = "result_tests.rs"]
+mod tests;

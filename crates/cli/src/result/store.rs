@@ -1,0 +1,108 @@
+//! A folder of finished runs: one JSON file each, time series as CSV beside it. A run that is there is not done again.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::Run;
+use crate::error::{Error, Result};
+use crate::scenario::Variant;
+
+/// The folder of one scenario.
+#[derive(Clone, Debug)]
+pub(crate) struct Store {
+    folder: PathBuf,
+}
+
+/// Where the files of one run go.
+#[derive(Clone, Debug)]
+pub(crate) struct RunFiles {
+    stem: PathBuf,
+}
+
+impl Store {
+    /// Makes the folder if it is missing.
+    pub(crate) fn open(folder: &Path) -> Result<Store> {
+        fs::create_dir_all(folder)
+            .map_err(|error| Error::io(format_args!("make {}", folder.display()), &error))?;
+        Ok(Store { folder: folder.to_path_buf() })
+    }
+
+    pub(crate) fn files(&self, variant: &Variant, seed: u64) -> RunFiles {
+        RunFiles { stem: self.folder.join(format!("{}-seed{seed}", variant.file_stem())) }
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The finished run of exactly this scenario and seed, if there is one.
+    pub(crate) fn finished(&self, variant: &Variant, seed: u64) -> Option<Run> {
+        let files = self.files(variant, seed);
+        // Other settings under the same name are another experiment.
+        if fs::read_to_string(files.scenario()).ok()? != describe(variant) {
+            return None;
+        }
+        serde_json::from_str(&fs::read_to_string(files.result()).ok()?).ok()
+    }
+
+    pub(crate) fn save(&self, variant: &Variant, run: &Run) -> Result<()> {
+        let files = self.files(variant, run.seed);
+        let text = serde_json::to_string_pretty(run).map_err(|e| Error::failed(e.to_string()))?;
+        write_whole(&files.scenario(), &describe(variant))?;
+        write_whole(&files.result(), &(text + "\n"))
+    }
+}
+
+impl RunFiles {
+    pub(crate) fn result(&self) -> PathBuf {
+        self.with("json")
+    }
+
+    pub(crate) fn scenario(&self) -> PathBuf {
+        self.with("toml")
+    }
+
+    /// A file of that name beside the result, such as `flows.csv`.
+    pub(crate) fn with(&self, name: &str) -> PathBuf {
+        let mut path = self.stem.clone().into_os_string();
+        path.push(".");
+        path.push(name);
+        path.into()
+    }
+}
+
+/// Writes under another name first, so that a killed program leaves no half file.
+pub(crate) fn write_whole(path: &Path, text: &str) -> Result<()> {
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(".partial");
+    fs::write(&partial, text)
+        .and_then(|()| fs::rename(&partial, path))
+        .map_err(|error| Error::io(format_args!("write {}", path.display()), &error))
+}
+
+fn describe(variant: &Variant) -> String {
+    toml::to_string(&variant.scenario).unwrap_or_else(|error| format!("# {error}\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::sample;
+    use super::*;
+    use crate::scenario::parse_text;
+
+    #[test]
+    fn a_finished_run_is_found_again_unless_the_scenario_changed() {
+        let text =
+            "name=\"x\"\nduration=\"10s\"\n[radio.down]\nrate=\"7mbit\"\n[[flows]]\nname=\"download\"\n";
+        let variant = parse_text(text).unwrap().variants.remove(0);
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        assert!(store.finished(&variant, 3).is_none());
+        store.save(&variant, &sample("base", 3, 6.8)).unwrap();
+        assert_eq!(store.finished(&variant, 3).unwrap().flows[0].goodput_mbps, 6.8);
+        assert!(store.finished(&variant, 4).is_none());
+        let other = parse_text(&text.replace("7mbit", "8mbit")).unwrap().variants.remove(0);
+        assert!(store.finished(&other, 3).is_none());
+        assert!(toml::from_str::<toml::Table>(&describe(&variant)).is_ok());
+    }
+}

@@ -1,0 +1,122 @@
+//! Results as tables for the terminal.
+
+use comfy_table::{CellAlignment, Table, presets};
+
+use super::Run;
+use super::metric::{Outcome, statistic, values};
+use crate::scenario::Statistic;
+use crate::units::tidy;
+
+/// One row for each variant and flow name, medians over runs.
+pub(crate) fn summary_table(runs: &[Run]) -> String {
+    let mut table = new_table(&[
+        "variant",
+        "flow",
+        "runs",
+        "goodput",
+        "completion",
+        "RTT p50",
+        "path delay p95",
+        "link used",
+        "resent",
+        "RTO",
+        "TLP",
+        "done",
+    ]);
+    for (variant, flow) in rows(runs) {
+        let of = |metric: &str| {
+            let of_variant = runs.iter().filter(|run| run.variant == variant);
+            of_variant.flat_map(|run| values(run, metric, Some(&flow))).collect::<Vec<f64>>()
+        };
+        let median =
+            |metric: &str, digits: usize, unit: &str| match statistic(Statistic::Median, &mut of(metric)) {
+                Some(number) => format!("{number:.digits$}{unit}"),
+                None => "-".into(),
+            };
+        let done =
+            of("completed").iter().zip(of("sha256_ok")).filter(|(c, h)| **c == 1.0 && *h == 1.0).count();
+        let used = statistic(Statistic::Median, &mut of("links.radio_down.utilization"));
+        table.add_row([
+            variant.clone(),
+            flow.clone(),
+            runs.iter().filter(|run| run.variant == variant).count().to_string(),
+            median("goodput_mbps", 2, " Mbit/s"),
+            median("completion_s", 2, " s"),
+            median("rtt_ms.p50", 1, " ms"),
+            median("path_delay_ms.p95", 1, " ms"),
+            used.map_or("-".into(), |share| format!("{:.1} %", share * 100.0)),
+            median("retransmitted_segments", 0, ""),
+            median("timeouts", 0, ""),
+            median("tail_loss_probes", 0, ""),
+            format!("{done}/{}", of("completed").len()),
+        ]);
+    }
+    table.to_string()
+}
+
+/// One row for each bound and variant; `None` without bounds.
+pub(crate) fn bounds_table(outcomes: &[Outcome]) -> Option<String> {
+    if outcomes.is_empty() {
+        return None;
+    }
+    let mut table = new_table(&["bound on", "variant", "value", "wanted", "samples", ""]);
+    for outcome in outcomes {
+        let bound = &outcome.bound;
+        let metric = match &bound.relative_to {
+            Some(other) => format!("{} / {other}", bound.metric),
+            None => bound.metric.clone(),
+        };
+        let wanted = [
+            bound.min.map(|min| format!(">= {}", tidy(min))),
+            bound.max.map(|max| format!("<= {}", tidy(max))),
+        ];
+        table.add_row([
+            metric,
+            outcome.variant.clone(),
+            outcome.value.map_or("-".into(), |value| format!("{value:.3}")),
+            wanted.into_iter().flatten().collect::<Vec<_>>().join(", "),
+            outcome.samples.to_string(),
+            if outcome.holds() { "ok".into() } else { "MISSED".into() },
+        ]);
+    }
+    Some(table.to_string())
+}
+
+fn new_table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_header(header.iter().map(|name| name.to_string()));
+    for column in table.column_iter_mut().skip(2) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+/// Variants and flow names in the order in which they first appear.
+fn rows(runs: &[Run]) -> Vec<(String, String)> {
+    let mut rows: Vec<(String, String)> = Vec::new();
+    for run in runs {
+        for flow in &run.flows {
+            let row = (run.variant.clone(), flow.name.clone());
+            if !rows.contains(&row) {
+                rows.push(row);
+            }
+        }
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::sample;
+    use super::*;
+
+    #[test]
+    fn a_row_shows_the_median_with_units() {
+        let runs: Vec<Run> = [6.6, 6.8, 6.9].into_iter().map(|mbps| sample("accelerated", 1, mbps)).collect();
+        let text = summary_table(&runs);
+        let row = text.lines().find(|line| line.contains("accelerated")).unwrap();
+        for part in ["6.80 Mbit/s", "60.00 s", "101.5 ms", "97.0 %", "3/3"] {
+            assert!(row.contains(part), "{part} in {row}");
+        }
+    }
+}

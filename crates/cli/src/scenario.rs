@@ -1,0 +1,136 @@
+//! What an experiment is: hosts, gateway, links, flows, what is varied, how often it is repeated. docs/scenario.md documents
+//! every key. Nothing here knows where the experiment runs.
+
+mod bounds;
+mod check;
+mod flow;
+mod gateway;
+mod load;
+mod path;
+mod vary;
+
+use serde::{Deserialize, Serialize};
+
+use crate::units::{Rate, Size, Time};
+
+pub(crate) use bounds::{Bound, Statistic};
+pub(crate) use flow::{Direction, Flow, IpVersion, Protocol, SizeSpec};
+pub(crate) use gateway::{EventAction, Gateway, GatewayEvent, Io, Profile};
+#[cfg(test)]
+pub(crate) use load::parse_text;
+pub(crate) use load::{ScenarioFile, load_file};
+pub(crate) use path::{Path, PathDirection, Queue, TraceModel, TraceSpec};
+pub(crate) use vary::{Variant, name_matches};
+
+/// One cell of an experiment, with nothing left to vary.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) struct Scenario {
+    pub(crate) name: String,
+    #[serde(default)]
+    pub(crate) title: String,
+    /// Of one run, from its first flow's start.
+    pub(crate) duration: Time,
+    #[serde(default = "one")]
+    pub(crate) runs: u32,
+    #[serde(default = "one_u64")]
+    pub(crate) seed: u64,
+    #[serde(default)]
+    pub(crate) server: Server,
+    #[serde(default)]
+    pub(crate) client: Client,
+    #[serde(default)]
+    pub(crate) gateway: Gateway,
+    #[serde(default)]
+    pub(crate) wired: Path,
+    pub(crate) radio: Path,
+    pub(crate) flows: Vec<Flow>,
+    #[serde(default, skip_serializing)]
+    pub(crate) vary: Vec<vary::Vary>,
+    #[serde(default)]
+    pub(crate) bounds: Vec<Bound>,
+}
+
+/// The hosts on the wired side.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub(crate) struct Server {
+    pub(crate) congestion_control: String,
+    /// The kernel's own (200 ms) when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) rto_min: Option<Time>,
+    pub(crate) tail_loss_probe: bool,
+    /// Upper end of the send buffer's autotuning.
+    pub(crate) send_buffer: Size,
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        // 16 MB: never the limit on any link of the scenarios, so that a result shows the window and not the buffer.
+        Server {
+            congestion_control: "cubic".into(),
+            rto_min: None,
+            tail_loss_probe: true,
+            send_buffer: Size::from_bytes(16_000_000),
+        }
+    }
+}
+
+/// The hosts on the radio side.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub(crate) struct Client {
+    pub(crate) congestion_control: String,
+    /// A fixed window, or autotuned when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) receive_buffer: Option<Size>,
+    /// Upper end of the autotuning.
+    pub(crate) receive_buffer_max: Size,
+    pub(crate) window_scaling: bool,
+    pub(crate) sack: bool,
+    pub(crate) timestamps: bool,
+    /// How fast the application reads.
+    pub(crate) read_rate: Rate,
+    /// When the application stops reading.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) read_pause: Option<Span>,
+}
+
+impl Default for Client {
+    fn default() -> Self {
+        Client {
+            congestion_control: "cubic".into(),
+            receive_buffer: None,
+            receive_buffer_max: Size::from_bytes(6_000_000),
+            window_scaling: true,
+            sack: true,
+            timestamps: true,
+            read_rate: Rate::UNLIMITED,
+            read_pause: None,
+        }
+    }
+}
+
+/// A stretch of a run.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) struct Span {
+    pub(crate) at: Time,
+    #[serde(rename = "for")]
+    pub(crate) length: Time,
+}
+
+impl Scenario {
+    /// When the last flow is given up as hung: no transfer of any scenario lasts longer than this unless it stands still.
+    pub(crate) fn patience(&self) -> Time {
+        Time::from_secs_f64(self.duration.seconds() * 3.0 + 30.0)
+    }
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn one_u64() -> u64 {
+    1
+}

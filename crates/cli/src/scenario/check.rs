@@ -1,0 +1,162 @@
+//! What the types cannot say: which keys exclude each other, what needs what.
+
+use super::{Direction, EventAction, Path, PathDirection, Profile, Protocol, Scenario};
+
+type Fault = (&'static str, String);
+
+/// # Errors
+/// The dotted key at fault, and what is wrong in one line.
+pub(super) fn check(scenario: &Scenario) -> Result<(), Fault> {
+    if scenario.duration.seconds() <= 0.0 {
+        return Err(("duration", "give a duration above zero, such as \"60s\"".into()));
+    }
+    if scenario.runs == 0 {
+        return Err(("runs", "give at least one run".into()));
+    }
+    if !scenario.name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
+        || scenario.name.is_empty()
+    {
+        return Err(("name", "a name has letters, digits, `-` and `_` only: it becomes a folder".into()));
+    }
+    flows(scenario)?;
+    gateway(scenario)?;
+    client(scenario)?;
+    path(&scenario.wired, ["wired", "wired.down", "wired.up"])?;
+    path(&scenario.radio, ["radio", "radio.down", "radio.up"])
+}
+
+fn flows(scenario: &Scenario) -> Result<(), Fault> {
+    if scenario.flows.is_empty() {
+        return Err(("flows", "no flow: add [[flows]] with name = \"download\"".into()));
+    }
+    for flow in &scenario.flows {
+        let fault = |text: &str| Err(("flows", format!("flow `{}`: {text}", flow.name)));
+        match (flow.protocol, flow.rate) {
+            (Protocol::Udp, None) => return fault("UDP needs `rate`, such as \"10mbit\""),
+            (Protocol::Udp, Some(rate)) if rate.mbps().is_none_or(|mbps| mbps <= 0.0) => {
+                return fault("UDP needs a finite `rate` above zero");
+            }
+            (Protocol::Tcp, Some(_)) => {
+                return fault("`rate` is for protocol = \"udp\"; TCP sends as fast as it may");
+            }
+            _ => {}
+        }
+        if flow.protocol == Protocol::Udp && (flow.size.is_some() || flow.sequential) {
+            return fault("UDP flows last until the run ends; leave `size` and `sequential` out");
+        }
+        if flow.count == 0 || flow.count > 10_000 {
+            return fault("`count` is 1 to 10000");
+        }
+        if flow.sequential && flow.size.is_none() {
+            return fault("`sequential` needs `size`: a flow without one lasts until the run ends");
+        }
+        if flow.weight == 0 || flow.weight > 1000 {
+            return fault("`weight` is 1 to 1000");
+        }
+        if flow.weight != 1 && flow.direction == Direction::Up {
+            return fault("`weight` is for downloads: the gateway schedules towards the client");
+        }
+        if flow.start >= scenario.duration {
+            return fault("it starts after the run has ended");
+        }
+    }
+    let mut names: Vec<&str> = scenario.flows.iter().map(|flow| flow.name.as_str()).collect();
+    names.sort_unstable();
+    match names.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(("flows", format!("two flows are named `{}`", pair[0]))),
+        None => Ok(()),
+    }
+}
+
+fn gateway(scenario: &Scenario) -> Result<(), Fault> {
+    let gateway = &scenario.gateway;
+    // With profile = "off" events and configuration are allowed, and idle: the same file has both variants.
+    gateway.resolve().map_err(|why| ("gateway.config", why))?;
+    let mut running = gateway.profile != Profile::Off;
+    let mut stopped = false;
+    for event in &gateway.events {
+        let at = event.at;
+        match event.action {
+            _ if gateway.profile == Profile::Off => {}
+            EventAction::Start if running => {
+                return Err(("gateway.events", format!("at {at}: the gateway runs already")));
+            }
+            EventAction::Start => running = true,
+            _ if !running => return Err(("gateway.events", format!("at {at}: no gateway runs"))),
+            EventAction::Kill | EventAction::Terminate => {
+                running = false;
+                stopped = false;
+            }
+            EventAction::Stop => stopped = true,
+            EventAction::Continue if !stopped => {
+                return Err(("gateway.events", format!("at {at}: the gateway is not stopped")));
+            }
+            EventAction::Continue => stopped = false,
+        }
+    }
+    match gateway.events.windows(2).find(|pair| pair[1].at < pair[0].at) {
+        Some(pair) => {
+            Err(("gateway.events", format!("{} comes after {}: sort them by time", pair[1].at, pair[0].at)))
+        }
+        None => Ok(()),
+    }
+}
+
+fn client(scenario: &Scenario) -> Result<(), Fault> {
+    let client = &scenario.client;
+    let Some(buffer) = client.receive_buffer else {
+        return Ok(());
+    };
+    if buffer.bytes() < 2_000 {
+        return Err(("client.receive-buffer", "below 2kb no full-sized packet fits".into()));
+    }
+    if buffer.bytes() > 65_535 && !client.window_scaling {
+        let text = "windows above 65535 bytes need window-scaling = true";
+        return Err(("client.receive-buffer", text.into()));
+    }
+    Ok(())
+}
+
+fn path(path: &Path, keys: [&'static str; 3]) -> Result<(), Fault> {
+    if path.rtt_steps.windows(2).any(|pair| pair[1].at < pair[0].at) {
+        return Err((keys[0], "`rtt-steps` must be sorted by `at`".into()));
+    }
+    direction(&path.down, keys[1])?;
+    direction(&path.up, keys[2])
+}
+
+fn direction(direction: &PathDirection, key: &'static str) -> Result<(), Fault> {
+    let fault = |text: &str| Err((key, format!("{key}: {text}")));
+    let models = [
+        direction.loss.fraction() > 0.0,
+        direction.loss_bursts.is_some(),
+        direction.loss_with_load.is_some(),
+        !direction.loss_of_packets.is_empty(),
+    ];
+    if models.into_iter().filter(|given| *given).count() > 1 {
+        return fault("give one of `loss`, `loss-bursts`, `loss-with-load`, `loss-of-packets`");
+    }
+    if direction.rate.mbps().is_some_and(|mbps| mbps <= 0.0) {
+        return fault("a link of rate zero passes nothing; for an outage write `outages`");
+    }
+    if direction.rate_steps.windows(2).any(|pair| pair[1].at < pair[0].at) {
+        return fault("`rate-steps` must be sorted by `at`");
+    }
+    if direction.outages.windows(2).any(|pair| pair[1].at < pair[0].at) {
+        return fault("`outages` must be sorted by `at`");
+    }
+    let Some(trace) = &direction.trace else {
+        return Ok(());
+    };
+    if direction.rate.mbps().is_some() || !direction.rate_steps.is_empty() {
+        return fault("give either `rate` (and `rate-steps`) or `trace`");
+    }
+    match (&trace.file, trace.generate) {
+        (Some(_), Some(_)) | (None, None) => fault("`trace` needs either `file` or `generate`"),
+        (Some(_), None) if trace.mean.is_some() || trace.variation.is_some() || trace.length.is_some() => {
+            fault("`mean`, `variation` and `length` are for a generated trace")
+        }
+        (None, Some(_)) if trace.format.is_some() => fault("`format` is for a trace from a file"),
+        _ => Ok(()),
+    }
+}

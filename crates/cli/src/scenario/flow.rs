@@ -1,0 +1,126 @@
+//! Who transfers what.
+
+use serde::{Deserialize, Serialize};
+
+use crate::units::{Rate, Size, Time};
+
+/// One or several transfers that are alike.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) struct Flow {
+    pub(crate) name: String,
+    #[serde(default)]
+    pub(crate) protocol: Protocol,
+    #[serde(default)]
+    pub(crate) direction: Direction,
+    #[serde(default)]
+    pub(crate) ip: IpVersion,
+    #[serde(default)]
+    pub(crate) start: Time,
+    /// Bulk until the run ends, when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) size: Option<SizeSpec>,
+    #[serde(default = "super::one")]
+    pub(crate) count: u32,
+    /// Each transfer of `count` waits for the one before it.
+    #[serde(default)]
+    pub(crate) sequential: bool,
+    /// Time between the starts of `count` transfers, or, when sequential, between the end of one and the start of the next.
+    #[serde(default)]
+    pub(crate) interval: Time,
+    /// The gateway's weight for it, against other flows of the client.
+    #[serde(default = "super::one")]
+    pub(crate) weight: u32,
+    /// The gateway forwards it unchanged.
+    #[serde(default)]
+    pub(crate) bypass: bool,
+    /// Of UDP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) rate: Option<Rate>,
+    /// The sender's, when it differs from that of its host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) congestion_control: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Protocol {
+    #[default]
+    Tcp,
+    Udp,
+}
+
+/// Where the data goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Direction {
+    /// Towards the client.
+    #[default]
+    Down,
+    /// Towards the server.
+    Up,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+pub(crate) enum IpVersion {
+    #[default]
+    #[serde(rename = "4")]
+    V4,
+    #[serde(rename = "6")]
+    V6,
+}
+
+/// `"100kb"`, or `"1kb..2mb"`: drawn for each transfer, evenly on a logarithmic scale.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(try_from = "String", into = "String")]
+pub(crate) struct SizeSpec {
+    pub(crate) min: Size,
+    pub(crate) max: Size,
+}
+
+impl TryFrom<String> for SizeSpec {
+    type Error = String;
+    fn try_from(text: String) -> Result<Self, String> {
+        let (min, max) = match text.split_once("..") {
+            Some((min, max)) => (min.parse()?, max.parse()?),
+            None => {
+                let size: Size = text.parse()?;
+                (size, size)
+            }
+        };
+        if min > max || min.bytes() == 0 {
+            return Err(format!("`{text}`: give a size above zero, or \"smallest..largest\""));
+        }
+        Ok(SizeSpec { min, max })
+    }
+}
+
+impl From<SizeSpec> for String {
+    fn from(size: SizeSpec) -> String {
+        if size.min == size.max { size.min.to_string() } else { format!("{}..{}", size.min, size.max) }
+    }
+}
+
+impl SizeSpec {
+    /// The size for `uniform` in 0..1.
+    pub(crate) fn at(self, uniform: f64) -> u64 {
+        let (min, max) = (self.min.bytes() as f64, self.max.bytes() as f64);
+        (min * (max / min).powf(uniform)).round() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_of_sizes_is_drawn_between_its_ends() {
+        let range = SizeSpec::try_from("1kb..2mb".to_string()).unwrap();
+        assert_eq!((range.at(0.0), range.at(1.0)), (1_000, 2_000_000));
+        assert_eq!(String::from(range), "1kb..2mb");
+        let fixed = SizeSpec::try_from("100kb".to_string()).unwrap();
+        assert_eq!(fixed.at(0.7), 100_000);
+        assert!(SizeSpec::try_from("2mb..1kb".to_string()).is_err());
+        assert!(SizeSpec::try_from("0kb".to_string()).is_err());
+    }
+}

@@ -1,0 +1,167 @@
+//! The gateway of a scenario: a profile, single parts changed, and what befalls it.
+
+use paceline_gateway::GatewayConfig;
+use paceline_gateway::config::{
+    QueueBoundMode, RetransmissionMode, RttModulationMode, ScheduleMode, VirtualWindowMode,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::units::Time;
+
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub(crate) struct Gateway {
+    pub(crate) profile: Profile,
+    pub(crate) io: Io,
+    /// Keys of the gateway's configuration that differ from the profile's.
+    pub(crate) config: toml::Table,
+    pub(crate) events: Vec<GatewayEvent>,
+}
+
+/// A named set of parts. Each from `window` on adds one part to the one before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Profile {
+    /// No gateway: the kernel forwards.
+    #[default]
+    Off,
+    /// A gateway with every part off: packets pass as they come.
+    Null,
+    /// The window towards the server is a constant 10 MB.
+    Window,
+    /// And packets leave as the reception rate allows.
+    Schedule,
+    /// And the holes that the client reports are repaired.
+    Local,
+    /// And what the client must have discarded is sent again at once.
+    Proactive,
+    /// And RTT modulation: everything in the text, and nothing else.
+    Thesis,
+    /// Paceline's own default: sized window, bounded queue.
+    Full,
+}
+
+/// How packets reach the gateway.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Io {
+    /// Between two ports of a bridge; addresses and TTL untouched.
+    #[default]
+    AfPacket,
+    /// Routed through a TUN device.
+    Tun,
+}
+
+/// Something that happens to the gateway's process.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) struct GatewayEvent {
+    pub(crate) at: Time,
+    pub(crate) action: EventAction,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum EventAction {
+    /// SIGKILL.
+    Kill,
+    /// SIGTERM: it ends in order.
+    Terminate,
+    /// SIGSTOP.
+    Stop,
+    /// SIGCONT.
+    Continue,
+    /// A new process.
+    Start,
+}
+
+impl Gateway {
+    /// The profile with this scenario's changes; `None` without a gateway.
+    ///
+    /// # Errors
+    /// A key or value that the gateway does not know.
+    pub(crate) fn resolve(&self) -> Result<Option<GatewayConfig>, String> {
+        let Some(base) = self.profile.config() else {
+            return Ok(None);
+        };
+        let mut table = toml::Table::try_from(&base).map_err(|e| e.to_string())?;
+        merge(&mut table, &self.config);
+        let config: GatewayConfig = table.try_into().map_err(|e: toml::de::Error| e.message().to_string())?;
+        config.check()?;
+        Ok(Some(config))
+    }
+}
+
+impl Profile {
+    /// `None` for `off`.
+    pub(crate) fn config(self) -> Option<GatewayConfig> {
+        let mut config = GatewayConfig::all_off();
+        if matches!(self, Profile::Off) {
+            return None;
+        }
+        if matches!(self, Profile::Full) {
+            return Some(GatewayConfig::default());
+        }
+        let parts = self as u8 - Profile::Null as u8;
+        if parts >= 1 {
+            config.virtual_window.mode = VirtualWindowMode::Fixed;
+            config.virtual_window.max_bytes = 10_000_000;
+            config.virtual_window.add_window_scale = true;
+        }
+        if parts >= 2 {
+            config.schedule.mode = ScheduleMode::ReceptionRate;
+        }
+        if parts >= 3 {
+            config.retransmission.mode = RetransmissionMode::Local;
+        }
+        if parts >= 4 {
+            config.retransmission.mode = RetransmissionMode::Proactive;
+        }
+        if parts >= 5 {
+            config.rtt_modulation.mode = RttModulationMode::Modulated;
+        }
+        config.queue_bound.mode = QueueBoundMode::None;
+        Some(config)
+    }
+}
+
+/// Puts every leaf of `changes` into `table`.
+fn merge(table: &mut toml::Table, changes: &toml::Table) {
+    for (key, value) in changes {
+        match (table.get_mut(key), value) {
+            (Some(toml::Value::Table(inner)), toml::Value::Table(changes)) => merge(inner, changes),
+            _ => {
+                table.insert(key.clone(), value.clone());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_profile_adds_a_part() {
+        let local = Profile::Local.config().unwrap();
+        assert_eq!(local.retransmission.mode, RetransmissionMode::Local);
+        assert_eq!(local.rtt_modulation.mode, RttModulationMode::None);
+        let thesis = Profile::Thesis.config().unwrap();
+        assert_eq!(thesis.rtt_modulation.mode, RttModulationMode::Modulated);
+        assert_eq!(thesis.queue_bound.mode, QueueBoundMode::None);
+        assert_eq!(Profile::Full.config(), Some(GatewayConfig::default()));
+        assert_eq!(Profile::Null.config(), Some(GatewayConfig::all_off()));
+        assert_eq!(Profile::Off.config(), None);
+    }
+
+    #[test]
+    fn single_keys_change_a_profile() {
+        let text = "profile = \"full\"\n[config.rtt-modulation]\nmode = \"none\"\n";
+        let gateway: Gateway = toml::from_str(text).unwrap();
+        let config = gateway.resolve().unwrap().unwrap();
+        assert_eq!(config.rtt_modulation.mode, RttModulationMode::None);
+        assert_eq!(config.queue_bound.mode, QueueBoundMode::Adaptive);
+        let bad: Gateway = toml::from_str("profile = \"full\"\n[config.rtt-modulation]\nbeta = 4\n").unwrap();
+        assert!(bad.resolve().unwrap_err().contains("beta"));
+    }
+}

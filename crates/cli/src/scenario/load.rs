@@ -1,0 +1,131 @@
+//! From a file to variants. Every error names file, line, and what to write in its place.
+
+use std::path::{Path, PathBuf};
+
+use paceline_gateway::GatewayConfig;
+use serde::Deserialize;
+use toml::Table;
+
+use super::Scenario;
+use super::check::check;
+use super::vary::{self, Variant};
+use crate::error::{Error, Result};
+
+/// A scenario file with all its cells.
+#[derive(Clone, Debug)]
+pub(crate) struct ScenarioFile {
+    pub(crate) path: PathBuf,
+    /// As written, before anything is varied.
+    pub(crate) base: Scenario,
+    pub(crate) variants: Vec<Variant>,
+}
+
+/// Reads and checks `path`.
+pub(crate) fn load_file(path: &Path) -> Result<ScenarioFile> {
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Error::input(format!(
+            "cannot read scenario {}: {error}; give the path of a .toml file",
+            path.display()
+        ))
+    })?;
+    parse(path, &text)
+}
+
+pub(crate) fn parse(path: &Path, text: &str) -> Result<ScenarioFile> {
+    let at = |line: usize, message: String| Error::input(format!("{}:{line}: {message}", path.display()));
+    let typed = |error: toml::de::Error| at(line_of(text, error.span()), explain(error.message()));
+    let base: Scenario = toml::from_str(text).map_err(typed)?;
+    // The gateway's keys are kept as a table in `Scenario`; here they are parsed for what they are, with their lines.
+    toml::from_str::<GatewayKeys>(text).map_err(typed)?;
+    let document: Table = toml::from_str(text).map_err(typed)?;
+    let cells =
+        vary::expand(&document, &base.vary).map_err(|(index, why)| at(vary_line(text, index), why))?;
+    let mut variants: Vec<Variant> = Vec::with_capacity(cells.len());
+    for (name, table) in cells {
+        let scenario: Scenario = table.try_into().map_err(|error: toml::de::Error| {
+            at(vary_line(text, 0), format!("variant `{name}`: {}", explain(error.message())))
+        })?;
+        check(&scenario).map_err(|(key, why)| at(key_line(text, key), format!("variant `{name}`: {why}")))?;
+        if variants.iter().any(|other| other.name == name) {
+            return Err(at(
+                vary_line(text, 0),
+                format!("two variants are named `{name}`; give each its own name"),
+            ));
+        }
+        variants.push(Variant { name, scenario });
+    }
+    Ok(ScenarioFile { path: path.to_path_buf(), base, variants })
+}
+
+#[derive(Deserialize)]
+struct GatewayKeys {
+    #[serde(default, rename = "gateway")]
+    _gateway: Option<ConfigKeys>,
+}
+
+#[derive(Deserialize)]
+struct ConfigKeys {
+    #[serde(default, rename = "config")]
+    _config: Option<GatewayConfig>,
+}
+
+/// Turns serde's "unknown field `los`, expected one of `loss`, ..." into a suggestion.
+pub(crate) fn explain(message: &str) -> String {
+    let message = message.lines().next().unwrap_or(message);
+    let Some(rest) =
+        message.strip_prefix("unknown field `").or_else(|| message.strip_prefix("unknown variant `"))
+    else {
+        return message.replace("missing field", "missing key");
+    };
+    let what = if message.starts_with("unknown field") { "key" } else { "value" };
+    // rest: given`, expected one of `a`, `b`
+    let mut quoted = rest.split('`').step_by(2);
+    let given = quoted.next().unwrap_or(rest);
+    let known: Vec<&str> = quoted.filter(|name| !name.is_empty()).collect();
+    let nearest = known.iter().map(|name| (strsim::damerau_levenshtein(given, name), *name)).min();
+    match nearest {
+        Some((distance, name)) if distance <= 1 + given.len() / 4 => {
+            format!("unknown {what} `{given}`; did you mean `{name}`?")
+        }
+        _ if known.is_empty() => format!("unknown {what} `{given}`"),
+        _ => format!("unknown {what} `{given}`; known here: {}", known.join(", ")),
+    }
+}
+
+/// The line, from 1, at which a span starts.
+pub(crate) fn line_of(text: &str, span: Option<std::ops::Range<usize>>) -> usize {
+    let start = span.map_or(0, |span| span.start.min(text.len()));
+    1 + text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count()
+}
+
+/// The line of the n-th `[[vary]]`.
+fn vary_line(text: &str, index: usize) -> usize {
+    let mut blocks = text.lines().enumerate().filter(|(_, line)| line.trim_start().starts_with("[[vary]]"));
+    blocks.nth(index).map_or(1, |(line, _)| line + 1)
+}
+
+/// The line where a dotted key, or else the longest part of it, stands in the text.
+fn key_line(text: &str, key: &str) -> usize {
+    let Ok(table) = toml::de::DeTable::parse(text) else {
+        return 1;
+    };
+    let mut start = 0;
+    let mut here = Some(table.get_ref());
+    for part in key.split('.') {
+        let Some((found, value)) = here.and_then(|table| table.get_key_value(part)) else {
+            break;
+        };
+        start = found.span().start;
+        here = value.get_ref().as_table();
+    }
+    line_of(text, Some(start..start))
+}
+
+#[cfg(test)]
+pub(crate) fn parse_text(text: &str) -> Result<ScenarioFile> {
+    parse(Path::new("x.toml"), text)
+}
+
+#[cfg(test)]
+#[path = "load_tests.rs"]
+mod tests;

@@ -1,0 +1,90 @@
+use super::*;
+
+const GOOD: &str = r#"name = "x"
+duration = "10s"
+
+[radio]
+rtt = "100ms"
+[radio.down]
+rate = "7.2mbit"
+loss = "0.1%"
+
+[[flows]]
+name = "download"
+
+[gateway.config.rtt-modulation]
+beta = 2
+
+[[vary]]
+key = "gateway.profile"
+values = ["off", "full"]
+names = ["unaccelerated", "accelerated"]
+"#;
+
+#[track_caller]
+fn refused(text: &str, wanted: &str) {
+    let error = parse_text(text).unwrap_err();
+    assert_eq!(error.to_string(), wanted);
+    assert_eq!(error.kind(), crate::error::Kind::Input);
+}
+
+#[test]
+fn a_good_file_has_its_variants() {
+    let file = parse_text(GOOD).unwrap();
+    let names: Vec<&str> = file.variants.iter().map(|v| v.name.as_str()).collect();
+    assert_eq!(names, ["unaccelerated", "accelerated"]);
+    assert!(file.variants[0].scenario.gateway.resolve().unwrap().is_none());
+    assert!(file.variants[1].scenario.gateway.resolve().unwrap().is_some());
+}
+
+#[test]
+fn unknown_keys_are_refused_with_line_and_suggestion() {
+    refused(&GOOD.replace("loss =", "los ="), "x.toml:8: unknown key `los`; did you mean `loss`?");
+    refused(&GOOD.replace("beta =", "bet ="), "x.toml:14: unknown key `bet`; did you mean `beta`?");
+    let error = parse_text(&GOOD.replace("rtt = \"100ms\"", "colour = 3")).unwrap_err().to_string();
+    assert!(error.starts_with("x.toml:5: unknown key `colour`; known here: rtt, rtt-steps"), "{error}");
+}
+
+#[test]
+fn bad_values_are_refused_with_line_and_example() {
+    let error = parse_text(&GOOD.replace("\"7.2mbit\"", "7.2")).unwrap_err().to_string();
+    assert!(error.starts_with("x.toml:7: `7.2` has no unit; write a rate such as"), "{error}");
+    let error = parse_text(&GOOD.replace("\"full\"", "\"ful\"")).unwrap_err().to_string();
+    assert_eq!(error, "x.toml:16: variant `accelerated`: unknown value `ful`; did you mean `full`?");
+    refused(
+        &GOOD.replace("beta = 2", "beta = 7"),
+        "x.toml:13: variant `accelerated`: rtt-modulation.beta: give 1, 2 or 3 (the thesis needs beta < 4)",
+    );
+    refused(&GOOD.replace("name = \"download\"", "size = \"1mb\""), "x.toml:10: missing key `name`");
+}
+
+#[test]
+fn what_excludes_each_other_is_refused() {
+    let two = GOOD.replace("loss = \"0.1%\"", "loss = \"0.1%\"\nloss-of-packets = [3]");
+    let error = parse_text(&two).unwrap_err().to_string();
+    assert!(error.contains("give one of `loss`") && error.starts_with("x.toml:6:"), "{error}");
+    let late = GOOD.replace("name = \"download\"", "name = \"download\"\nstart = \"11s\"");
+    assert!(parse_text(&late).unwrap_err().to_string().contains("after the run has ended"));
+    let udp = GOOD.replace("name = \"download\"", "name = \"noise\"\nprotocol = \"udp\"");
+    assert!(parse_text(&udp).unwrap_err().to_string().contains("UDP needs `rate`"));
+    let big =
+        GOOD.replace("[radio]", "[client]\nreceive-buffer = \"128kb\"\nwindow-scaling = false\n[radio]");
+    assert!(
+        parse_text(&big)
+            .unwrap_err()
+            .to_string()
+            .starts_with("x.toml:5: variant `unaccelerated`: windows above")
+    );
+}
+
+#[test]
+fn syntax_errors_have_their_line() {
+    let error = parse_text("name = \"x\"\nduration = \n").unwrap_err().to_string();
+    assert!(error.starts_with("x.toml:2: "), "{error}");
+}
+
+#[test]
+fn variants_with_one_name_are_refused() {
+    let error = parse_text(&GOOD.replace("\"unaccelerated\"", "\"accelerated\"")).unwrap_err().to_string();
+    assert!(error.contains("two variants are named `accelerated`"), "{error}");
+}
