@@ -8,3 +8,31 @@ pub mod sysctl;
 mod system_error;
 
 pub use system_error::SystemError;
+
+mod af_packet;
+pub mod clock;
+mod event_loop;
+mod filter;
+mod frame;
+mod mmsg;
+mod null;
+mod outbox;
+mod port;
+mod quantiles;
+mod signal;
+mod sockopt;
+#[cfg(test)]
+mod testing;
+pub mod timer;
+mod tun;
+pub mod virtio;
+
+pub use af_packet::{PacketSocket, PacketSocketConfig};
+pub use event_loop::{Ended, EventLoop, EventLoopConfig, Housekeeping, LoopCounters};
+pub use filter::Filter;
+pub use null::NullForwarder;
+pub use outbox::OutboxCounters;
+pub use port::{Device, PortCounters};
+pub use quantiles::Quantiles;
+pub use signal::{StopHandle, Termination};
+pub use tun::Tun;

@@ -1,0 +1,318 @@
+//! The event loop: one thread that drives one [`Node`] with the packets of its devices and with time.
+
+use std::io;
+
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use paceline_wire::{BufferPool, Duration, Instant, Node, Packet, PortId};
+
+use crate::clock;
+use crate::port::{Device, Port, PortCounters};
+use crate::quantiles::Quantiles;
+use crate::signal::{StopHandle, Termination};
+use crate::timer::Timer;
+
+/// How an event loop runs.
+#[derive(Clone, Copy, Debug)]
+pub struct EventLoopConfig {
+    /// Memory for payload.
+    pub pool_bytes: usize,
+    /// How often the housekeeping is called.
+    pub housekeeping_interval: Duration,
+}
+
+impl Default for EventLoopConfig {
+    /// Our choice: 256 MiB; four times a second, so that a fail-open timeout of a second survives two misses.
+    fn default() -> Self {
+        EventLoopConfig { pool_bytes: 256 << 20, housekeeping_interval: Duration::from_millis(250) }
+    }
+}
+
+/// Waits for packets, time and signals, and hands them to a node. Never polls: the thread sleeps when nothing is due.
+#[derive(Debug)]
+pub struct EventLoop {
+    epoll: Epoll,
+    timer: Timer,
+    stop: StopHandle,
+    termination: Option<Termination>,
+    ports: Vec<Port>,
+    pool: BufferPool,
+    config: EventLoopConfig,
+    housekeeping_due: Instant,
+    ended: Option<Ended>,
+    counters: LoopCounters,
+    lateness: Quantiles,
+}
+
+/// Why an event loop ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// [`StopHandle::stop`] or [`Housekeeping::stop`] was called.
+    Stopped,
+    /// A signal, by number.
+    Signal(i32),
+}
+
+/// What an event loop did so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LoopCounters {
+    /// Times that it woke.
+    pub turns: u64,
+    /// Packets that a node wanted to send by a port that has no device.
+    pub no_such_port: u64,
+    /// Turns in which a node had a deadline in the past but nothing to do; the loop then waits a little.
+    pub idle_deadlines: u64,
+}
+
+impl EventLoop {
+    /// A loop without devices.
+    pub fn new(config: EventLoopConfig) -> io::Result<Self> {
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        let (timer, stop) = (Timer::new()?, StopHandle::new()?);
+        epoll.add(&timer, EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLET, TIMER))?;
+        epoll.add(&stop, EpollEvent::new(EpollFlags::EPOLLIN, STOP))?;
+        Ok(EventLoop {
+            epoll,
+            timer,
+            stop,
+            termination: None,
+            ports: Vec::new(),
+            pool: BufferPool::new(config.pool_bytes),
+            config,
+            housekeeping_due: Instant::ZERO,
+            ended: None,
+            counters: LoopCounters::default(),
+            lateness: Quantiles::new(),
+        })
+    }
+
+    /// Adds a device.
+    pub fn add(&mut self, device: Device) -> io::Result<()> {
+        if self.ports.len() == PORTS_MAX {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "an event loop has at most 64 devices"));
+        }
+        let port = Port::new(device);
+        self.epoll.add(&port, EpollEvent::new(EpollFlags::EPOLLIN, self.ports.len() as u64))?;
+        self.ports.push(port);
+        Ok(())
+    }
+
+    /// Makes the signals end the loop.
+    pub fn end_on(&mut self, termination: Termination) -> io::Result<()> {
+        self.epoll.add(&termination, EpollEvent::new(EpollFlags::EPOLLIN, SIGNAL))?;
+        self.termination = Some(termination);
+        Ok(())
+    }
+
+    /// A handle that ends the loop from another thread.
+    pub fn stop_handle(&self) -> StopHandle {
+        self.stop.clone()
+    }
+
+    /// Drives `node` until something ends the loop. `housekeeping` is called at once, then at every interval, always
+    /// before packets that arrived meanwhile are read.
+    pub fn run<N: Node + ?Sized>(
+        &mut self,
+        node: &mut N,
+        mut housekeeping: impl FnMut(&mut N, &mut Housekeeping<'_>) -> io::Result<()>,
+    ) -> io::Result<Ended> {
+        let mut events = [EpollEvent::empty(); EVENTS_MAX];
+        let mut wait = EpollTimeout::ZERO;
+        loop {
+            let count = match self.epoll.wait(&mut events, wait) {
+                Err(nix::errno::Errno::EINTR) => 0,
+                result => result?,
+            };
+            let now = clock::now();
+            self.counters.turns += 1;
+            let readable = self.note_events(&events[..count], now);
+            if now >= self.housekeeping_due {
+                self.housekeeping_due = now + self.config.housekeeping_interval;
+                housekeeping(node, &mut Housekeeping { now, event_loop: self })?;
+            }
+            if let Some(ended) = self.ended.take() {
+                return Ok(ended);
+            }
+            let received = self.receive(readable, now)?;
+            self.deliver(node, readable, now);
+            let sent = self.transmit(node, now);
+            wait = if sent == TRANSMITS_MAX {
+                EpollTimeout::ZERO
+            } else {
+                self.prepare_to_wait(node, now, received + sent > 0)?
+            };
+        }
+    }
+
+    /// The counters of the devices, in the order in which they were added.
+    pub fn port_counters(&mut self) -> Vec<PortCounters> {
+        self.ports.iter_mut().map(Port::counters).collect()
+    }
+
+    /// The counters of the loop itself.
+    pub fn counters(&self) -> LoopCounters {
+        self.counters
+    }
+
+    /// How late the timer woke the thread.
+    pub fn timer_lateness(&self) -> &Quantiles {
+        &self.lateness
+    }
+
+    fn note_events(&mut self, events: &[EpollEvent], now: Instant) -> Readable {
+        let mut readable = Readable::default();
+        for event in events {
+            match event.data() {
+                TIMER => {
+                    if let Some(deadline) = self.timer.fired() {
+                        self.lateness.record(now.saturating_since(deadline));
+                    }
+                }
+                STOP => self.ended = Some(Ended::Stopped),
+                SIGNAL => {
+                    let signal = self.termination.as_ref().and_then(Termination::received);
+                    self.ended = signal.map(Ended::Signal).or(self.ended);
+                }
+                // Data or an error, which reading clears.
+                index => readable.add(index),
+            }
+        }
+        readable
+    }
+
+    /// Reads one batch of each readable device: bounded, so that sending and timers never wait for a flood to end.
+    fn receive(&mut self, readable: Readable, now: Instant) -> io::Result<usize> {
+        let mut count = 0;
+        for index in readable.iter() {
+            count += self.ports[index].receive(now)?;
+        }
+        Ok(count)
+    }
+
+    /// Hands the packets of all batches to the node in the order in which they arrived.
+    fn deliver<N: Node + ?Sized>(&mut self, node: &mut N, readable: Readable, now: Instant) {
+        let mut last = Instant::ZERO;
+        while let Some((arrival, index)) = self.earliest(readable) {
+            let taken = self.ports[index].take(now, &mut self.pool);
+            // Two devices may differ by what arrived after the first was read.
+            last = arrival.max(last);
+            if let Some((port, packet)) = taken {
+                if node.poll_timeout().is_some_and(|deadline| deadline < last) {
+                    node.handle_timeout(last);
+                }
+                node.handle_packet(last, port, packet);
+            }
+        }
+        if node.poll_timeout().is_some_and(|deadline| deadline <= now) {
+            node.handle_timeout(now);
+        }
+    }
+
+    fn earliest(&self, readable: Readable) -> Option<(Instant, usize)> {
+        readable.iter().filter_map(|index| Some((self.ports[index].next_arrival()?, index))).min()
+    }
+
+    /// Moves what the node has to send to the devices; returns how many packets that were.
+    fn transmit<N: Node + ?Sized>(&mut self, node: &mut N, now: Instant) -> usize {
+        let mut count = 0;
+        while count < TRANSMITS_MAX {
+            let Some((port, packet)) = node.poll_transmit(now) else { break };
+            self.push(port, packet);
+            count += 1;
+        }
+        for port in &mut self.ports {
+            port.flush(now);
+        }
+        count
+    }
+
+    fn push(&mut self, port: PortId, packet: Packet) {
+        match self.ports.iter_mut().find(|candidate| candidate.is(port)) {
+            Some(port) => port.push(packet),
+            None => self.counters.no_such_port += 1,
+        }
+    }
+
+    /// Arms the timer for whatever is due next, and says how long to wait: for ever, or not at all.
+    fn prepare_to_wait<N: Node + ?Sized>(
+        &mut self,
+        node: &N,
+        now: Instant,
+        busy: bool,
+    ) -> io::Result<EpollTimeout> {
+        let mut deadline = self.housekeeping_due;
+        for retry_at in self.ports.iter().filter_map(Port::retry_at) {
+            deadline = deadline.min(retry_at);
+        }
+        if let Some(mut due) = node.poll_timeout() {
+            if due <= now && busy {
+                return Ok(EpollTimeout::ZERO);
+            }
+            if due <= now {
+                // A node that asks for the past and then does nothing must not stop the clock of the virtual-time kernel.
+                self.counters.idle_deadlines += 1;
+                due = now + IDLE_DEADLINE_WAIT;
+            }
+            deadline = deadline.min(due);
+        }
+        self.timer.wake_by(deadline)?;
+        Ok(EpollTimeout::NONE)
+    }
+}
+
+/// What the housekeeping may see and do.
+#[derive(Debug)]
+pub struct Housekeeping<'a> {
+    /// The time of the call. Far more than an interval after the last call, the process was stopped in between.
+    pub now: Instant,
+    event_loop: &'a mut EventLoop,
+}
+
+impl Housekeeping<'_> {
+    /// Ends the loop after this call.
+    pub fn stop(&mut self) {
+        self.event_loop.ended = Some(Ended::Stopped);
+    }
+
+    /// Discards all packets that arrived before `time`, also those that have not been read yet: after a lapse, the
+    /// kernel has forwarded them.
+    pub fn discard_before(&mut self, time: Instant) {
+        for port in &mut self.event_loop.ports {
+            port.discard_before(time);
+        }
+    }
+
+    /// The counters of the devices, in the order in which they were added.
+    pub fn port_counters(&mut self) -> Vec<PortCounters> {
+        self.event_loop.port_counters()
+    }
+
+    /// Bytes of payload memory in use.
+    pub fn pool_bytes_in_use(&self) -> usize {
+        self.event_loop.pool.in_use()
+    }
+}
+
+/// The devices that have something to read, as bits.
+#[derive(Clone, Copy, Debug, Default)]
+struct Readable(u64);
+
+impl Readable {
+    fn add(&mut self, index: u64) {
+        self.0 |= 1 << (index % PORTS_MAX as u64);
+    }
+
+    fn iter(self) -> impl Iterator<Item = usize> {
+        (0..PORTS_MAX).filter(move |index| self.0 >> index & 1 == 1)
+    }
+}
+
+const TIMER: u64 = u64::MAX;
+const STOP: u64 = u64::MAX - 1;
+const SIGNAL: u64 = u64::MAX - 2;
+const EVENTS_MAX: usize = 16;
+/// Devices of one loop: as many as there are bits in [`Readable`].
+const PORTS_MAX: usize = 64;
+/// Packets sent in a turn. Our choice: a dozen batches, under a millisecond of work, after which input is looked at again.
+const TRANSMITS_MAX: usize = 1024;
+/// Our choice: as long as a thread takes to wake anyway.
+const IDLE_DEADLINE_WAIT: Duration = Duration::from_micros(50);

@@ -1,0 +1,212 @@
+//! Between the bytes of a device and a [`Packet`]: link headers, VLAN tags, and the state of the checksum.
+
+use paceline_wire::{BufferPool, Checksum, Flags, Packet, Payload};
+
+use crate::virtio::{self, VirtioHeader};
+
+/// A received frame, split at the IP header.
+#[derive(Debug)]
+pub(crate) struct Frame<'a> {
+    virtio: VirtioHeader,
+    link: LinkHeader,
+    /// Where `ip` began in the frame as the kernel numbers it, which does not count a tag that came beside the frame.
+    ip_start: usize,
+    ip: &'a [u8],
+}
+
+/// Why a frame is not forwarded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FrameError {
+    /// Longer than any packet that a device should hand over (IPv6 jumbograms).
+    TooLong,
+    /// Too short for its link header, or a virtio header that contradicts the frame.
+    Malformed,
+    /// No memory left for payload.
+    PoolExhausted,
+}
+
+/// A VLAN tag that the kernel took out of the frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct VlanTag {
+    pub(crate) tpid: u16,
+    pub(crate) tci: u16,
+}
+
+impl<'a> Frame<'a> {
+    /// Splits what a packet socket delivers: virtio header, Ethernet frame.
+    pub(crate) fn parse(bytes: &'a [u8], tag: Option<VlanTag>) -> Result<Self, FrameError> {
+        let (virtio, frame) = split_virtio(bytes)?;
+        let ip_start = link_len(frame).ok_or(FrameError::Malformed)?;
+        let (link, ip) = frame.split_at(ip_start);
+        let link = LinkHeader::new(link, tag).ok_or(FrameError::Malformed)?;
+        Ok(Frame { virtio, link, ip_start, ip })
+    }
+
+    /// Splits what a TUN delivers: virtio header, IP packet.
+    pub(crate) fn parse_tun(bytes: &'a [u8]) -> Result<Self, FrameError> {
+        let (virtio, ip) = split_virtio(bytes)?;
+        Ok(Frame { virtio, link: LinkHeader::default(), ip_start: 0, ip })
+    }
+
+    /// The packet, its payload copied to the pool.
+    pub(crate) fn to_packet(&self, pool: &mut BufferPool) -> Result<Packet, FrameError> {
+        let packet = if self.link.is_ip() {
+            Packet::parse(self.link.bytes(), self.ip, pool)
+        } else {
+            pool.copy_from(self.ip).map(|bytes| {
+                let mut packet = Packet::from(bytes);
+                packet.set_link(self.link.bytes());
+                packet
+            })
+        };
+        let mut packet = packet.ok_or(FrameError::PoolExhausted)?;
+        match packet.tcp_offset() {
+            Some(tcp_offset) => self.describe_tcp(&mut packet, tcp_offset)?,
+            None => packet.set_offload(self.offload()?),
+        }
+        Ok(packet)
+    }
+
+    fn describe_tcp(&self, packet: &mut Packet, tcp_offset: usize) -> Result<(), FrameError> {
+        let virtio = &self.virtio;
+        if virtio.needs_checksum() {
+            let expected = (self.ip_start + tcp_offset, TCP_CHECKSUM_OFFSET);
+            if (usize::from(virtio.csum_start), virtio.csum_offset) != expected {
+                return Err(FrameError::Malformed);
+            }
+            packet.set_checksum(Checksum::Partial);
+        } else if virtio.flags & virtio::DATA_VALID != 0 {
+            packet.set_checksum(Checksum::Verified);
+        }
+        if virtio.is_tcp_gso() {
+            packet.set_gso_size(Some(virtio.gso_size));
+        }
+        Ok(())
+    }
+
+    /// What to send an opaque packet with: the virtio header, its positions counted from the network header.
+    fn offload(&self) -> Result<Option<[u8; virtio::HEADER_LEN]>, FrameError> {
+        if !self.virtio.needs_checksum() && self.virtio.gso_type == virtio::GSO_NONE {
+            return Ok(None);
+        }
+        let inside = |position: u16| {
+            let position = usize::from(position).checked_sub(self.ip_start).filter(|&at| at <= self.ip.len());
+            position.map(|at| at as u16).ok_or(FrameError::Malformed)
+        };
+        let mut header = self.virtio;
+        if header.needs_checksum() {
+            header.csum_start = inside(header.csum_start)?;
+        }
+        header.header_len = inside(header.header_len.max(self.ip_start as u16))?;
+        header.flags &= virtio::NEEDS_CSUM;
+        Ok(Some(header.to_bytes()))
+    }
+}
+
+/// Writes virtio, link, network and transport header of `packet` to `prefix`; returns their length and the payload.
+pub(crate) fn assemble<'a>(packet: &'a Packet, prefix: &mut [u8; PREFIX_MAX]) -> (usize, &'a [u8]) {
+    let link = packet.link();
+    let headers = packet.header();
+    let link_end = virtio::HEADER_LEN + link.len();
+    let end = link_end + headers.len();
+    prefix[..virtio::HEADER_LEN].copy_from_slice(&virtio_of(packet).to_bytes());
+    prefix[virtio::HEADER_LEN..link_end].copy_from_slice(link);
+    prefix[link_end..end].copy_from_slice(headers);
+    let payload = match packet.payload() {
+        Payload::Bytes(bytes) => &bytes[..],
+        Payload::Length(len) => &ZEROS[..(*len as usize).min(ZEROS.len())],
+    };
+    (end, payload)
+}
+
+/// The virtio header to send `packet` with.
+fn virtio_of(packet: &Packet) -> VirtioHeader {
+    let link_len = packet.link().len() as u16;
+    let (Some(tcp), Some(tcp_offset)) = (packet.tcp(), packet.tcp_offset()) else {
+        let offload = packet.offload().and_then(|bytes| VirtioHeader::parse(&bytes));
+        return offload.map_or(VirtioHeader::default(), |header| header.moved_by(link_len));
+    };
+    if packet.checksum() != Checksum::Partial {
+        return VirtioHeader::default();
+    }
+    let gso_type = match packet.gso_size() {
+        None => virtio::GSO_NONE,
+        Some(_) => {
+            let family = if packet.is_ipv6() { virtio::GSO_TCPV6 } else { virtio::GSO_TCPV4 };
+            let ecn = if tcp.flags().contains(Flags::CWR) { virtio::GSO_ECN } else { 0 };
+            family | ecn
+        }
+    };
+    VirtioHeader {
+        flags: virtio::NEEDS_CSUM,
+        gso_type,
+        header_len: link_len + packet.header().len() as u16,
+        gso_size: packet.gso_size().unwrap_or(0),
+        csum_start: link_len + tcp_offset as u16,
+        csum_offset: TCP_CHECKSUM_OFFSET,
+    }
+}
+
+/// Where the checksum is in a TCP header (RFC 9293, Section 3.1).
+const TCP_CHECKSUM_OFFSET: u16 = 16;
+/// Bytes of all headers of a packet at most: virtio, Ethernet with two tags, and what a [`Packet`] holds inline.
+pub(crate) const PREFIX_MAX: usize = 256;
+static ZEROS: [u8; 65_536] = [0; 65_536];
+
+/// An Ethernet header with up to two VLAN tags.
+#[derive(Debug, Default)]
+struct LinkHeader {
+    bytes: [u8; LINK_MAX],
+    len: usize,
+}
+
+const ADDRESSES_LEN: usize = 12;
+const ETHERNET_LEN: usize = 14;
+const TAG_LEN: usize = 4;
+const LINK_MAX: usize = ETHERNET_LEN + 2 * TAG_LEN;
+
+impl LinkHeader {
+    fn new(link: &[u8], tag: Option<VlanTag>) -> Option<Self> {
+        let mut header = LinkHeader::default();
+        let mut push = |part: &[u8]| {
+            header.bytes.get_mut(header.len..header.len + part.len())?.copy_from_slice(part);
+            header.len += part.len();
+            Some(())
+        };
+        let (addresses, rest) = link.split_at_checked(ADDRESSES_LEN)?;
+        push(addresses)?;
+        if let Some(tag) = tag {
+            push(&tag.tpid.to_be_bytes())?;
+            push(&tag.tci.to_be_bytes())?;
+        }
+        push(rest)?;
+        Some(header)
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+
+    /// True for IPv4 and IPv6, and where there is no link header: a TUN carries nothing else.
+    fn is_ip(&self) -> bool {
+        match self.bytes().last_chunk() {
+            Some(ethertype) => {
+                matches!(i32::from(u16::from_be_bytes(*ethertype)), libc::ETH_P_IP | libc::ETH_P_IPV6)
+            }
+            None => true,
+        }
+    }
+}
+
+/// Length of the link header: 14 bytes, and 4 for a tag within the frame.
+fn link_len(frame: &[u8]) -> Option<usize> {
+    let ethertype = u16::from_be_bytes(*frame.get(ADDRESSES_LEN..)?.first_chunk()?);
+    let is_tagged = matches!(i32::from(ethertype), libc::ETH_P_8021Q | libc::ETH_P_8021AD);
+    let len = if is_tagged { ETHERNET_LEN + TAG_LEN } else { ETHERNET_LEN };
+    (frame.len() >= len).then_some(len)
+}
+
+fn split_virtio(bytes: &[u8]) -> Result<(VirtioHeader, &[u8]), FrameError> {
+    let header = VirtioHeader::parse(bytes).ok_or(FrameError::Malformed)?;
+    Ok((header, &bytes[virtio::HEADER_LEN..]))
+}

@@ -1,0 +1,270 @@
+//! Many packets per system call: `recvmmsg` and `sendmmsg` over buffers that are allocated once.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr;
+
+use crate::frame::{Frame, FrameError, PREFIX_MAX, VlanTag};
+use crate::outbox::{Outbox, Sent};
+use crate::virtio::HEADER_LEN;
+
+/// The packets of one `recvmmsg`.
+#[derive(Debug)]
+pub(crate) struct ReceiveBatch {
+    bytes: Box<[u8]>,
+    control: Box<[ControlBuffer]>,
+    iovecs: Box<[libc::iovec]>,
+    headers: Box<[libc::mmsghdr]>,
+}
+
+// SAFETY: the pointers in `iovecs` and `headers` lead to the heap memory of the other fields, which moves with the value.
+unsafe impl Send for ReceiveBatch {}
+
+impl ReceiveBatch {
+    /// Memory for `capacity` packets of any size. Most of it is never touched, and so costs nothing, on a link without
+    /// super-packets.
+    pub(crate) fn new(capacity: usize) -> Self {
+        let capacity = capacity.clamp(1, CAPACITY_MAX);
+        let mut bytes = vec![0; capacity * SLOT_BYTES].into_boxed_slice();
+        let mut control = vec![ControlBuffer([0; CONTROL_BYTES]); capacity].into_boxed_slice();
+        let mut iovecs: Box<[libc::iovec]> = bytes
+            .chunks_exact_mut(SLOT_BYTES)
+            .map(|slot| libc::iovec { iov_base: slot.as_mut_ptr().cast(), iov_len: SLOT_BYTES })
+            .collect();
+        let headers = iovecs
+            .iter_mut()
+            .zip(control.iter_mut())
+            .map(|(iovec, control)| libc::mmsghdr {
+                msg_hdr: message(iovec, 1, control.0.as_mut_ptr().cast(), CONTROL_BYTES),
+                msg_len: 0,
+            })
+            .collect();
+        ReceiveBatch { bytes, control, iovecs, headers }
+    }
+
+    /// Receives what waits, up to the capacity; `Ok(0)` when nothing waits.
+    pub(crate) fn receive(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
+        debug_assert_eq!(self.iovecs.len(), self.headers.len());
+        for header in &mut self.headers {
+            if header.msg_hdr.msg_controllen == CONTROL_BYTES && header.msg_len == 0 {
+                break; // This one and those behind it were not written to.
+            }
+            header.msg_hdr.msg_controllen = CONTROL_BYTES;
+            header.msg_len = 0;
+        }
+        let len = self.headers.len() as libc::c_uint;
+        let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
+        // SAFETY: the headers point to buffers of the stated lengths that this value owns and that outlive the call.
+        let count = unsafe {
+            libc::recvmmsg(socket.as_raw_fd(), self.headers.as_mut_ptr(), len, flags, ptr::null_mut())
+        };
+        match usize::try_from(count) {
+            Ok(count) => Ok(count),
+            Err(_) => match io::Error::last_os_error() {
+                error if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+                    Ok(0)
+                }
+                error => Err(error),
+            },
+        }
+    }
+
+    /// Packet `index` of the last batch.
+    pub(crate) fn frame(&self, index: usize) -> Result<Frame<'_>, FrameError> {
+        let len = self.headers[index].msg_len as usize;
+        if len > SLOT_BYTES {
+            return Err(FrameError::TooLong);
+        }
+        let tag = self.control_messages(index).find_map(vlan_tag);
+        let start = index * SLOT_BYTES;
+        Frame::parse(&self.bytes[start..start + len], tag)
+    }
+
+    /// The kernel's receive stamp of packet `index`, in nanoseconds of `CLOCK_REALTIME`.
+    pub(crate) fn stamp_ns(&self, index: usize) -> Option<u64> {
+        self.control_messages(index).find_map(stamp_ns)
+    }
+
+    fn control_messages(&self, index: usize) -> ControlMessages<'_> {
+        let len = self.headers[index].msg_hdr.msg_controllen.min(CONTROL_BYTES);
+        ControlMessages(&self.control[index].0[..len])
+    }
+}
+
+/// The packets of one `sendmmsg`: each a prefix (virtio, link, network and transport header) and a payload.
+#[derive(Debug)]
+pub(crate) struct SendBatch {
+    prefixes: Box<[[u8; PREFIX_MAX]]>,
+    iovecs: Vec<libc::iovec>,
+    headers: Vec<libc::mmsghdr>,
+}
+
+// SAFETY: `iovecs` and `headers` are filled and emptied within `send`; between calls they hold no pointers.
+unsafe impl Send for SendBatch {}
+
+impl SendBatch {
+    pub(crate) fn new(capacity: usize) -> Self {
+        let capacity = capacity.clamp(1, CAPACITY_MAX);
+        SendBatch {
+            prefixes: vec![[0; PREFIX_MAX]; capacity].into_boxed_slice(),
+            iovecs: Vec::with_capacity(2 * capacity),
+            headers: Vec::with_capacity(capacity),
+        }
+    }
+
+    /// Sends from the front of `outbox` until it is empty or the device takes no more.
+    pub(crate) fn send(&mut self, socket: BorrowedFd<'_>, outbox: &mut Outbox) -> Sent {
+        while !outbox.is_empty() {
+            match self.send_once(socket, outbox) {
+                Ok(count) => outbox.sent(count),
+                Err(error) => match outbox.refused(&error) {
+                    Sent::All => {}
+                    wait => return wait,
+                },
+            }
+        }
+        Sent::All
+    }
+
+    fn send_once(&mut self, socket: BorrowedFd<'_>, outbox: &Outbox) -> io::Result<usize> {
+        for (packet, prefix) in outbox.iter().zip(&mut self.prefixes) {
+            let (len, payload) = crate::frame::assemble(packet, prefix);
+            self.iovecs.push(libc::iovec { iov_base: prefix.as_mut_ptr().cast(), iov_len: len });
+            self.iovecs
+                .push(libc::iovec { iov_base: payload.as_ptr().cast_mut().cast(), iov_len: payload.len() });
+        }
+        // Pointers to the vector's elements are taken once it no longer grows.
+        for pair in self.iovecs.chunks_exact_mut(2) {
+            self.headers.push(libc::mmsghdr {
+                msg_hdr: message(pair.as_mut_ptr(), 2, ptr::null_mut(), 0),
+                msg_len: 0,
+            });
+        }
+        let len = self.headers.len() as libc::c_uint;
+        // SAFETY: headers and iovecs describe the prefixes, which this value owns, and payloads, which `outbox` keeps
+        // alive and unmoved while it is borrowed; the kernel only reads them.
+        let count =
+            unsafe { libc::sendmmsg(socket.as_raw_fd(), self.headers.as_mut_ptr(), len, libc::MSG_DONTWAIT) };
+        let result = usize::try_from(count).map_err(|_| io::Error::last_os_error());
+        self.iovecs.clear();
+        self.headers.clear();
+        result
+    }
+}
+
+/// Bytes for one received packet: the virtio header, a link header with tags, and the largest IP packet without jumbo
+/// payload option.
+const SLOT_BYTES: usize = (HEADER_LEN + 22 + 65_535_usize).next_multiple_of(64);
+/// The kernel's own limit on messages per call.
+const CAPACITY_MAX: usize = 1024;
+/// A time stamp and the auxiliary data of a packet socket take 72.
+const CONTROL_BYTES: usize = 128;
+
+/// Control messages begin with a word, so they are aligned as such.
+#[derive(Clone, Debug)]
+#[repr(C, align(8))]
+struct ControlBuffer([u8; CONTROL_BYTES]);
+
+fn message(
+    iovecs: *mut libc::iovec,
+    count: usize,
+    control: *mut libc::c_void,
+    control_len: usize,
+) -> libc::msghdr {
+    libc::msghdr {
+        msg_name: ptr::null_mut(),
+        msg_namelen: 0,
+        msg_iov: iovecs,
+        msg_iovlen: count,
+        msg_control: control,
+        msg_controllen: control_len,
+        msg_flags: 0,
+    }
+}
+
+struct ControlMessage<'a> {
+    level: i32,
+    kind: i32,
+    data: &'a [u8],
+}
+
+/// Walks `cmsghdr`s: length (a word), level and type (32 bits each), data padded to a word.
+struct ControlMessages<'a>(&'a [u8]);
+
+impl<'a> Iterator for ControlMessages<'a> {
+    type Item = ControlMessage<'a>;
+
+    fn next(&mut self) -> Option<ControlMessage<'a>> {
+        const WORD: usize = size_of::<usize>();
+        const HEADER: usize = WORD + 8;
+        let len = usize::from_ne_bytes(*self.0.first_chunk()?);
+        let level = i32::from_ne_bytes(*self.0.get(WORD..)?.first_chunk()?);
+        let kind = i32::from_ne_bytes(*self.0.get(WORD + 4..)?.first_chunk()?);
+        let data = self.0.get(HEADER..len)?;
+        self.0 = self.0.get(len.next_multiple_of(WORD)..).unwrap_or_default();
+        Some(ControlMessage { level, kind, data })
+    }
+}
+
+fn stamp_ns(message: ControlMessage<'_>) -> Option<u64> {
+    if (message.level, message.kind) != (libc::SOL_SOCKET, libc::SO_TIMESTAMPNS) {
+        return None;
+    }
+    let (seconds, rest) = message.data.split_first_chunk()?;
+    let nanoseconds = rest.first_chunk()?;
+    let seconds = u64::try_from(i64::from_ne_bytes(*seconds)).ok()?;
+    let nanoseconds = u64::try_from(i64::from_ne_bytes(*nanoseconds)).ok()?;
+    Some(seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds))
+}
+
+/// Reads a `tpacket_auxdata`: 32-bit status, len, snaplen, then 16-bit mac, net, TCI and TPID.
+fn vlan_tag(message: ControlMessage<'_>) -> Option<VlanTag> {
+    if (message.level, message.kind) != (libc::SOL_PACKET, libc::PACKET_AUXDATA) {
+        return None;
+    }
+    let status = u32::from_ne_bytes(*message.data.first_chunk()?);
+    let half = |at: usize| Some(u16::from_ne_bytes(*message.data.get(at..)?.first_chunk()?));
+    let (tci, tpid) = (half(16)?, half(18)?);
+    if status & libc::TP_STATUS_VLAN_VALID == 0 {
+        return None;
+    }
+    let has_tpid = status & libc::TP_STATUS_VLAN_TPID_VALID != 0;
+    Some(VlanTag { tpid: if has_tpid { tpid } else { libc::ETH_P_8021Q as u16 }, tci })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn control(level: i32, kind: i32, data: &[u8]) -> Vec<u8> {
+        let mut bytes = (16 + data.len()).to_ne_bytes().to_vec();
+        bytes.extend(level.to_ne_bytes());
+        bytes.extend(kind.to_ne_bytes());
+        bytes.extend(data);
+        bytes.resize(bytes.len().next_multiple_of(8), 0);
+        bytes
+    }
+
+    #[test]
+    fn control_messages_are_found_in_any_order() {
+        let mut auxiliary = libc::TP_STATUS_VLAN_VALID.to_ne_bytes().to_vec();
+        auxiliary.extend([0; 12]);
+        auxiliary.extend(7u16.to_ne_bytes());
+        auxiliary.extend(0u16.to_ne_bytes());
+        let mut bytes = control(libc::SOL_PACKET, libc::PACKET_AUXDATA, &auxiliary);
+        let stamp = [2u64.to_ne_bytes(), 5u64.to_ne_bytes()].concat();
+        bytes.extend(control(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &stamp));
+        assert_eq!(ControlMessages(&bytes).find_map(stamp_ns), Some(2_000_000_005));
+        assert_eq!(ControlMessages(&bytes).find_map(vlan_tag), Some(VlanTag { tpid: 0x8100, tci: 7 }));
+    }
+
+    #[test]
+    fn broken_control_data_ends_the_walk() {
+        for len in 0..40 {
+            let bytes = vec![0xff; len];
+            assert_eq!(ControlMessages(&bytes).count(), 0);
+            let bytes = vec![0; len];
+            assert!(ControlMessages(&bytes).count() <= 1);
+        }
+    }
+}

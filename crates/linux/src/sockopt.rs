@@ -1,0 +1,71 @@
+//! Socket options and addresses that no safe wrapper offers.
+
+use std::io;
+use std::mem::{MaybeUninit, size_of};
+use std::os::fd::{AsFd, AsRawFd};
+
+use socket2::Socket;
+
+/// Plain data that the kernel reads or fills as an option: any bytes are a valid value.
+///
+/// # Safety
+/// The type has no padding that matters, no pointers, and every bit pattern is valid.
+pub(crate) unsafe trait OptionValue: Copy {}
+
+// SAFETY: an integer.
+unsafe impl OptionValue for i32 {}
+// SAFETY: two integers.
+unsafe impl OptionValue for libc::tpacket_stats {}
+
+/// Sets a socket option.
+pub(crate) fn set<T: OptionValue>(socket: &impl AsFd, level: i32, name: i32, value: T) -> io::Result<()> {
+    let fd = socket.as_fd().as_raw_fd();
+    let len = size_of::<T>() as libc::socklen_t;
+    // SAFETY: the descriptor is borrowed for the call, and the pointer and length describe `value`, which outlives it.
+    let result = unsafe { libc::setsockopt(fd, level, name, (&raw const value).cast(), len) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Reads a socket option.
+pub(crate) fn get<T: OptionValue>(socket: &impl AsFd, level: i32, name: i32) -> io::Result<T> {
+    let fd = socket.as_fd().as_raw_fd();
+    let mut value = MaybeUninit::<T>::zeroed();
+    let mut len = size_of::<T>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `len` bytes to `value`, which outlives the call.
+    let result = unsafe { libc::getsockopt(fd, level, name, value.as_mut_ptr().cast(), &raw mut len) };
+    if result != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: zeroed or written by the kernel, and every bit pattern is a valid `OptionValue`.
+    Ok(unsafe { value.assume_init() })
+}
+
+/// Sets the sizes of both buffers, beyond the system's limits where that is permitted.
+pub(crate) fn set_buffers(socket: &Socket, receive_bytes: usize, send_bytes: usize) -> io::Result<()> {
+    // The kernel doubles the value.
+    let half = |bytes: usize| i32::try_from(bytes / 2).unwrap_or(i32::MAX);
+    if set(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, half(receive_bytes)).is_err() {
+        socket.set_recv_buffer_size(receive_bytes / 2)?;
+    }
+    if set(socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, half(send_bytes)).is_err() {
+        socket.set_send_buffer_size(send_bytes / 2)?;
+    }
+    Ok(())
+}
+
+/// Binds a packet socket to an interface, for all protocols.
+pub(crate) fn bind_to_interface(socket: &Socket, index: u32) -> io::Result<()> {
+    let address = libc::sockaddr_ll {
+        sll_family: libc::AF_PACKET as u16,
+        sll_protocol: (libc::ETH_P_ALL as u16).to_be(),
+        sll_ifindex: index as i32,
+        sll_hatype: 0,
+        sll_pkttype: 0,
+        sll_halen: 0,
+        sll_addr: [0; 8],
+    };
+    let len = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+    // SAFETY: pointer and length describe `address`, which outlives the call.
+    let result = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), len) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}

@@ -1,0 +1,125 @@
+//! A TUN device with virtio headers: the routed way to packets.
+//!
+//! The device is not persistent: it goes with the process, and with it every route that leads to it.
+
+use std::ffi::CStr;
+use std::fs::{File, OpenOptions};
+use std::io::{self, IoSlice, Read};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::fs::OpenOptionsExt;
+
+use nix::sys::uio;
+
+use crate::frame::{self, Frame, FrameError, PREFIX_MAX};
+use crate::outbox::{Outbox, Sent};
+use crate::virtio::HEADER_LEN;
+
+/// A TUN device of this process.
+#[derive(Debug)]
+pub struct Tun {
+    file: File,
+    name: String,
+    bytes: Box<[u8]>,
+    lens: Vec<usize>,
+}
+
+impl Tun {
+    /// Creates the device `name` in the current network namespace; it is down and has no address yet.
+    pub fn open(name: &str) -> io::Result<Self> {
+        let file =
+            OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun")?;
+        let mut request = interface_request(name)?;
+        request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR) as i16;
+        let header_len = HEADER_LEN as i32;
+        let offloads = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6 | libc::TUN_F_TSO_ECN;
+        // SAFETY: the descriptor is open, and the request is an `ifreq` that outlives the call.
+        unsafe { ioctl::set_interface(file.as_raw_fd(), &raw const request) }?;
+        // SAFETY: the descriptor is open, and the pointer leads to an integer that outlives the call.
+        unsafe { ioctl::set_header_len(file.as_raw_fd(), &raw const header_len) }?;
+        // SAFETY: the descriptor is open; the argument is a number.
+        unsafe { ioctl::set_offloads(file.as_raw_fd(), offloads as i32) }?;
+        Ok(Tun {
+            file,
+            name: name.to_owned(),
+            bytes: vec![0; BATCH * SLOT_BYTES].into_boxed_slice(),
+            lens: Vec::with_capacity(BATCH),
+        })
+    }
+
+    /// The name of the device.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Reads what waits, up to one batch. There is no call that reads several packets from a TUN.
+    pub(crate) fn receive(&mut self) -> io::Result<usize> {
+        self.lens.clear();
+        for slot in self.bytes.chunks_exact_mut(SLOT_BYTES) {
+            match self.file.read(slot) {
+                Ok(len) => self.lens.push(len),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(self.lens.len())
+    }
+
+    /// Packet `index` of the batch that was read last.
+    pub(crate) fn frame(&self, index: usize) -> Result<Frame<'_>, FrameError> {
+        let start = index * SLOT_BYTES;
+        Frame::parse_tun(&self.bytes[start..start + self.lens[index]])
+    }
+
+    /// Hands the packets of `outbox` to the kernel.
+    pub(crate) fn send(&mut self, outbox: &mut Outbox) -> Sent {
+        let mut prefix = [0; PREFIX_MAX];
+        while let Some(packet) = outbox.first() {
+            let (len, payload) = frame::assemble(packet, &mut prefix);
+            let parts = [IoSlice::new(&prefix[..len]), IoSlice::new(payload)];
+            match uio::writev(&self.file, &parts) {
+                Ok(_) => outbox.sent(1),
+                Err(error) => match outbox.refused(&error.into()) {
+                    Sent::All => {}
+                    wait => return wait,
+                },
+            }
+        }
+        Sent::All
+    }
+}
+
+impl AsFd for Tun {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+mod ioctl {
+    use nix::{ioctl_write_int_bad, ioctl_write_ptr_bad};
+
+    ioctl_write_ptr_bad!(set_interface, libc::TUNSETIFF, libc::ifreq);
+    ioctl_write_ptr_bad!(set_header_len, libc::TUNSETVNETHDRSZ, i32);
+    ioctl_write_int_bad!(set_offloads, libc::TUNSETOFFLOAD);
+}
+
+/// Our choice: packets read in one turn, as many as a packet socket hands over.
+const BATCH: usize = 64;
+const SLOT_BYTES: usize = (HEADER_LEN + 65_535).next_multiple_of(64);
+
+fn interface_request(name: &str) -> io::Result<libc::ifreq> {
+    let mut request = libc::ifreq {
+        ifr_name: [0; libc::IFNAMSIZ],
+        ifr_ifru: libc::__c_anonymous_ifr_ifru { ifru_flags: 0 },
+    };
+    let invalid = || io::Error::new(io::ErrorKind::InvalidInput, "an interface name has 1 to 15 bytes");
+    let name = std::ffi::CString::new(name).map_err(|_| invalid())?;
+    let bytes = CStr::to_bytes(&name);
+    if bytes.is_empty() || bytes.len() >= libc::IFNAMSIZ {
+        return Err(invalid());
+    }
+    for (place, byte) in request.ifr_name.iter_mut().zip(bytes) {
+        *place = *byte as libc::c_char;
+    }
+    Ok(request)
+}

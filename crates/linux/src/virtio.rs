@@ -1,0 +1,85 @@
+//! The `virtio_net_hdr` that AF_PACKET (`PACKET_VNET_HDR`) and TUN (`IFF_VNET_HDR`) put before a packet.
+//!
+//! It says whether the checksum is finished and into what segments a super-packet is to be cut. Without it, packets
+//! of a virtual device would carry unfinished checksums that nobody completes.
+
+/// Bytes of the legacy header, without the buffer count.
+pub const HEADER_LEN: usize = 10;
+
+/// A `virtio_net_hdr`, in the byte order of the host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VirtioHeader {
+    /// [`NEEDS_CSUM`], [`DATA_VALID`].
+    pub flags: u8,
+    /// [`GSO_NONE`], [`GSO_TCPV4`], [`GSO_TCPV6`], [`GSO_UDP_L4`], each perhaps with [`GSO_ECN`].
+    pub gso_type: u8,
+    /// Bytes of link, network and transport header. A hint, but some kernels insist on it.
+    pub header_len: u16,
+    /// Payload bytes of each segment.
+    pub gso_size: u16,
+    /// Where the checksummed part begins.
+    pub csum_start: u16,
+    /// Where the checksum is, from there.
+    pub csum_offset: u16,
+}
+
+/// The checksum field holds the sum of the pseudo header only.
+pub const NEEDS_CSUM: u8 = 1;
+/// The checksum was found to be right.
+pub const DATA_VALID: u8 = 2;
+/// Not a super-packet.
+pub const GSO_NONE: u8 = 0;
+/// TCP over IPv4.
+pub const GSO_TCPV4: u8 = 1;
+/// TCP over IPv6.
+pub const GSO_TCPV6: u8 = 4;
+/// UDP datagrams of equal size (Linux 6.2).
+pub const GSO_UDP_L4: u8 = 5;
+/// The CWR flag belongs to the first segment only.
+pub const GSO_ECN: u8 = 0x80;
+
+impl VirtioHeader {
+    /// Reads the header at the start of `bytes`; `None` when they are too few.
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        let bytes = bytes.first_chunk::<HEADER_LEN>()?;
+        let word = |at: usize| u16::from_ne_bytes([bytes[at], bytes[at + 1]]);
+        Some(VirtioHeader {
+            flags: bytes[0],
+            gso_type: bytes[1],
+            header_len: word(2),
+            gso_size: word(4),
+            csum_start: word(6),
+            csum_offset: word(8),
+        })
+    }
+
+    /// The bytes of the header.
+    pub fn to_bytes(self) -> [u8; HEADER_LEN] {
+        let mut bytes = [self.flags, self.gso_type, 0, 0, 0, 0, 0, 0, 0, 0];
+        let words = [self.header_len, self.gso_size, self.csum_start, self.csum_offset];
+        for (word, place) in words.iter().zip(bytes[2..].chunks_exact_mut(2)) {
+            place.copy_from_slice(&word.to_ne_bytes());
+        }
+        bytes
+    }
+
+    /// True when the checksum is unfinished.
+    pub fn needs_checksum(&self) -> bool {
+        self.flags & NEEDS_CSUM != 0
+    }
+
+    /// The header for the same packet with `bytes` more in front.
+    #[must_use]
+    pub fn moved_by(mut self, bytes: u16) -> Self {
+        self.header_len = self.header_len.saturating_add(bytes);
+        if self.needs_checksum() {
+            self.csum_start = self.csum_start.saturating_add(bytes);
+        }
+        self
+    }
+
+    /// True for TCP super-packets.
+    pub fn is_tcp_gso(&self) -> bool {
+        matches!(self.gso_type & !GSO_ECN, GSO_TCPV4 | GSO_TCPV6) && self.gso_size > 0
+    }
+}

@@ -1,0 +1,35 @@
+//! Real TCP connections through packet sockets, with all offloads of the virtual interfaces on.
+
+mod common;
+
+use common::{Driven, permitted, transfer};
+use paceline_linux::lab::{Lab, LabConfig};
+use paceline_linux::{Filter, NullForwarder};
+
+#[test]
+fn tcp_passes_over_packet_sockets() {
+    if !permitted() {
+        return;
+    }
+    let lab = Lab::build(LabConfig::default()).unwrap();
+    let wired = Driven::start(&lab.net, &["n0", "n1"], &Filter::All, NullForwarder::new());
+    let only_tcp = Filter::Tcp { except_destinations: vec![[2, 0, 0, 0, 0, 1]] };
+    let radio = Driven::start(&lab.net, &["n2", "n3"], &only_tcp, NullForwarder::new());
+    for ipv6 in [false, true] {
+        let server = (&lab.server, lab.server_address(ipv6));
+        let client = (&lab.client, lab.client_address(ipv6, 0));
+        transfer(server, client, 20_000_000);
+        transfer(client, server, 20_000_000);
+    }
+    for (_, ports) in [wired.finish(), radio.finish()] {
+        for port in ports {
+            assert_eq!((port.malformed, port.too_long, port.pool_exhausted, port.kernel_drops), (0, 0, 0, 0));
+            assert_eq!((port.out.dropped_full, port.out.dropped_refused, port.out.segmented), (0, 0, 0));
+            let mean = port.received_ip_bytes / port.received_packets;
+            assert!(
+                port.received_ip_bytes > 40_000_000 && mean > 1_500,
+                "super-packets pass whole: {port:?}"
+            );
+        }
+    }
+}
