@@ -207,3 +207,121 @@ impl fmt::Debug for Chunk {
         write!(f, "Chunk({} bytes)", self.bytes.len())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use std::collections::VecDeque;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn slices_share_and_are_cut_to_the_buffer() {
+        let buffer = Buffer::from(vec![1, 2, 3, 4, 5]);
+        assert_eq!(*buffer.slice(1..3), [2, 3]);
+        assert_eq!(*buffer.slice(1..3).slice(1..9), [3]);
+        assert_eq!(*buffer.slice(7..9), []);
+        #[expect(clippy::reversed_empty_ranges)]
+        let reversed = 3..1;
+        assert_eq!(*buffer.slice(reversed), []);
+    }
+
+    #[test]
+    fn neighbours_join_and_others_do_not() {
+        let buffer = Buffer::from(vec![1, 2, 3, 4, 5]);
+        let (a, b) = (buffer.slice(0..2), buffer.slice(2..5));
+        assert_eq!(a.join(&b), Some(buffer.clone()));
+        assert_eq!(b.join(&a), None);
+        assert_eq!(a.join(&Buffer::from(vec![3])), None);
+        assert_eq!(Buffer::default().join(&b), Some(b.clone()));
+        assert_eq!(b.join(&Buffer::default()), Some(b));
+    }
+
+    #[test]
+    fn memory_is_used_again() {
+        let mut pool = BufferPool::new(1 << 20);
+        let first = pool.copy_from(&[1; 1448]).unwrap();
+        let address = first.as_ptr();
+        let part = first.slice(100..200);
+        drop(first);
+        assert_eq!(pool.in_use(), 2048);
+        drop(part);
+        assert_eq!((pool.in_use(), pool.allocated()), (0, 2048));
+        let second = pool.copy_from(&[2; 10]).unwrap();
+        assert_eq!(second.as_ptr(), address);
+        assert_eq!(*second, [2; 10]);
+    }
+
+    #[test]
+    fn spare_memory_of_another_size_gives_way() {
+        let mut pool = BufferPool::new(64 << 10);
+        drop(pool.copy_from(&[0; 60_000]).unwrap());
+        let small: Vec<_> = core::iter::from_fn(|| pool.copy_from(&[0; 1448])).collect();
+        assert_eq!(small.len(), 32);
+        drop(small);
+        assert!(pool.copy_from(&[0; 60_000]).is_some());
+    }
+
+    #[test]
+    fn what_is_longer_than_any_class_still_counts() {
+        let mut pool = BufferPool::new(100_000);
+        let buffer = pool.copy_from(&[7; 90_000]).unwrap();
+        assert_eq!(pool.in_use(), 90_000);
+        assert!(pool.copy_from(&[7; 90_000]).is_none());
+        drop(buffer);
+        assert_eq!(pool.allocated(), 0);
+    }
+
+    #[test]
+    fn empty_buffers_cost_nothing() {
+        let mut pool = BufferPool::new(0);
+        assert_eq!(pool.copy_from(&[]).unwrap().len(), 0);
+        assert!(pool.copy_from(&[1]).is_none());
+    }
+
+    #[test]
+    fn buffers_outlive_their_pool_and_travel_between_threads() {
+        let mut pool = BufferPool::new(1 << 20);
+        let buffers: Vec<_> = (0..100u8).map(|n| pool.copy_from(&[n; 3000]).unwrap()).collect();
+        let copies = buffers.clone();
+        let other = std::thread::spawn(move || copies.iter().map(|b| usize::from(b[2999])).sum::<usize>());
+        drop(buffers);
+        assert_eq!(other.join().unwrap(), 4950);
+        assert_eq!(pool.in_use(), 0);
+        let last = pool.copy_from(b"still here").unwrap();
+        drop(pool);
+        assert_eq!(*last, *b"still here");
+    }
+
+    proptest! {
+        /// Whatever is taken and given back, the bound holds and no two live buffers share memory.
+        #[test]
+        fn memory_is_bounded_and_never_shared(
+            max_bytes in 0usize..300_000,
+            operations in proptest::collection::vec((any::<u8>(), 1usize..70_000, any::<bool>()), 1..60),
+        ) {
+            let mut pool = BufferPool::new(max_bytes);
+            let mut live = VecDeque::new();
+            for (mark, len, give_back) in operations {
+                match pool.copy_from(&vec![mark; len]) {
+                    Some(buffer) => live.push_back((buffer, mark, len)),
+                    None => prop_assert!(len + live.iter().map(|(_, _, len)| len.next_power_of_two().max(2048)).sum::<usize>() > max_bytes / 2),
+                }
+                if give_back {
+                    live.pop_front();
+                }
+                prop_assert!(pool.allocated() <= max_bytes);
+                prop_assert!(pool.in_use() <= pool.allocated());
+                for (buffer, mark, len) in &live {
+                    prop_assert_eq!(buffer.len(), *len);
+                    prop_assert!(buffer.iter().all(|byte| byte == mark));
+                }
+            }
+            live.clear();
+            prop_assert_eq!(pool.in_use(), 0);
+        }
+    }
+}

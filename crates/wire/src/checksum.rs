@@ -46,3 +46,63 @@ fn address(address: IpAddr) -> u64 {
         IpAddr::V6(v6) => sum(&v6.octets()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// RFC 1071 as its Section 1 words it, a word at a time.
+    fn by_the_word(bytes: &[u8]) -> u16 {
+        let mut sum: u32 = 0;
+        for word in bytes.chunks(2) {
+            sum += u32::from(word[0]) << 8 | u32::from(*word.get(1).unwrap_or(&0));
+            sum = (sum & 0xffff) + (sum >> 16);
+        }
+        sum as u16
+    }
+
+    #[test]
+    fn the_example_of_rfc_1071() {
+        let bytes = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
+        assert_eq!(fold(sum(&bytes)), 0xddf2);
+    }
+
+    #[test]
+    fn the_example_of_rfc_1624() {
+        // Section 4: 0xdd2f with a word that changes from 0x5555 to 0x3285; Eqn. 2 would give 0xffff.
+        assert_eq!(update(0xdd2f, 0x5555, 0x3285), 0x0000);
+    }
+
+    #[test]
+    fn a_long_pseudo_header_length_is_two_words() {
+        let any = IpAddr::from([0, 0, 0, 0]);
+        assert_eq!(fold(pseudo_header(any, any, 0x0001_0002)), 6 + 1 + 2);
+    }
+
+    proptest! {
+        #[test]
+        fn sum_equals_the_sum_by_the_word(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            prop_assert_eq!(fold(sum(&bytes)) % 0xffff, by_the_word(&bytes) % 0xffff);
+        }
+
+        #[test]
+        fn sums_of_even_parts_add_up(bytes in proptest::collection::vec(any::<u8>(), 0..200), cut in 0usize..100) {
+            let (a, b) = bytes.split_at((2 * cut).min(bytes.len() / 2 * 2));
+            prop_assert_eq!(fold(sum(a) + sum(b)) % 0xffff, by_the_word(&bytes) % 0xffff);
+        }
+
+        #[test]
+        fn an_update_equals_a_new_sum(
+            mut words in proptest::collection::vec(any::<[u8; 2]>(), 1..40), at: usize, new: [u8; 2], base in 1u64..0xffff,
+        ) {
+            // `base` stands for the pseudo header, which is never zero.
+            let before = !fold(base + sum(words.as_flattened()));
+            let at = at % words.len();
+            let old = core::mem::replace(&mut words[at], new);
+            let after = !fold(base + sum(words.as_flattened()));
+            prop_assert_eq!(update(before, sum(&old), sum(&new)), after);
+        }
+    }
+}

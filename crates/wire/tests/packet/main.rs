@@ -1,0 +1,10 @@
+//! The packet as its users see it, against packets that `etherparse` builds and judges.
+#![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
+
+mod editing;
+mod exercise;
+mod options;
+mod oracle;
+mod parsing;
+mod replay;
+mod segments;

@@ -1,0 +1,50 @@
+//! Replays what the fuzzer has found worth keeping, and feeds the same function from proptest.
+
+use std::path::Path;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use crate::exercise::exercise;
+use crate::oracle::sample;
+
+#[test]
+fn the_committed_corpus_passes() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/packet");
+    let mut count = 0;
+    for entry in std::fs::read_dir(corpus).unwrap() {
+        let path = entry.unwrap().path();
+        println!("{}", path.display());
+        exercise(&std::fs::read(path).unwrap());
+        count += 1;
+    }
+    assert!(count >= 30, "the corpus is gone: {count} files");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1024))]
+
+    #[test]
+    fn any_bytes_pass(data in vec(any::<u8>(), 0..200)) {
+        exercise(&data);
+    }
+
+    #[test]
+    fn any_bytes_that_start_like_ip_pass(mut data in vec(any::<u8>(), 5..200), v6: bool) {
+        data[4] = if v6 { 0x60 } else { 0x45 };
+        exercise(&data);
+    }
+
+    /// Real packets with a few bytes changed get further than noise does.
+    #[test]
+    fn damaged_packets_pass(
+        sample in sample(), choices: [u8; 4], changes in vec((0usize..80, any::<u8>()), 0..4), cut in 0usize..4000,
+    ) {
+        let mut data = [&choices[..], &sample.bytes()].concat();
+        for (at, value) in changes {
+            data[at] = value;
+        }
+        data.truncate(cut.max(60));
+        exercise(&data);
+    }
+}
