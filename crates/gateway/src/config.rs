@@ -59,7 +59,12 @@ impl Default for VirtualWindowConfig {
     fn default() -> Self {
         // 8,000,000 < 65,535 << 7. A larger ceiling needs a larger shift, and the larger the shift, the further off is
         // the window that each end reads while the gateway is away (design: fail open).
-        VirtualWindowConfig { mode: VirtualWindowMode::Sized, max_bytes: 8_000_000, target_ms: 20, add_window_scale: true }
+        VirtualWindowConfig {
+            mode: VirtualWindowMode::Sized,
+            max_bytes: 8_000_000,
+            target_ms: 20,
+            add_window_scale: true,
+        }
     }
 }
 
@@ -257,7 +262,12 @@ pub struct SharingConfig {
 impl Default for SharingConfig {
     fn default() -> Self {
         // A handset is given one IPv4 address and one IPv6 /64 (RFC 6459, Section 5.2).
-        SharingConfig { subscriber_prefix_v4: 32, subscriber_prefix_v6: 64, flows: Vec::new(), subscribers: Vec::new() }
+        SharingConfig {
+            subscriber_prefix_v4: 32,
+            subscriber_prefix_v6: 64,
+            flows: Vec::new(),
+            subscribers: Vec::new(),
+        }
     }
 }
 
@@ -319,7 +329,9 @@ impl GatewayConfig {
         let window = &self.virtual_window;
         let fail = |text: &str| Err(String::from(text));
         if window.max_bytes < 65_535 || window.max_bytes > 1 << 30 {
-            return fail("virtual-window.max-bytes: give 65535 to 1073741824 bytes (RFC 7323 windows end at 1 GiB)");
+            return fail(
+                "virtual-window.max-bytes: give 65535 to 1073741824 bytes (RFC 7323 windows end at 1 GiB)",
+            );
         }
         if self.schedule.ack_interval == 0 || self.schedule.ack_interval > 1024 {
             return fail("schedule.ack-interval: give 1 to 1024 acknowledgements");
@@ -333,7 +345,12 @@ impl GatewayConfig {
         if self.sharing.subscriber_prefix_v4 > 32 || self.sharing.subscriber_prefix_v6 > 128 {
             return fail("sharing.subscriber-prefix: at most 32 bits (v4) and 128 bits (v6)");
         }
-        let weights = self.sharing.flows.iter().map(|r| r.weight).chain(self.sharing.subscribers.iter().map(|r| r.weight));
+        let weights = self
+            .sharing
+            .flows
+            .iter()
+            .map(|r| r.weight)
+            .chain(self.sharing.subscribers.iter().map(|r| r.weight));
         if weights.into_iter().any(|w| w == 0 || w > 1000) {
             return fail("sharing: weights are 1 to 1000");
         }

@@ -1,8 +1,35 @@
 //! The accelerator between servers and the clients of a radio link, in transparent mode. No I/O and no clock.
+//!
+//! [`Gateway`] is a [`Node`](paceline_wire::Node): packets and time in, packets out. It is the design of W. S. Wan's
+//! thesis, "Transport Layer Optimization for Mobile Data Networks" (CUHK, 2010); chapters, equations and figures named in
+//! this crate are its. Each algorithm has a file of its own and can be switched off by name in [`GatewayConfig`].
 #![no_std]
 
 extern crate alloc;
 
+pub mod bound;
 pub mod config;
+mod counters;
+mod flight;
+mod flow;
+mod gateway;
+mod handshake;
+mod modulation;
+mod observe;
+mod path_mtu;
+mod reception_rate;
+mod rtt;
+pub mod rtt_min;
+mod schedule;
+mod scoreboard;
+mod server_rtt;
+mod store;
+mod subscriber;
+mod table;
+mod virtual_window;
 
 pub use config::GatewayConfig;
+pub use counters::{Counters, PassReason};
+pub use gateway::{Gateway, RADIO, WAN};
+pub use handshake::Shifts;
+pub use observe::{Event, Observer};

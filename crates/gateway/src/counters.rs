@@ -1,0 +1,113 @@
+//! What the gateway counts.
+
+/// Why a packet or flow passes unedited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PassReason {
+    /// Not a whole TCP segment over IP.
+    NotTcp,
+    /// No SYN was seen: the flow started before the gateway, or takes another way in one direction.
+    MidFlow,
+    /// The flow table is full.
+    TableFull,
+    /// TCP-MD5 or TCP-AO covers the header.
+    Authenticated,
+    /// MPTCP: the window belongs to the connection, not to the flow.
+    Mptcp,
+    /// The SYN has no room for another option.
+    NoOptionRoom,
+    /// A rule says so.
+    Rule,
+    /// The checksum is wrong.
+    BadChecksum,
+    /// No memory for another packet.
+    BufferFull,
+    /// Local repair has failed too often.
+    GaveUp,
+}
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
+        /// Counts since the start.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+        pub struct Counters {
+            $($(#[$doc])* pub $name: u64,)*
+        }
+    };
+}
+
+counters! {
+    /// Packets in, super-packets as one.
+    packets_in,
+    /// Packets out.
+    packets_out,
+    /// Flows seen from their SYN and accelerated.
+    flows_accelerated,
+    /// Flows whose windows are rescaled.
+    flows_rescaled,
+    /// Flows resumed after a restart.
+    flows_resumed,
+    /// Flows forgotten because they were idle.
+    flows_expired,
+    /// Segments sent again by the gateway.
+    local_retransmissions,
+    /// Of these, resent because the client must have discarded them.
+    proactive_retransmissions,
+    /// Timeouts of the gateway's own timers.
+    local_timeouts,
+    /// Probes for a lost tail.
+    tail_probes,
+    /// Probes of a closed window.
+    window_probes,
+    /// Duplicate ACKs withheld from the server.
+    duplicate_acks_withheld,
+    /// SACK and D-SACK blocks taken out.
+    sack_blocks_removed,
+    /// Segments that the server sent again and that were not passed on, being here already.
+    server_retransmissions_absorbed,
+    /// Segments that the server sent again and that were passed on.
+    server_retransmissions_passed,
+    /// Clients that dropped data which they had reported by SACK.
+    reneged,
+    /// Packets dropped from the buffer because of a smaller path MTU.
+    path_mtu_drops,
+    /// Passed: not TCP.
+    passed_not_tcp,
+    /// Passed: seen in the middle or in one direction only.
+    passed_mid_flow,
+    /// Passed: table full.
+    passed_table_full,
+    /// Passed: TCP-MD5 or TCP-AO.
+    passed_authenticated,
+    /// Passed: MPTCP.
+    passed_mptcp,
+    /// Passed without window scaling: no room in the SYN.
+    passed_no_option_room,
+    /// Passed: by rule.
+    passed_rule,
+    /// Passed: wrong checksum.
+    passed_bad_checksum,
+    /// Passed: no buffer.
+    passed_buffer_full,
+    /// Passed: repair failed.
+    passed_gave_up,
+}
+
+impl Counters {
+    /// Counts a packet or flow that passes.
+    pub(crate) fn pass(&mut self, reason: PassReason) {
+        let counter = match reason {
+            PassReason::NotTcp => &mut self.passed_not_tcp,
+            PassReason::MidFlow => &mut self.passed_mid_flow,
+            PassReason::TableFull => &mut self.passed_table_full,
+            PassReason::Authenticated => &mut self.passed_authenticated,
+            PassReason::Mptcp => &mut self.passed_mptcp,
+            PassReason::NoOptionRoom => &mut self.passed_no_option_room,
+            PassReason::Rule => &mut self.passed_rule,
+            PassReason::BadChecksum => &mut self.passed_bad_checksum,
+            PassReason::BufferFull => &mut self.passed_buffer_full,
+            PassReason::GaveUp => &mut self.passed_gave_up,
+        };
+        *counter += 1;
+    }
+}

@@ -1,0 +1,166 @@
+//! What is on its way to the client: a log of transmissions in the order they left.
+//!
+//! The radio link keeps order, so a transmission that is known to have arrived says that all before it have left the
+//! link, too. What they carried and the client does not report is lost. The same log gives the bytes in flight, RTT
+//! samples and lost retransmissions (RFC 8985 orders by time for the same reason), and costs O(1) per ACK.
+
+use alloc::collections::VecDeque;
+
+use paceline_wire::Instant;
+
+/// One departure of a range of the stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Transmission {
+    /// First stream position.
+    pub(crate) start: u64,
+    /// Position after the last.
+    pub(crate) end: u64,
+    /// Departure.
+    pub(crate) sent_at: Instant,
+    /// Place in the order of departures of this flow, from 1.
+    pub(crate) order: u64,
+    /// No byte of it had left before.
+    pub(crate) first: bool,
+}
+
+impl Transmission {
+    fn len(&self) -> u64 {
+        self.end - self.start
+    }
+}
+
+/// The log. First transmissions are sorted by position as well as by order; repeats only by order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Flight {
+    firsts: VecDeque<Transmission>,
+    repeats: VecDeque<Transmission>,
+    bytes: u64,
+    last_order: u64,
+    left_order: u64,
+}
+
+impl Flight {
+    /// Bytes in flight: sent, and not known to have left the link.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// All transmissions up to this order have left the link.
+    pub(crate) fn left_order(&self) -> u64 {
+        self.left_order
+    }
+
+    /// Departure of the oldest transmission in flight.
+    pub(crate) fn oldest_sent_at(&self) -> Option<Instant> {
+        self.oldest().map(|t| t.sent_at)
+    }
+
+    /// Logs a departure and returns its order.
+    pub(crate) fn push(&mut self, start: u64, end: u64, sent_at: Instant, first: bool) -> u64 {
+        self.last_order += 1;
+        let transmission = Transmission { start, end, sent_at, order: self.last_order, first };
+        self.bytes += transmission.len();
+        if first {
+            self.firsts.push_back(transmission)
+        } else {
+            self.repeats.push_back(transmission)
+        }
+        self.last_order
+    }
+
+    /// The first transmission that carried the byte at `position`, if it is in flight.
+    pub(crate) fn first_at(&self, position: u64) -> Option<Transmission> {
+        let after = self.firsts.partition_point(|t| t.start <= position);
+        let found = *self.firsts.get(after.checked_sub(1)?)?;
+        (position < found.end).then_some(found)
+    }
+
+    /// Takes the oldest transmission out if its order is at most `order`.
+    pub(crate) fn pop_through(&mut self, order: u64) -> Option<Transmission> {
+        let oldest = *self.oldest().filter(|t| t.order <= order)?;
+        self.remove_oldest();
+        self.bytes -= oldest.len();
+        self.left_order = oldest.order;
+        Some(oldest)
+    }
+
+    /// Takes `bytes` out of the oldest transmission, as a duplicate ACK tells that one segment has left the link
+    /// without telling which. A remainder below `bytes` goes too, so that sub-MSS ends do not pile up.
+    pub(crate) fn pop_bytes(&mut self, bytes: u64) -> Option<Transmission> {
+        let oldest = *self.oldest()?;
+        if oldest.len() < 2 * bytes {
+            return self.pop_through(oldest.order);
+        }
+        let taken = Transmission { end: oldest.start + bytes, ..oldest };
+        if let Some(front) = self.oldest_mut() {
+            front.start += bytes;
+        }
+        self.bytes -= bytes;
+        Some(taken)
+    }
+
+    /// Forgets all transmissions, as after a timeout.
+    pub(crate) fn clear(&mut self) {
+        self.firsts.clear();
+        self.repeats.clear();
+        self.bytes = 0;
+        self.left_order = self.last_order;
+    }
+
+    fn first_is_oldest(&self) -> bool {
+        match (self.firsts.front(), self.repeats.front()) {
+            (Some(first), Some(repeat)) => first.order < repeat.order,
+            (first, _) => first.is_some(),
+        }
+    }
+
+    fn oldest(&self) -> Option<&Transmission> {
+        if self.first_is_oldest() { self.firsts.front() } else { self.repeats.front() }
+    }
+
+    fn oldest_mut(&mut self) -> Option<&mut Transmission> {
+        if self.first_is_oldest() { self.firsts.front_mut() } else { self.repeats.front_mut() }
+    }
+
+    fn remove_oldest(&mut self) {
+        if self.first_is_oldest() {
+            self.firsts.pop_front();
+        } else {
+            self.repeats.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn t(n: u64) -> Instant {
+        Instant::from_nanos(n)
+    }
+
+    #[test]
+    fn firsts_and_repeats_leave_in_order_of_departure() {
+        let mut flight = Flight::default();
+        flight.push(0, 10, t(1), true);
+        let repeat = flight.push(0, 10, t(2), false);
+        flight.push(10, 20, t(3), true);
+        assert_eq!(flight.bytes(), 30);
+        assert_eq!(flight.first_at(15).map(|t| t.order), Some(3));
+        assert_eq!(flight.pop_through(repeat).map(|t| t.order), Some(1));
+        assert_eq!(flight.pop_through(repeat).map(|t| t.order), Some(2));
+        assert_eq!(flight.pop_through(repeat), None);
+        assert_eq!((flight.bytes(), flight.left_order()), (10, 2));
+    }
+
+    #[test]
+    fn a_duplicate_ack_takes_one_segment_of_a_super_packet() {
+        let mut flight = Flight::default();
+        flight.push(0, 5000, t(1), true);
+        assert_eq!(flight.pop_bytes(1448).map(|t| (t.start, t.end)), Some((0, 1448)));
+        assert_eq!(flight.pop_bytes(1448).map(|t| (t.start, t.end)), Some((1448, 2896)));
+        // 2,104 bytes are left: less than two segments, so they count as the last one.
+        assert_eq!(flight.pop_bytes(1448).map(|t| (t.start, t.end)), Some((2896, 5000)));
+        assert_eq!(flight.bytes(), 0);
+    }
+}

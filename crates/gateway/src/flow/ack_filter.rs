@@ -1,0 +1,113 @@
+//! What the server is shown of the client's acknowledgements (Section 5.2; design, the gateway, 4).
+//!
+//! A duplicate ACK is withheld, and SACK blocks are taken out, as far as they tell of holes that are repaired here.
+//! Holes in what the server's packets brought here are its own to repair, and are shown.
+
+use paceline_wire::{Flags, Packet, Seq};
+
+use super::{Context, Flow};
+
+/// Answers to keep-alives and the like that may be outstanding; more are not waited for.
+const REPLIES_MAX: u32 = 16;
+
+/// What the server was told last.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct AckFilter {
+    /// Highest acknowledgement passed.
+    passed_ack: u64,
+    /// Window shown with it, in bytes.
+    shown_window: u64,
+    /// ECN flags of the last ACK passed.
+    ecn_flags: Flags,
+    /// The server asked for an ACK (keep-alive, window probe, old data): so many duplicates pass.
+    replies_expected: u32,
+}
+
+impl AckFilter {
+    pub(super) fn reset(&mut self, position: u64) {
+        *self = AckFilter { passed_ack: position, ..AckFilter::default() };
+    }
+
+    pub(super) fn expect_reply(&mut self) {
+        self.replies_expected = (self.replies_expected + 1).min(REPLIES_MAX);
+    }
+
+    pub(super) fn on_passed(&mut self, ack: u64, window: u64, flags: Flags) {
+        self.passed_ack = self.passed_ack.max(ack);
+        self.shown_window = window;
+        self.ecn_flags = flags & ECN_FLAGS;
+    }
+}
+
+/// ECE, CWR and AE: they must leave on the ACK that brought them (RFC 3168, RFC 9768).
+const ECN_FLAGS: Flags = Flags::ECE.union(Flags::CWR).union(Flags::AE);
+
+impl Flow {
+    /// True if `packet`, from the client, tells the server nothing but a hole that is repaired here.
+    pub(super) fn withholds(&mut self, ctx: &Context<'_>, packet: &Packet, ack: u64) -> bool {
+        let Some(tcp) = packet.tcp() else { return false };
+        let plain = tcp.seq_len() == 0 && !tcp.flags().intersects(Flags::RST | Flags::URG);
+        let duplicate = ack == self.board.una() && ack <= self.filter.passed_ack;
+        if !plain || !duplicate || !self.repairs(ctx.config) || !self.is_repaired_here(ack) {
+            return false;
+        }
+        if tcp.flags() & ECN_FLAGS != self.filter.ecn_flags {
+            return false;
+        }
+        // An opening window must be shown.
+        if self.filter.shown_window < self.segment() && self.window > 0 {
+            return false;
+        }
+        if self.filter.replies_expected > 0 {
+            self.filter.replies_expected -= 1;
+            return false;
+        }
+        true
+    }
+
+    /// The byte at `position` has left for the client and can be sent again.
+    fn is_repaired_here(&self, position: u64) -> bool {
+        position < self.board.sent() && self.store.at(position).is_some()
+    }
+
+    /// Takes out the SACK blocks above the lowest hole that is repaired here, and D-SACKs of the gateway's own copies.
+    pub(super) fn hide_sacks(&mut self, ctx: &mut Context<'_>, packet: &mut Packet, ack: u64) {
+        let has_blocks = packet.tcp().is_some_and(|tcp| tcp.sack_blocks().next().is_some());
+        if !has_blocks || !self.repairs(ctx.config) {
+            return;
+        }
+        let limit = self.lowest_repairable(ack);
+        let answers_server = self.filter.replies_expected > 0;
+        let near = ack;
+        let mut removed = 0;
+        let keep = |start: Seq, _end: Seq| {
+            let start = start.unwrap_near(near);
+            // RFC 2883: a block at or below the cumulative ACK reports a duplicate.
+            let keeps = if start < near { answers_server } else { limit.is_none_or(|limit| start < limit) };
+            removed += u64::from(!keeps);
+            keeps
+        };
+        if let Some(mut tcp) = packet.tcp_mut() {
+            tcp.retain_sack_blocks(keep);
+        }
+        ctx.counters.sack_blocks_removed += removed;
+    }
+
+    /// The lowest position, not reported by the client, that has left and is kept.
+    fn lowest_repairable(&self, ack: u64) -> Option<u64> {
+        let mut position = ack;
+        // A step skips a gap of the store or a reported range; a client reports few.
+        for _ in 0..8 {
+            let chunk = self.store.from(position)?;
+            position = position.max(chunk.start);
+            if position >= self.board.sent() {
+                return None;
+            }
+            match self.board.sacked_until(position) {
+                Some(end) => position = end,
+                None => return Some(position),
+            }
+        }
+        Some(position)
+    }
+}

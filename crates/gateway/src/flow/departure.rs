@@ -1,0 +1,98 @@
+//! Which packet of a flow leaves next for the client.
+
+use paceline_wire::{Instant, Packet};
+
+use super::{Context, Flow};
+use crate::config::{RetransmissionMode, ScheduleMode};
+use crate::observe::Event;
+use crate::schedule::{Departure, Receiver, departure};
+use crate::scoreboard::Repeat;
+
+impl Flow {
+    /// When the flow's next packet may leave as far as its receiver is concerned; none if it has nothing to send.
+    pub(crate) fn next_departure(&self, ctx_mode: ScheduleMode, now: Instant) -> Option<Departure> {
+        if let Some(lost) = self.board.first_lost() {
+            // After a timeout one packet at a time, until the client is heard again.
+            let blocked = self.timers.is_probing() && lost.start != self.board.una();
+            return Some(if blocked { Departure::AfterAck } else { Departure::Now });
+        }
+        let chunk = self.store.from(self.board.sent())?;
+        if self.timers.is_probing() {
+            return Some(Departure::AfterAck);
+        }
+        if ctx_mode == ScheduleMode::OnArrival {
+            return Some(Departure::Now);
+        }
+        let receiver = Receiver {
+            window: self.window,
+            window_max: self.window_max,
+            acked_at: self.acked_at,
+            rtt: self.rtt.smoothed(),
+            rate: self.rate.rate(),
+        };
+        let bytes = chunk.segment_len().min(chunk.end - self.board.sent().max(chunk.start));
+        Some(departure(&receiver, now, self.board.outstanding(), bytes))
+    }
+
+    /// Bytes of the smallest packet that can leave next.
+    pub(crate) fn next_bytes(&self) -> u64 {
+        let position = self.board.first_lost().map_or(self.board.sent(), |lost| lost.start);
+        self.store
+            .from(position)
+            .map_or(0, |chunk| chunk.segment_len().min(chunk.end - position.max(chunk.start)))
+    }
+
+    /// Takes the next packet, of at most `limit` bytes but at least one segment.
+    pub(crate) fn take_next(&mut self, ctx: &mut Context<'_>, limit: u64) -> Option<Packet> {
+        while let Some(lost) = self.board.first_lost() {
+            let kept = self.store.from(lost.start).filter(|chunk| chunk.start < lost.end);
+            let Some(chunk) = kept else {
+                // No longer kept (path MTU): the server's retransmission passes.
+                self.board.remove_lost(lost);
+                continue;
+            };
+            if chunk.start > lost.start {
+                let gap = lost.start..chunk.start;
+                self.board.remove_lost(gap);
+                continue;
+            }
+            let end = chunk.piece_end(lost.start, limit).min(lost.end);
+            let packet = chunk.packet(lost.start, end);
+            let sojourn = ctx.now.saturating_since(chunk.arrival);
+            let order = self.flight.push(lost.start, end, ctx.now, false);
+            self.board.on_repeated(lost.start..end, Repeat { order, sent_at: ctx.now });
+            self.timers.on_sent(ctx.now);
+            ctx.counters.local_retransmissions += 1;
+            let event = Event::Sent { bytes: end - lost.start, sojourn, retransmission: true };
+            ctx.observer.on_event(ctx.now, &self.key, &event);
+            return Some(packet);
+        }
+        self.take_new(ctx, limit)
+    }
+
+    fn take_new(&mut self, ctx: &mut Context<'_>, limit: u64) -> Option<Packet> {
+        let sent = self.board.sent();
+        let chunk = self.store.from(sent)?;
+        let start = sent.max(chunk.start);
+        let limit = match ctx.config.schedule.mode {
+            ScheduleMode::OnArrival => limit,
+            // A super-packet may not run past what the receiver takes.
+            ScheduleMode::ReceptionRate => limit.min(self.window.max(chunk.segment_len())),
+        };
+        let end = chunk.piece_end(start, limit);
+        let packet = chunk.packet(start, end);
+        let sojourn = ctx.now.saturating_since(chunk.arrival);
+        self.flight.push(start, end, ctx.now, true);
+        self.board.on_sent(end);
+        self.timers.on_sent(ctx.now);
+        let event = Event::Sent { bytes: end - start, sojourn, retransmission: false };
+        ctx.observer.on_event(ctx.now, &self.key, &event);
+        if ctx.config.retransmission.mode == RetransmissionMode::None {
+            let before = self.store.bytes();
+            self.store.release_below(end);
+            *ctx.buffered = ctx.buffered.saturating_sub(before - self.store.bytes());
+        }
+        self.release_bare(ctx);
+        Some(packet)
+    }
+}

@@ -1,0 +1,123 @@
+//! Packets from the server.
+
+use paceline_wire::{Checksum, Flags, Packet};
+
+use super::{BARE_MAX, Context, Flow, Phase};
+use crate::counters::PassReason;
+
+/// Data further ahead than any window (RFC 7323, Section 2.3) is no data of this stream.
+const WINDOW_MAX: u64 = 1 << 30;
+
+impl Flow {
+    /// A packet without SYN from the server.
+    pub(crate) fn on_server_packet(&mut self, ctx: &mut Context<'_>, mut packet: Packet) {
+        let Some(tcp) = packet.tcp() else { return ctx.to_client(packet) };
+        let (flags, seq, len) = (tcp.flags(), tcp.seq(), u64::from(tcp.seq_len()));
+        if self.phase == Phase::Resumed {
+            self.phase = Phase::Open;
+            self.start_stream(seq.unwrap_near(1 << 32));
+        }
+        if let Some((_, echo)) = tcp.timestamps()
+            && len > 0
+        {
+            self.server_rtt.on_data(ctx.now, echo);
+        }
+        let ack = tcp.ack();
+        self.note_server_ack(ctx, flags, ack);
+        if self.shifts.added {
+            let field = self.shifts.server_field(tcp.window());
+            if let Some(mut tcp) = packet.tcp_mut() {
+                tcp.set_window(field);
+            }
+        }
+        let start = seq.unwrap_near(self.received);
+        if flags.contains(Flags::RST) || len == 0 {
+            return self.on_bare(ctx, flags, start, packet);
+        }
+        self.on_data(ctx, start, start + len, packet);
+    }
+
+    /// No data: keep-alives and window probes go at once, having an old sequence number; anything else keeps its
+    /// place behind the data that waits.
+    fn on_bare(&mut self, ctx: &mut Context<'_>, flags: Flags, start: u64, packet: Packet) {
+        let is_reset = flags.contains(Flags::RST);
+        if start < self.received && !is_reset {
+            self.filter.expect_reply();
+            return ctx.to_client(packet);
+        }
+        if self.board.sent() >= start || self.store.is_empty() || self.bare.len() >= BARE_MAX {
+            ctx.to_client(packet);
+        } else {
+            self.bare.push_back((start, packet));
+        }
+        if is_reset {
+            self.close(ctx);
+        }
+    }
+
+    fn on_data(&mut self, ctx: &mut Context<'_>, start: u64, end: u64, packet: Packet) {
+        if end <= self.board.una() {
+            // The client has it, so the ACK was lost on the way to the server, or is on its way: the client answers.
+            self.filter.expect_reply();
+            ctx.counters.server_retransmissions_passed += 1;
+            return ctx.to_client(packet);
+        }
+        if start > self.received + WINDOW_MAX {
+            return ctx.to_client(packet);
+        }
+        if packet.tcp().is_some_and(|tcp| tcp.flags().contains(Flags::FIN)) {
+            self.server_fin = Some(end);
+        }
+        if let Some(reason) = self.cannot_keep(ctx, start, end, &packet) {
+            ctx.counters.pass(reason);
+            return ctx.to_client(packet);
+        }
+        if self.is_passive(ctx.config) || (!self.repairs(ctx.config) && start < self.board.sent()) {
+            self.received = self.received.max(end);
+            if self.board.sent() < end {
+                self.flight.push(start.max(self.board.sent()), end, ctx.now, true);
+                self.board.on_sent(end);
+            }
+            return ctx.to_client(packet);
+        }
+        self.keep(ctx, start, end, packet);
+    }
+
+    fn cannot_keep(&self, ctx: &Context<'_>, start: u64, end: u64, packet: &Packet) -> Option<PassReason> {
+        let bytes = end - start;
+        let limits = &ctx.config.limits;
+        if packet.checksum() == Checksum::Full && !packet.verify_checksum() {
+            return Some(PassReason::BadChecksum);
+        }
+        let full = self.store.bytes() + bytes > limits.max_flow_buffer_bytes
+            || *ctx.buffered + bytes > limits.max_buffer_bytes as u64;
+        full.then_some(PassReason::BufferFull)
+    }
+
+    fn keep(&mut self, ctx: &mut Context<'_>, start: u64, end: u64, packet: Packet) {
+        let before = self.store.bytes();
+        let added = self.store.insert(start, end, packet, ctx.now);
+        *ctx.buffered += self.store.bytes() - before;
+        let Some((first, last)) = added else {
+            ctx.counters.server_retransmissions_absorbed += 1;
+            return self.on_absorbed(ctx, start);
+        };
+        let sent = self.board.sent();
+        if first < sent {
+            // A gap of the server's stream is filled: it goes before new data.
+            self.board.mark_unsent(first.max(self.board.una())..last.min(sent));
+        }
+        self.received = self.received.max(end);
+        self.starved_since = None;
+    }
+
+    fn note_server_ack(&mut self, ctx: &mut Context<'_>, flags: Flags, ack: paceline_wire::Seq) {
+        if let Some(fin) = self.client_fin
+            && flags.contains(Flags::ACK)
+            && paceline_wire::Seq::from(fin).distance(ack) <= 0
+        {
+            self.client_fin_acked = true;
+            self.close_if_done(ctx);
+        }
+    }
+}

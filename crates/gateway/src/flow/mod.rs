@@ -1,0 +1,304 @@
+//! One TCP connection that passes through the gateway.
+//!
+//! "Downlink" is the stream from the server to the client: it is kept here until the client has it, leaves by the
+//! schedule and is repaired from here. The uplink passes. Positions are 64-bit stream offsets.
+
+mod ack_filter;
+mod departure;
+mod downlink;
+mod opening;
+mod recovery;
+mod timers;
+mod uplink;
+
+use alloc::collections::VecDeque;
+
+use paceline_wire::{Duration, FlowKey, Instant, Packet, PortId};
+
+use crate::config::{GatewayConfig, RetransmissionMode, ScheduleMode};
+use crate::counters::Counters;
+use crate::flight::Flight;
+use crate::handshake::{Handshake, Shifts};
+use crate::modulation::Modulation;
+use crate::observe::{Event, Observer};
+use crate::reception_rate::ReceptionRate;
+use crate::rtt::RttEstimator;
+use crate::scoreboard::Scoreboard;
+use crate::server_rtt::ServerRtt;
+use crate::store::Store;
+use crate::virtual_window::VirtualWindow;
+use crate::{RADIO, WAN};
+
+use ack_filter::AckFilter;
+use recovery::Recovery;
+use timers::Timers;
+
+/// Packets without data that may wait behind data of a flow; further ones overtake it.
+const BARE_MAX: usize = 1024;
+
+/// A closed flow is kept for retransmitted FINs, so that their windows are still rescaled: Linux's TIME-WAIT.
+const CLOSED_LINGER: Duration = Duration::from_secs(60);
+/// RFC 5382, REQ-5: not less than 4 minutes for a connection that is being opened.
+const OPENING_TIMEOUT: Duration = Duration::from_secs(240);
+
+/// What a flow needs from the gateway while it handles one event.
+pub(crate) struct Context<'a> {
+    pub(crate) now: Instant,
+    pub(crate) config: &'a GatewayConfig,
+    pub(crate) counters: &'a mut Counters,
+    pub(crate) observer: &'a mut dyn Observer,
+    pub(crate) out: &'a mut VecDeque<(PortId, Packet)>,
+    /// Payload bytes kept for all flows.
+    pub(crate) buffered: &'a mut u64,
+}
+
+impl Context<'_> {
+    pub(crate) fn to_client(&mut self, packet: Packet) {
+        self.out.push_back((RADIO, packet));
+    }
+
+    pub(crate) fn to_server(&mut self, packet: Packet) {
+        self.out.push_back((WAN, packet));
+    }
+}
+
+/// What an ACK told about the radio link; the subscriber's bound lives on it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LinkReport {
+    /// Bytes that arrived at the client.
+    pub(crate) delivered: u64,
+    /// Bytes that the link lost.
+    pub(crate) lost: u64,
+    /// Round-trip time of a packet that left once.
+    pub(crate) rtt: Option<Duration>,
+}
+
+/// How far a flow is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// SYNs are on their way.
+    Opening,
+    /// Both are through, or the flow was resumed.
+    Open,
+    /// Resumed after a restart: the first packet tells where the streams are.
+    Resumed,
+    /// Both FINs are acknowledged, or a RST passed: forgotten after a while.
+    Closed,
+}
+
+/// The state of one flow.
+pub(crate) struct Flow {
+    /// Source is the client.
+    pub(crate) key: FlowKey,
+    pub(crate) subscriber: u32,
+    pub(crate) weight: u32,
+    pub(crate) phase: Phase,
+    pub(crate) last_packet: Instant,
+    pub(crate) handshake: Handshake,
+    pub(crate) shifts: Shifts,
+    pub(crate) client_isn: Option<u32>,
+    pub(crate) server_isn: Option<u32>,
+    /// Departure of the server's SYN, if it left once and is not answered.
+    syn_sent_at: Option<Instant>,
+    gave_up: bool,
+    /// Position after the newest byte from the server.
+    received: u64,
+    store: Store,
+    board: Scoreboard,
+    flight: Flight,
+    recovery: Recovery,
+    /// Packets without data, each behind the data below its position.
+    bare: VecDeque<(u64, Packet)>,
+    rtt: RttEstimator,
+    rate: ReceptionRate,
+    server_rtt: ServerRtt,
+    /// a_i, a_max, right edge and t_i of the schedule.
+    window: u64,
+    window_max: u64,
+    right_edge: u64,
+    acked_at: Instant,
+    virtual_window: VirtualWindow,
+    modulation: Modulation,
+    filter: AckFilter,
+    timers: Timers,
+    /// When the last packet that waited left: since then the server is the limit.
+    starved_since: Option<Instant>,
+    server_fin: Option<u64>,
+    client_fin: Option<u64>,
+    client_fin_acked: bool,
+}
+
+impl Flow {
+    pub(crate) fn new(key: FlowKey, subscriber: u32, weight: u32, ack_interval: usize, now: Instant) -> Self {
+        Flow {
+            key,
+            subscriber,
+            weight,
+            phase: Phase::Opening,
+            last_packet: now,
+            handshake: Handshake::default(),
+            shifts: Shifts::default(),
+            client_isn: None,
+            server_isn: None,
+            syn_sent_at: None,
+            gave_up: false,
+            received: 0,
+            store: Store::default(),
+            board: Scoreboard::default(),
+            flight: Flight::default(),
+            recovery: Recovery::default(),
+            bare: VecDeque::new(),
+            rtt: RttEstimator::default(),
+            rate: ReceptionRate::new(ack_interval),
+            server_rtt: ServerRtt::new(),
+            window: 0,
+            window_max: 0,
+            right_edge: 0,
+            acked_at: now,
+            virtual_window: VirtualWindow::new(0),
+            modulation: Modulation::default(),
+            filter: AckFilter::default(),
+            timers: Timers::default(),
+            starved_since: None,
+            server_fin: None,
+            client_fin: None,
+            client_fin_acked: false,
+        }
+    }
+
+    /// A flow that was open before the gateway started; its shifts were stored.
+    pub(crate) fn resumed(mut self, shifts: Shifts) -> Self {
+        self.shifts = shifts;
+        self.phase = Phase::Resumed;
+        self.handshake.mss = 1448;
+        self
+    }
+
+    /// Bytes in flight to the client.
+    pub(crate) fn in_flight(&self) -> u64 {
+        self.flight.bytes()
+    }
+
+    /// There is data to send, now or later.
+    pub(crate) fn wants_to_send(&self) -> bool {
+        self.board.lost_bytes() > 0 || self.store.from(self.board.sent()).is_some()
+    }
+
+    /// The first segment that the client lacks is to be sent again. It is what everything waits for, so it does not
+    /// wait for the subscriber's bound; one segment a round trip is no load.
+    pub(crate) fn head_is_lost(&self) -> bool {
+        self.board.first_lost().is_some_and(|lost| lost.start == self.board.una())
+    }
+
+    /// When the flow is forgotten if nothing more comes.
+    pub(crate) fn expires_at(&self, idle_timeout_s: u64) -> Instant {
+        match self.phase {
+            Phase::Closed => self.last_packet + CLOSED_LINGER,
+            Phase::Opening => self.last_packet + OPENING_TIMEOUT,
+            _ => self.last_packet + Duration::from_secs(idle_timeout_s),
+        }
+    }
+
+    /// It is time to forget the flow.
+    pub(crate) fn is_expired(&self, now: Instant, idle_timeout_s: u64) -> bool {
+        self.expires_at(idle_timeout_s) <= now
+    }
+
+    /// Bytes kept.
+    pub(crate) fn buffered(&self) -> u64 {
+        self.store.bytes()
+    }
+
+    /// Bytes that have not left for the client yet.
+    pub(crate) fn waiting(&self) -> u64 {
+        self.received.saturating_sub(self.board.sent()) + self.board.lost_bytes()
+    }
+
+    fn segment(&self) -> u64 {
+        u64::from(self.handshake.mss).max(64)
+    }
+
+    fn smoothed_rtt(&self) -> Duration {
+        self.rtt.smoothed().unwrap_or(Duration::ZERO)
+    }
+
+    /// The gateway repairs losses of this flow.
+    fn repairs(&self, config: &GatewayConfig) -> bool {
+        config.retransmission.mode != RetransmissionMode::None && !self.gave_up
+    }
+
+    /// Nothing of this flow is ever held back.
+    fn is_passive(&self, config: &GatewayConfig) -> bool {
+        self.gave_up
+            || (config.retransmission.mode == RetransmissionMode::None
+                && config.schedule.mode == ScheduleMode::OnArrival
+                && config.queue_bound.mode == crate::config::QueueBoundMode::None)
+    }
+
+    /// The downlink stream starts, or is first seen, at `position`.
+    pub(crate) fn start_stream(&mut self, position: u64) {
+        self.received = position;
+        self.board.reset(position);
+        self.right_edge = position;
+        self.virtual_window = VirtualWindow::new(position);
+        self.filter.reset(position);
+    }
+
+    /// Drops everything that is kept; the ends are on their own.
+    fn abandon(&mut self, ctx: &mut Context<'_>) {
+        *ctx.buffered = ctx.buffered.saturating_sub(self.store.bytes());
+        self.store.clear();
+        self.flight.clear();
+        let position = self.received;
+        self.board.reset(position);
+        self.recovery = Recovery::default();
+        self.timers = Timers::default();
+        self.flush_bare(ctx);
+    }
+
+    /// Repair has failed: the server's own recovery passes from here on, and sees everything.
+    fn give_up(&mut self, ctx: &mut Context<'_>) {
+        self.gave_up = true;
+        ctx.counters.pass(crate::counters::PassReason::GaveUp);
+        ctx.observer.on_event(ctx.now, &self.key, &Event::GaveUp);
+        self.abandon(ctx);
+    }
+
+    /// The flow is over: nothing more will be repaired.
+    pub(crate) fn close(&mut self, ctx: &mut Context<'_>) {
+        if self.phase != Phase::Closed {
+            self.phase = Phase::Closed;
+            ctx.observer.on_event(ctx.now, &self.key, &Event::Closed);
+        }
+    }
+
+    fn flush_bare(&mut self, ctx: &mut Context<'_>) {
+        while let Some((_, packet)) = self.bare.pop_front() {
+            ctx.to_client(packet);
+        }
+    }
+
+    /// Lets packets without data go that no longer have data in front of them.
+    fn release_bare(&mut self, ctx: &mut Context<'_>) {
+        while let Some((position, _)) = self.bare.front()
+            && *position <= self.board.sent()
+        {
+            if let Some((_, packet)) = self.bare.pop_front() {
+                ctx.to_client(packet);
+            }
+        }
+    }
+
+    /// A smaller path MTU is known: `mtu` bytes of IP.
+    pub(crate) fn on_path_mtu(&mut self, ctx: &mut Context<'_>, mtu: u64) {
+        // The largest headers that a segment may have here: IPv6 (40) and TCP with all options (60).
+        let before = self.store.bytes();
+        self.store.drop_larger_than(mtu.saturating_sub(52));
+        let dropped = before - self.store.bytes();
+        *ctx.buffered = ctx.buffered.saturating_sub(dropped);
+        if dropped > 0 {
+            ctx.counters.path_mtu_drops += 1;
+            self.handshake.mss = mtu.saturating_sub(52).clamp(64, 9_000) as u16;
+        }
+    }
+}

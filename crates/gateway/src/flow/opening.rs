@@ -1,0 +1,74 @@
+//! The SYNs of a flow, in either direction.
+
+use paceline_wire::{Packet, Seq};
+
+use super::{Context, Flow, Phase};
+use crate::observe::Event;
+
+/// Streams start one wrap up, so that positions before the first byte exist.
+const FIRST_WRAP: u64 = 1 << 32;
+
+impl Flow {
+    /// A SYN or SYN-ACK of the client; `add` is the window scale to add if it has none.
+    pub(crate) fn on_client_syn(&mut self, ctx: &mut Context<'_>, mut packet: Packet, add: Option<u8>) {
+        if let Some(tcp) = packet.tcp() {
+            self.client_isn = Some(tcp.seq().0);
+            // Windows of SYNs are not scaled (RFC 7323, Section 2.2).
+            self.window = u64::from(tcp.window());
+            self.window_max = self.window;
+        }
+        self.last_packet = ctx.now;
+        self.handshake.on_client_syn(&mut packet, add, ctx.counters);
+        self.server_rtt.on_handshake_sent(ctx.now);
+        if self.server_isn.is_some() {
+            self.right_edge = self.board.una() + self.window;
+            self.open(ctx);
+        }
+        ctx.to_server(packet);
+    }
+
+    /// A SYN or SYN-ACK of the server.
+    pub(crate) fn on_server_syn(&mut self, ctx: &mut Context<'_>, mut packet: Packet) {
+        self.last_packet = ctx.now;
+        self.handshake.on_server_syn(&mut packet);
+        self.server_rtt.on_handshake_answered(ctx.now);
+        if let Some(tcp) = packet.tcp()
+            && self.server_isn.is_none()
+        {
+            let isn = tcp.seq();
+            self.server_isn = Some(isn.0);
+            // Data in a SYN (RFC 7413) is data, and passes with it.
+            let first = FIRST_WRAP + u64::from(isn.0) + u64::from(tcp.seq_len());
+            self.start_stream(first);
+            self.right_edge = first + self.window;
+            // The first RTT sample is that of the SYN-ACK.
+            self.syn_sent_at = Some(ctx.now);
+        } else {
+            self.syn_sent_at = None;
+        }
+        if self.client_isn.is_some() {
+            self.open(ctx);
+        }
+        ctx.to_client(packet);
+    }
+
+    fn open(&mut self, ctx: &mut Context<'_>) {
+        if self.phase != Phase::Opening {
+            return;
+        }
+        self.phase = Phase::Open;
+        self.shifts = self.handshake.shifts();
+        ctx.counters.flows_accelerated += 1;
+        ctx.counters.flows_rescaled += u64::from(self.shifts.added);
+        ctx.observer.on_event(ctx.now, &self.key, &Event::Opened(self.shifts));
+    }
+
+    /// The client's first ACK answers the server's SYN.
+    pub(super) fn sample_handshake(&mut self, ctx: &Context<'_>, ack: Seq) {
+        if let Some(sent_at) = self.syn_sent_at.take()
+            && Seq::from(self.board.una()) == ack
+        {
+            self.rtt.on_sample(sent_at, ctx.now);
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Which data the radio link lost (Chapter 5).
+//!
+//! The text retransmits on the first duplicate ACK. Here a transmission is lost when a later one has arrived and this
+//! one is not reported, which is the same for the first loss and also finds lost retransmissions. While the link shows
+//! no reordering there is no tolerance; afterwards the reordering window of RFC 8985, Section 6.2, applies.
+
+use core::ops::Range;
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use paceline_wire::{Duration, Instant};
+
+use super::{Context, Flow};
+use crate::config::RetransmissionMode;
+use crate::flight::Transmission;
+use crate::observe::Event;
+
+/// Suspected ranges that may wait for the reordering window; beyond it the oldest count as lost.
+const SUSPECTS_MAX: usize = 4096;
+
+/// A range that should have been reported.
+#[derive(Clone, Debug)]
+struct Suspect {
+    gone: Transmission,
+    deadline: Instant,
+}
+
+/// The hole at the front of the stream: the cumulative ACK stands still until it is filled.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hole {
+    pub(super) position: u64,
+    /// First departure of the missing packet.
+    pub(super) sent_at: Instant,
+}
+
+/// Loss detection of one flow.
+#[derive(Debug, Default)]
+pub(super) struct Recovery {
+    pub(super) hole: Option<Hole>,
+    suspects: VecDeque<Suspect>,
+    /// Quarters of the RTT that the reordering window has; none while no reordering was seen.
+    reordering_quarters: u64,
+    /// Scratch space, kept so that an ACK allocates nothing.
+    parts: Vec<Range<u64>>,
+    pub(super) newly: Vec<Range<u64>>,
+}
+
+impl Recovery {
+    /// When the next suspect is due.
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        self.suspects.front().map(|s| s.deadline)
+    }
+
+    /// RFC 8985, Section 6.2, Step 4: a quarter of the RTT at first, one more for each retransmission that proves to
+    /// have been needless, up to the RTT.
+    fn on_reordering(&mut self) {
+        self.reordering_quarters = (self.reordering_quarters + 1).min(4);
+    }
+}
+
+impl Flow {
+    /// All transmissions up to `order` have left the link. Returns the bytes that left, and marks what is missing.
+    pub(super) fn on_left_through(&mut self, ctx: &mut Context<'_>, order: u64) -> u64 {
+        let mut left = 0;
+        while let Some(gone) = self.flight.pop_through(order) {
+            left += gone.end - gone.start;
+            self.on_left(ctx, gone);
+        }
+        left
+    }
+
+    /// A duplicate ACK without news: one more segment has left the link.
+    pub(super) fn on_left_one(&mut self, ctx: &mut Context<'_>) -> u64 {
+        let Some(gone) = self.flight.pop_bytes(self.segment()) else { return 0 };
+        self.on_left(ctx, gone);
+        gone.end - gone.start
+    }
+
+    fn on_left(&mut self, ctx: &mut Context<'_>, gone: Transmission) {
+        let una = self.board.una();
+        if gone.end <= una || !self.repairs(ctx.config) {
+            return;
+        }
+        // Without SACK only the first missing segment is known.
+        if !self.handshake.sack() && !(gone.start <= una && una < gone.end) {
+            return;
+        }
+        self.suspect(ctx, gone);
+    }
+
+    fn suspect(&mut self, ctx: &mut Context<'_>, gone: Transmission) {
+        if self.recovery.reordering_quarters == 0 {
+            return self.judge(ctx, gone);
+        }
+        let tolerance = self.smoothed_rtt().mul_ratio(self.recovery.reordering_quarters, 4);
+        self.recovery.suspects.push_back(Suspect { gone, deadline: ctx.now + tolerance });
+        if self.recovery.suspects.len() > SUSPECTS_MAX
+            && let Some(oldest) = self.recovery.suspects.pop_front()
+        {
+            self.judge(ctx, oldest.gone);
+        }
+    }
+
+    /// Suspects whose time is up are lost.
+    pub(super) fn judge_due(&mut self, ctx: &mut Context<'_>) {
+        while let Some(suspect) = self.recovery.suspects.front()
+            && suspect.deadline <= ctx.now
+        {
+            if let Some(suspect) = self.recovery.suspects.pop_front() {
+                self.judge(ctx, suspect.gone);
+            }
+        }
+    }
+
+    /// Marks what is still missing of a transmission as lost.
+    fn judge(&mut self, ctx: &mut Context<'_>, gone: Transmission) {
+        let mut parts = core::mem::take(&mut self.recovery.parts);
+        self.board.missing(&gone, &mut parts);
+        if !self.handshake.sack() {
+            let head_end = self.board.una() + self.segment();
+            parts.truncate(1);
+            parts.iter_mut().for_each(|part| part.end = part.end.min(head_end));
+        }
+        let una = self.board.una();
+        let mut bytes = 0;
+        for part in &parts {
+            bytes += self.board.mark_lost(part.clone());
+        }
+        if parts.iter().any(|part| part.start == una) {
+            bytes += self.on_head_lost(ctx, &gone);
+        }
+        self.recovery.parts = parts;
+        if bytes > 0 {
+            ctx.observer.on_event(ctx.now, &self.key, &Event::Lost { bytes });
+        }
+    }
+
+    /// The front of the stream is missing, so whatever lies beyond the client's window has been, or will be,
+    /// discarded, if it left before the repair: Eq. (12). Returns the bytes found lost by that.
+    fn on_head_lost(&mut self, ctx: &mut Context<'_>, gone: &Transmission) -> u64 {
+        let una = self.board.una();
+        if self.recovery.hole.is_none() {
+            self.recovery.hole = Some(Hole { position: una, sent_at: gone.sent_at });
+            self.rate.hold();
+        }
+        if ctx.config.retransmission.mode != RetransmissionMode::Proactive {
+            return 0;
+        }
+        // A segment across the edge is kept by some receivers and discarded by others: send it again.
+        let edge = una + self.window;
+        let from = self.store.at(edge).map_or(edge, |chunk| {
+            let segment = chunk.segment_len().max(1);
+            chunk.start + (edge - chunk.start) / segment * segment
+        });
+        let bytes = self.board.mark_lost(from.max(una + 1)..self.board.sent());
+        ctx.counters.proactive_retransmissions += bytes.div_ceil(self.segment());
+        bytes
+    }
+
+    /// After an ACK advanced: is the next byte missing, too? Without SACK, a partial ACK tells (RFC 6582).
+    pub(super) fn check_head(&mut self, ctx: &mut Context<'_>, was_in_hole: bool) {
+        let una = self.board.una();
+        if self.recovery.hole.is_some_and(|hole| una > hole.position) {
+            self.recovery.hole = None;
+            self.rate.hold();
+        }
+        let unknown =
+            !self.handshake.sack() && was_in_hole && una < self.board.sent() && self.repairs(ctx.config);
+        if unknown && !self.board.in_flight(una, &self.flight) {
+            let order = self.flight.left_order();
+            let end = una + self.segment();
+            self.suspect(ctx, Transmission { start: una, end, sent_at: ctx.now, order, first: false });
+        }
+    }
+
+    /// The client has bytes that were sent again less than half an RTT ago: it got the first copy, late.
+    pub(super) fn check_needless(&mut self, now: Instant, newly: &Range<u64>) {
+        if !self.board.has_repeats() {
+            return;
+        }
+        let soon = self.smoothed_rtt() / 2;
+        if self.board.repeat_at(newly.start).is_some_and(|r| now.saturating_since(r.sent_at) < soon) {
+            self.recovery.on_reordering();
+        }
+    }
+
+    /// A duplicate of what the gateway itself sent again was reported (RFC 2883): the tolerance was too small.
+    pub(super) fn on_needless_report(&mut self) {
+        self.recovery.on_reordering();
+    }
+
+    /// The retransmission timer expired: everything in flight counts as lost.
+    pub(super) fn lose_all(&mut self) {
+        self.flight.clear();
+        self.recovery.suspects.clear();
+        let (una, sent) = (self.board.una(), self.board.sent());
+        self.board.mark_lost(una..sent);
+        if self.recovery.hole.is_none() {
+            self.recovery.hole = Some(Hole { position: una, sent_at: self.acked_at });
+            self.rate.hold();
+        }
+    }
+
+    /// The server sent again what is kept here. If that has been on its way for longer than it takes, the copy here
+    /// is due, too.
+    pub(super) fn on_absorbed(&mut self, ctx: &mut Context<'_>, start: u64) {
+        let una = self.board.una();
+        if start > una || una >= self.board.sent() {
+            return;
+        }
+        let usual = self.smoothed_rtt() + (self.rtt.deviation() * 4).max(Duration::from_millis(10));
+        let last = self.board.repeat_at(una).map(|r| r.sent_at).or(self.flight.oldest_sent_at());
+        if last.is_none_or(|sent_at| ctx.now.saturating_since(sent_at) > usual) {
+            self.board.mark_lost(una..una + self.segment());
+            self.timers.allow_probe();
+        }
+    }
+}

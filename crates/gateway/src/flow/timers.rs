@@ -1,0 +1,154 @@
+//! The gateway's own timers: probe of a lost tail, retransmission timeout, probe of a closed window.
+
+use paceline_wire::{Duration, Flags, Instant};
+
+use super::{Context, Flow, Phase};
+use crate::observe::Event;
+
+/// Before the first RTT sample (RFC 6298, Section 2.1).
+const INITIAL: Duration = Duration::from_secs(1);
+/// The delayed ACK of a Linux client takes 40 ms at least: a last segment is not late before that.
+const DELAYED_ACK: Duration = Duration::from_millis(50);
+/// Our choice: the floor of the timeout beyond the RTT. Smaller than a server's 200 ms, so that the gateway is first;
+/// larger than what a radio scheduler holds back (some tens of ms).
+const VARIATION_MIN: Duration = Duration::from_millis(100);
+/// RFC 9293, Section 3.8.6.1 leaves the interval of window probes open; RFC 6298 bounds the backoff at 60 s or more.
+const INTERVAL_MAX: Duration = Duration::from_secs(60);
+
+/// One flow's retransmission timer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Timers {
+    /// Last departure, or report of the client: the timer runs from here.
+    since: Instant,
+    /// The tail probe of this flight has left.
+    probed: bool,
+    /// Timeouts in a row.
+    timeouts: u32,
+    /// After a timeout: only the first segment is sent until the client is heard.
+    probing: bool,
+    /// Probes of a closed window in a row.
+    window_probes: u32,
+}
+
+impl Timers {
+    /// Something left for the client. The timer runs from the last departure (RFC 6298, 5.1, restarts only if it is
+    /// not running; a tail probe, RFC 8985, counts from the last departure).
+    pub(super) fn on_sent(&mut self, now: Instant) {
+        self.since = now;
+    }
+
+    /// The cumulative ACK advanced.
+    pub(super) fn on_progress(&mut self, now: Instant) {
+        *self = Timers { since: now, ..Timers::default() };
+    }
+
+    /// The client reported an arrival.
+    pub(super) fn on_evidence(&mut self, now: Instant) {
+        self.since = now;
+        self.probing = false;
+        self.probed = false;
+    }
+
+    /// One packet at a time.
+    pub(super) fn is_probing(&self) -> bool {
+        self.probing
+    }
+
+    /// The next retransmission is due whatever the backoff says.
+    pub(super) fn allow_probe(&mut self) {
+        self.probed = false;
+    }
+}
+
+impl Flow {
+    /// When [`Flow::on_timeout`] wants to be called.
+    pub(crate) fn deadline(&self, ctx_repairs: bool) -> Option<Instant> {
+        let mut next = self.modulation.next_release();
+        let mut consider = |at: Option<Instant>| next = [next, at].into_iter().flatten().min();
+        consider(self.recovery.next_deadline());
+        if ctx_repairs && !self.gave_up && self.phase != Phase::Opening {
+            consider(self.retransmission_deadline());
+            consider(self.window_probe_deadline());
+        }
+        next
+    }
+
+    /// Does what is due.
+    pub(crate) fn on_timeout(&mut self, ctx: &mut Context<'_>) {
+        self.release_held(ctx);
+        self.judge_due(ctx);
+        if !self.repairs(ctx.config) {
+            return;
+        }
+        if self.retransmission_deadline().is_some_and(|at| at <= ctx.now) {
+            self.on_retransmission_timeout(ctx);
+        }
+        if self.window_probe_deadline().is_some_and(|at| at <= ctx.now) {
+            self.send_window_probe(ctx);
+        }
+    }
+
+    fn retransmission_deadline(&self) -> Option<Instant> {
+        let una = self.board.una();
+        let unanswered = una < self.board.sent() && self.store.at(una).is_some();
+        // A lost head that has not left again waits for the scheduler, not for the timer.
+        if !unanswered || self.board.first_lost().is_some_and(|lost| lost.start == una) {
+            return None;
+        }
+        let Some(rtt) = self.rtt.smoothed() else {
+            return Some(self.timers.since + backed_off(INITIAL, self.timers.timeouts));
+        };
+        let deviation = self.rtt.deviation() * 4;
+        if !self.timers.probed && self.timers.timeouts == 0 {
+            return Some(self.timers.since + rtt + deviation.max(DELAYED_ACK));
+        }
+        Some(self.timers.since + backed_off(rtt + deviation.max(VARIATION_MIN), self.timers.timeouts))
+    }
+
+    /// First a probe: the head again, which repairs a single lost tail and whose ACK tells of the rest. Then timeouts.
+    fn on_retransmission_timeout(&mut self, ctx: &mut Context<'_>) {
+        let una = self.board.una();
+        self.timers.since = ctx.now;
+        if !self.timers.probed && self.timers.timeouts == 0 && self.rtt.smoothed().is_some() {
+            self.timers.probed = true;
+            ctx.counters.tail_probes += 1;
+            self.board.mark_lost(una..una + self.segment());
+            return;
+        }
+        self.timers.timeouts += 1;
+        ctx.counters.local_timeouts += 1;
+        ctx.observer.on_event(ctx.now, &self.key, &Event::Timeout);
+        if self.timers.timeouts > ctx.config.retransmission.give_up_after_timeouts {
+            return self.give_up(ctx);
+        }
+        self.timers.probing = true;
+        self.lose_all();
+    }
+
+    fn window_probe_deadline(&self) -> Option<Instant> {
+        let waits = self.window == 0 && self.board.una() == self.board.sent();
+        if !waits || self.store.from(self.board.sent()).is_none() {
+            return None;
+        }
+        let interval = self.smoothed_rtt() + (self.rtt.deviation() * 4).max(VARIATION_MIN * 2);
+        Some(self.timers.since.max(self.acked_at) + backed_off(interval, self.timers.window_probes))
+    }
+
+    /// An old sequence number and no data: the client answers with its window (RFC 9293, Section 3.8.6.1), which a
+    /// lost window update would otherwise have kept from us for ever.
+    fn send_window_probe(&mut self, ctx: &mut Context<'_>) {
+        let Some(chunk) = self.store.from(self.board.sent()) else { return };
+        let mut packet = chunk.packet(chunk.start, chunk.end).slice_payload(0..0);
+        let Some(mut tcp) = packet.tcp_mut() else { return };
+        tcp.set_seq((self.board.una() - 1).into());
+        tcp.set_flags(Flags::ACK);
+        self.timers.window_probes += 1;
+        self.timers.since = ctx.now;
+        ctx.counters.window_probes += 1;
+        ctx.to_client(packet);
+    }
+}
+
+fn backed_off(interval: Duration, doublings: u32) -> Duration {
+    (interval * (1 << doublings.min(16))).min(INTERVAL_MAX)
+}

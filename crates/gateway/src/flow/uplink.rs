@@ -1,0 +1,271 @@
+//! Packets from the client.
+
+use core::ops::Range;
+
+use paceline_wire::{Duration, Flags, Packet};
+
+use super::{Context, Flow, LinkReport, Phase};
+use crate::modulation::{Held, ModulationInput};
+use crate::observe::Event;
+use crate::virtual_window::WindowInput;
+
+impl Flow {
+    /// A packet without SYN from the client.
+    pub(crate) fn on_client_packet(&mut self, ctx: &mut Context<'_>, mut packet: Packet) -> LinkReport {
+        let Some(tcp) = packet.tcp() else {
+            ctx.to_server(packet);
+            return LinkReport::default();
+        };
+        let flags = tcp.flags();
+        if flags.contains(Flags::RST) {
+            self.abandon(ctx);
+            self.close(ctx);
+        }
+        if !flags.contains(Flags::ACK) {
+            self.modulation.push(ctx.now, Duration::ZERO, true, false, packet);
+            return LinkReport::default();
+        }
+        if self.phase == Phase::Resumed {
+            self.phase = Phase::Open;
+            self.start_stream(tcp.ack().unwrap_near(1 << 32));
+        }
+        if flags.contains(Flags::FIN) {
+            self.client_fin = Some(tcp.end_seq().unwrap_near(1 << 32));
+        }
+        self.sample_handshake(ctx, tcp.ack());
+        let ack = tcp.ack().unwrap_near(self.board.una());
+        let blocks: BlockList =
+            tcp.sack_blocks().map(|(s, e)| s.unwrap_near(ack)..e.unwrap_near(ack)).collect();
+        let pure = tcp.seq_len() == 0;
+        self.note_window(ctx, ack, self.shifts.client_window(tcp.window()), &blocks);
+        let mut report = LinkReport::default();
+        let mut late = Duration::ZERO;
+        if ack >= self.board.una() && !flags.contains(Flags::RST) {
+            late = self.lateness(ctx, ack);
+            report = self.on_ack(ctx, ack, &blocks, pure);
+        }
+        if self.withholds(ctx, &packet, ack) {
+            ctx.counters.duplicate_acks_withheld += 1;
+            return report;
+        }
+        self.hide_sacks(ctx, &mut packet, ack);
+        self.modulation.push(ctx.now, late, !pure || flags.contains(Flags::RST), true, packet);
+        self.close_if_done(ctx);
+        report
+    }
+
+    /// a_i and, for an ACK that moves the right edge, t_i and a point for R.
+    fn note_window(&mut self, ctx: &Context<'_>, ack: u64, window: u64, blocks: &BlockList) {
+        if ack < self.board.una() {
+            return;
+        }
+        self.window = window;
+        self.window_max = self.window_max.max(window);
+        let edge = ack + window;
+        if edge <= self.right_edge && ack == self.board.una() {
+            return;
+        }
+        self.right_edge = self.right_edge.max(edge);
+        self.acked_at = ctx.now;
+        if self.recovery.hole.is_none() && blocks.is_empty() {
+            let gap = self.smoothed_rtt().max(Duration::from_millis(50)) * 2;
+            self.rate.on_ack(ctx.now, edge, gap);
+        }
+    }
+
+    /// How much longer than an RTT the client took for what it acknowledges, because of a repair.
+    fn lateness(&self, ctx: &Context<'_>, ack: u64) -> Duration {
+        let Some(hole) = self.recovery.hole.filter(|hole| ack > hole.position) else { return Duration::ZERO };
+        ctx.now.saturating_since(hole.sent_at).saturating_sub(self.smoothed_rtt())
+    }
+
+    /// The client's report: what it has, what therefore left the link, what is lost.
+    fn on_ack(&mut self, ctx: &mut Context<'_>, ack: u64, blocks: &BlockList, pure: bool) -> LinkReport {
+        let una = self.board.una();
+        let was_in_hole = self.recovery.hole.is_some();
+        let mut arrived = Arrival::default();
+        if ack > una {
+            self.check_needless(ctx.now, &(una..ack));
+            self.note_arrival(ctx, una..ack, &mut arrived);
+            self.received = self.received.max(ack);
+            self.board.acknowledge(ack);
+            self.release(ctx, ack);
+            self.timers.on_progress(ctx.now);
+        }
+        let news = self.on_sack_blocks(ctx, ack, blocks, &mut arrived);
+        if self.board.has_reneged() {
+            ctx.counters.reneged += 1;
+            self.board.forget_sacks();
+        }
+        let lost_before = self.board.lost_bytes();
+        let mut left = 0;
+        if arrived.order > 0 {
+            left = self.on_left_through(ctx, arrived.order);
+        } else if ack == una && pure && !news && self.flight.bytes() > 0 {
+            left = self.on_left_one(ctx);
+        }
+        if left > 0 {
+            self.timers.on_evidence(ctx.now);
+        }
+        if ack > una {
+            self.check_head(ctx, was_in_hole);
+        }
+        self.judge_due(ctx);
+        let lost = self.board.lost_bytes().saturating_sub(lost_before).min(left);
+        let rtt = arrived.sent_at.map(|sent_at| self.rtt.on_sample(sent_at, ctx.now));
+        self.adapt_delay(ctx);
+        LinkReport { delivered: left - lost, lost, rtt }
+    }
+
+    /// Finds the latest transmission that brought `range`.
+    fn note_arrival(&self, ctx: &Context<'_>, range: Range<u64>, arrived: &mut Arrival) {
+        let last = range.end - 1;
+        if let Some(first) = self.flight.first_at(last)
+            && first.order > arrived.order
+        {
+            *arrived = Arrival { order: first.order, sent_at: Some(first.sent_at) };
+        }
+        if !self.board.has_repeats() {
+            return;
+        }
+        // RFC 8985, Section 6.2, Step 2: an ACK sooner than a round trip after the repeat is for the first copy.
+        let soon = self.smoothed_rtt() / 2;
+        for position in [range.start, last] {
+            if let Some(repeat) = self.board.repeat_at(position) {
+                let is_answer = ctx.now.saturating_since(repeat.sent_at) >= soon;
+                if is_answer && repeat.order > arrived.order {
+                    *arrived = Arrival { order: repeat.order, sent_at: None };
+                } else if !is_answer && position == last {
+                    arrived.sent_at = None;
+                }
+            }
+        }
+    }
+
+    /// Returns true if the blocks tell of arrivals not known before.
+    fn on_sack_blocks(
+        &mut self,
+        ctx: &mut Context<'_>,
+        ack: u64,
+        blocks: &BlockList,
+        arrived: &mut Arrival,
+    ) -> bool {
+        if !blocks.is_empty() {
+            self.handshake.note_sack();
+        }
+        let mut newly = core::mem::take(&mut self.recovery.newly);
+        let mut news = false;
+        for block in blocks.iter() {
+            if block.end <= ack {
+                if self.repairs(ctx.config) && ctx.counters.local_retransmissions > 0 {
+                    self.on_needless_report();
+                }
+                continue;
+            }
+            self.board.sack(block.clone(), &mut newly);
+            for part in newly.iter() {
+                news = true;
+                self.check_needless(ctx.now, part);
+                self.note_arrival(ctx, part.clone(), arrived);
+            }
+        }
+        self.recovery.newly = newly;
+        news
+    }
+
+    fn release(&mut self, ctx: &mut Context<'_>, ack: u64) {
+        let before = self.store.bytes();
+        self.store.release_below(ack);
+        *ctx.buffered = ctx.buffered.saturating_sub(before - self.store.bytes());
+    }
+
+    fn adapt_delay(&mut self, ctx: &mut Context<'_>) {
+        let Some(rtt) = self.rtt.smoothed() else { return };
+        if self.waiting() > 0 {
+            self.starved_since = None;
+        } else if self.starved_since.is_none() {
+            self.starved_since = Some(ctx.now);
+        }
+        let round = self.smoothed_rtt() + self.server_rtt.get() + self.modulation.delay();
+        let starved = self.starved_since.is_some_and(|since| ctx.now.saturating_since(since) > round);
+        if starved {
+            self.virtual_window.on_starved();
+            self.starved_since = Some(ctx.now);
+        }
+        let server_ahead = self.waiting() >= 2 * self.segment() && !self.virtual_window.is_ramping();
+        let input = ModulationInput { rtt, deviation: self.rtt.deviation(), server_ahead, starved };
+        self.modulation.on_ack(&ctx.config.rtt_modulation, &input);
+    }
+
+    /// Sends on what has waited long enough.
+    pub(crate) fn release_held(&mut self, ctx: &mut Context<'_>) {
+        while let Some(held) = self.modulation.pop_due(ctx.now) {
+            self.send_to_server(ctx, held);
+        }
+    }
+
+    /// Writes the virtual window and passes the packet on.
+    fn send_to_server(&mut self, ctx: &mut Context<'_>, held: Held) {
+        let mut packet = held.packet;
+        let Some(tcp) = packet.tcp().filter(|_| held.edit) else { return ctx.to_server(packet) };
+        let flags = tcp.flags();
+        let ack = tcp.ack().unwrap_near(self.board.una());
+        if let Some((value, _)) = tcp.timestamps() {
+            self.server_rtt.on_sent(ctx.now, value);
+        }
+        // Between ACKs the client's window stays where it was, as seen from an older ACK.
+        let client_window = if self.window == 0 { 0 } else { self.right_edge.saturating_sub(ack) };
+        let input = WindowInput {
+            ack,
+            client_window,
+            received: self.received,
+            waiting: self.waiting(),
+            rate: self.rate.rate(),
+            server_rtt: self.server_rtt.get(),
+            segment: self.segment(),
+        };
+        let window = if self.gave_up {
+            client_window
+        } else {
+            self.virtual_window.size(&ctx.config.virtual_window, &input)
+        };
+        let field = self.shifts.shown_field(window);
+        if let Some(mut tcp) = packet.tcp_mut() {
+            tcp.set_window(field);
+        }
+        self.filter.on_passed(ack, window, flags);
+        self.observe_ack(ctx, client_window, window);
+        ctx.to_server(packet);
+    }
+
+    fn observe_ack(&self, ctx: &mut Context<'_>, client_window: u64, virtual_window: u64) {
+        let event = Event::Acked {
+            client_window,
+            virtual_window,
+            in_flight: self.flight.bytes(),
+            waiting: self.waiting(),
+            rate: self.rate.rate().unwrap_or_default(),
+            rtt: self.smoothed_rtt(),
+            delay: self.modulation.delay(),
+        };
+        ctx.observer.on_event(ctx.now, &self.key, &event);
+    }
+
+    pub(super) fn close_if_done(&mut self, ctx: &mut Context<'_>) {
+        let server_done = self.server_fin.is_some_and(|fin| self.board.una() >= fin);
+        if server_done && self.client_fin_acked {
+            self.close(ctx);
+        }
+    }
+}
+
+/// The blocks of one ACK: four at most fit into the options (RFC 2018, Section 3).
+type BlockList = heapless::Vec<Range<u64>, 4>;
+
+/// The latest transmission known to have arrived.
+#[derive(Clone, Copy, Debug, Default)]
+struct Arrival {
+    order: u64,
+    /// Its departure, if it was the only one of its bytes.
+    sent_at: Option<paceline_wire::Instant>,
+}

@@ -1,0 +1,282 @@
+//! The gateway: a [`Node`] between a port towards the servers and one towards the radio link.
+//!
+//! Control flow: a packet finds its flow; the flow decides what it means; then the scheduler asks subscribers and flows
+//! in turn for what may leave. Everything else forwards unchanged, and is counted.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+
+use paceline_wire::{Flags, FlowKey, Instant, Node, Packet, PortId};
+
+use crate::config::{FlowAction, FlowRule, GatewayConfig, RetransmissionMode, VirtualWindowMode};
+use crate::counters::{Counters, PassReason};
+use crate::flow::{Context, Flow, LinkReport, Phase};
+use crate::handshake::{Shifts, must_pass};
+use crate::observe::{Event, Observer};
+use crate::path_mtu;
+use crate::table::Table;
+
+/// The port towards the servers.
+pub const WAN: PortId = PortId(0);
+/// The port towards the clients.
+pub const RADIO: PortId = PortId(1);
+
+/// A transparent accelerator.
+pub struct Gateway {
+    table: Table,
+    shared: Shared,
+}
+
+/// What every flow uses.
+struct Shared {
+    config: GatewayConfig,
+    counters: Counters,
+    observer: Box<dyn Observer + Send>,
+    out: VecDeque<(PortId, Packet)>,
+    /// Payload bytes kept for all flows.
+    buffered: u64,
+}
+
+impl Shared {
+    fn context(&mut self, now: Instant) -> Context<'_> {
+        Context {
+            now,
+            config: &self.config,
+            counters: &mut self.counters,
+            observer: &mut *self.observer,
+            out: &mut self.out,
+            buffered: &mut self.buffered,
+        }
+    }
+
+    fn forward(&mut self, from: PortId, packet: Packet) {
+        let to = if from == WAN { RADIO } else { WAN };
+        self.out.push_back((to, packet));
+    }
+
+    fn repairs(&self) -> bool {
+        self.config.retransmission.mode != RetransmissionMode::None
+    }
+}
+
+impl Gateway {
+    /// A gateway without flows. The configuration should have passed [`GatewayConfig::check`].
+    pub fn new(config: GatewayConfig) -> Self {
+        Gateway::with_observer(config, Box::new(()))
+    }
+
+    /// A gateway that tells `observer` of everything.
+    pub fn with_observer(config: GatewayConfig, observer: Box<dyn Observer + Send>) -> Self {
+        let table = Table::new(&config);
+        let counters = Counters::default();
+        Gateway { table, shared: Shared { config, counters, observer, out: VecDeque::new(), buffered: 0 } }
+    }
+
+    /// Takes up a flow that was open before a restart, so that its windows go on being rescaled.
+    pub fn resume(&mut self, now: Instant, client_to_server: FlowKey, shifts: Shifts) {
+        let weight = self.rule(&client_to_server).weight;
+        let interval = self.shared.config.schedule.ack_interval;
+        let make =
+            |subscriber| Flow::new(client_to_server, subscriber, weight, interval, now).resumed(shifts);
+        if self.table.insert(&self.shared.config, client_to_server, make).is_some() {
+            self.shared.counters.flows_resumed += 1;
+        }
+    }
+
+    /// Counts since the start.
+    pub fn counters(&self) -> &Counters {
+        &self.shared.counters
+    }
+
+    /// Flows in the table.
+    pub fn flows(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Payload bytes kept.
+    pub fn buffered_bytes(&self) -> u64 {
+        self.shared.buffered
+    }
+
+    /// The first rule that matches; the default accelerates with weight 1.
+    fn rule(&self, key: &FlowKey) -> FlowRule {
+        let matches = |rule: &&FlowRule| {
+            let wanted = &rule.matches;
+            wanted.client.is_none_or(|a| a == key.src.ip())
+                && wanted.server.is_none_or(|a| a == key.dst.ip())
+                && wanted.server_port.is_none_or(|p| p == key.dst.port())
+        };
+        self.shared.config.sharing.flows.iter().find(matches).cloned().unwrap_or_default()
+    }
+
+    /// The window scale to add to a client's SYN that lacks it: the least that can show the largest virtual window.
+    fn shift_to_add(&self) -> Option<u8> {
+        let window = &self.shared.config.virtual_window;
+        if !window.add_window_scale || window.mode == VirtualWindowMode::None {
+            return None;
+        }
+        (0..=14).find(|&shift| 65_535u64 << shift >= window.max_bytes)
+    }
+
+    /// A new connection, or another try of one that is known.
+    fn on_syn(&mut self, now: Instant, from: PortId, key: FlowKey, packet: Packet) {
+        let Some(tcp) = packet.tcp() else { return };
+        let (isn, flags) = (tcp.seq().0, tcp.flags());
+        let known = self.table.find(&key).filter(|&id| self.is_same(id, from, isn, flags));
+        let id = match known {
+            Some(id) => id,
+            None => match self.admit(now, &key, tcp.flags(), must_pass(tcp)) {
+                Ok(id) => id,
+                Err(reason) => {
+                    self.shared.counters.pass(reason);
+                    return self.shared.forward(from, packet);
+                }
+            },
+        };
+        let shift = self.shift_to_add();
+        let (flow, mut ctx) = (self.table.flow_mut(id), self.shared.context(now));
+        if from == WAN {
+            flow.on_server_syn(&mut ctx, packet)
+        } else {
+            flow.on_client_syn(&mut ctx, packet, shift)
+        }
+        self.after(id, now, 0, LinkReport::default());
+    }
+
+    /// A SYN that was seen before, or the answer to one. A new initial sequence number is a new connection, except for
+    /// an answer: an old duplicate must not end a flow (RFC 9293, Section 3.10.7.4).
+    fn is_same(&self, id: u32, from: PortId, isn: u32, flags: Flags) -> bool {
+        let flow = self.table.flow(id);
+        let seen = if from == WAN { flow.server_isn } else { flow.client_isn };
+        flags.contains(Flags::ACK) || seen == Some(isn) || (seen.is_none() && flow.phase == Phase::Opening)
+    }
+
+    fn admit(
+        &mut self,
+        now: Instant,
+        key: &FlowKey,
+        flags: Flags,
+        must_pass: Option<PassReason>,
+    ) -> Result<u32, PassReason> {
+        if let Some(old) = self.table.find(key) {
+            self.remove(now, old);
+        }
+        if flags.contains(Flags::ACK) {
+            return Err(PassReason::MidFlow);
+        }
+        if let Some(reason) = must_pass {
+            return Err(reason);
+        }
+        let rule = self.rule(key);
+        if rule.action == FlowAction::Bypass {
+            return Err(PassReason::Rule);
+        }
+        let interval = self.shared.config.schedule.ack_interval;
+        let make = |subscriber| Flow::new(*key, subscriber, rule.weight, interval, now);
+        self.table.insert(&self.shared.config, *key, make).ok_or(PassReason::TableFull)
+    }
+
+    fn on_segment(&mut self, now: Instant, from: PortId, id: u32, packet: Packet) {
+        let (flow, mut ctx) = (self.table.flow_mut(id), self.shared.context(now));
+        flow.last_packet = now;
+        let before = flow.in_flight();
+        let report = if flow.phase == Phase::Opening {
+            let to = if from == WAN { RADIO } else { WAN };
+            ctx.out.push_back((to, packet));
+            LinkReport::default()
+        } else if from == WAN {
+            flow.on_server_packet(&mut ctx, packet);
+            LinkReport::default()
+        } else {
+            let report = flow.on_client_packet(&mut ctx, packet);
+            flow.release_held(&mut ctx);
+            report
+        };
+        self.after(id, now, before, report);
+    }
+
+    /// After every event of a flow: its subscriber learns, it may send, its timer is set.
+    fn after(&mut self, id: u32, now: Instant, in_flight_before: u64, report: LinkReport) {
+        self.table.after_event(id, now, in_flight_before, &report, self.shared.repairs());
+    }
+
+    fn remove(&mut self, now: Instant, id: u32) {
+        let flow = self.table.remove(id);
+        self.shared.buffered = self.shared.buffered.saturating_sub(flow.buffered());
+        if flow.phase != Phase::Closed {
+            self.shared.observer.on_event(now, &flow.key, &Event::Closed);
+        }
+    }
+
+    fn on_opaque(&mut self, now: Instant, from: PortId, packet: &Packet) {
+        self.shared.counters.pass(PassReason::NotTcp);
+        if from != RADIO {
+            return;
+        }
+        if let Some(too_big) = path_mtu::parse(packet.header())
+            && let Some(id) = self.table.find(&too_big.flow)
+        {
+            let (flow, mut ctx) = (self.table.flow_mut(id), self.shared.context(now));
+            flow.on_path_mtu(&mut ctx, too_big.mtu);
+        }
+    }
+}
+
+impl Node for Gateway {
+    fn handle_packet(&mut self, arrival: Instant, port: PortId, packet: Packet) {
+        self.shared.counters.packets_in += 1;
+        let Some((key, flags)) = packet.flow_key().zip(packet.tcp().map(|tcp| tcp.flags())) else {
+            self.on_opaque(arrival, port, &packet);
+            return self.shared.forward(port, packet);
+        };
+        let key = if port == WAN { key.reversed() } else { key };
+        if flags.contains(Flags::SYN) {
+            return self.on_syn(arrival, port, key, packet);
+        }
+        match self.table.find(&key) {
+            Some(id) => self.on_segment(arrival, port, id, packet),
+            None => {
+                self.shared.counters.pass(PassReason::MidFlow);
+                self.shared.forward(port, packet);
+            }
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        while let Some(id) = self.table.pop_due(now) {
+            if self.table.flow(id).is_expired(now, self.shared.config.limits.idle_timeout_s) {
+                if self.table.flow(id).phase != Phase::Closed {
+                    self.shared.counters.flows_expired += 1;
+                }
+                self.remove(now, id);
+                continue;
+            }
+            let (flow, mut ctx) = (self.table.flow_mut(id), self.shared.context(now));
+            let before = flow.in_flight();
+            flow.on_timeout(&mut ctx);
+            self.after(id, now, before, LinkReport::default());
+        }
+    }
+
+    fn poll_transmit(&mut self, now: Instant) -> Option<(PortId, Packet)> {
+        if self.shared.out.is_empty()
+            && let Some((id, limit)) = self.table.next_sender(now, self.shared.config.schedule.mode)
+        {
+            let (flow, mut ctx) = (self.table.flow_mut(id), self.shared.context(now));
+            let before = flow.in_flight();
+            let packet = flow.take_next(&mut ctx, limit);
+            self.table.after_sent(id, now, before, self.shared.repairs());
+            if let Some(packet) = packet {
+                self.shared.counters.packets_out += 1;
+                return Some((RADIO, packet));
+            }
+        }
+        let next = self.shared.out.pop_front();
+        self.shared.counters.packets_out += u64::from(next.is_some());
+        next
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.table.next_timeout()
+    }
+}

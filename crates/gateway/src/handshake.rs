@@ -1,0 +1,132 @@
+//! The SYNs: what the two ends agreed on, and the window scale option that a client lacks.
+
+use paceline_wire::{Packet, Tcp};
+
+use crate::counters::{Counters, PassReason};
+
+/// The window shifts of a flow (RFC 7323, Section 2): all that must survive a restart of the gateway.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shifts {
+    /// The client's windows are in units of `1 << client`.
+    pub client: u8,
+    /// The server takes the client's windows to be in units of `1 << shown`.
+    pub shown: u8,
+    /// The server's windows are in units of `1 << server`.
+    pub server: u8,
+    /// The option was added for a client that lacks it: windows are rescaled in both directions.
+    pub added: bool,
+}
+
+impl Shifts {
+    /// A window field of the client, in bytes.
+    pub(crate) fn client_window(self, field: u16) -> u64 {
+        u64::from(field) << self.client
+    }
+
+    /// The field that shows the server a window of `bytes`, rounded down.
+    pub(crate) fn shown_field(self, bytes: u64) -> u16 {
+        (bytes >> self.shown).min(u64::from(u16::MAX)) as u16
+    }
+
+    /// The field that shows the client the server's window.
+    pub(crate) fn server_field(self, field: u16) -> u16 {
+        if self.added { (u64::from(field) << self.server).min(u64::from(u16::MAX)) as u16 } else { field }
+    }
+}
+
+/// What has been seen of a flow's SYNs.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Handshake {
+    client_offer: Option<u8>,
+    server_offer: Option<u8>,
+    server_seen: bool,
+    added: Option<u8>,
+    client_sack: bool,
+    server_sack: bool,
+    /// Segment size that the client accepts, or the default of RFC 9293.
+    pub(crate) mss: u16,
+}
+
+impl Handshake {
+    /// A SYN or SYN-ACK of the client passes: adds the window scale option if it is missing and wanted.
+    pub(crate) fn on_client_syn(&mut self, packet: &mut Packet, add: Option<u8>, counters: &mut Counters) {
+        let Some(tcp) = packet.tcp() else { return };
+        self.client_offer = tcp.window_scale();
+        self.client_sack = tcp.sack_permitted();
+        // RFC 9293, Section 3.7.1: 536 where the option is missing (1220 for IPv6 is larger, so this is safe).
+        self.mss = tcp.mss().unwrap_or(536).max(64);
+        let server_can = !self.server_seen || self.server_offer.is_some();
+        let Some(shift) = add.filter(|_| self.client_offer.is_none() && server_can) else { return };
+        let Some(mut tcp) = packet.tcp_mut() else { return };
+        match tcp.add_syn_option_window_scale(shift) {
+            Ok(()) => self.added = Some(shift),
+            Err(_) => counters.pass(PassReason::NoOptionRoom),
+        }
+    }
+
+    /// A SYN or SYN-ACK of the server passes: takes the option off if the client did not send it.
+    pub(crate) fn on_server_syn(&mut self, packet: &mut Packet) {
+        let Some(tcp) = packet.tcp() else { return };
+        self.server_seen = true;
+        self.server_offer = tcp.window_scale();
+        self.server_sack = tcp.sack_permitted();
+        if self.added.is_some()
+            && self.server_offer.is_some()
+            && let Some(mut tcp) = packet.tcp_mut()
+        {
+            tcp.remove_window_scale();
+        }
+    }
+
+    /// Both sides offered SACK.
+    pub(crate) fn sack(&self) -> bool {
+        self.client_sack && self.server_sack
+    }
+
+    /// A SACK block passed, so both sides did: all that a resumed flow has to go by.
+    pub(crate) fn note_sack(&mut self) {
+        (self.client_sack, self.server_sack) = (true, true);
+    }
+
+    /// What holds once both SYNs are through. Scaling needs both offers.
+    pub(crate) fn shifts(&self) -> Shifts {
+        match (self.added, self.client_offer, self.server_offer) {
+            (Some(shown), _, Some(server)) => Shifts { client: 0, shown, server, added: true },
+            (None, Some(client), Some(server)) => Shifts { client, shown: client, server, added: false },
+            _ => Shifts::default(),
+        }
+    }
+}
+
+/// Why a flow that starts with this SYN must not be edited (design, the gateway, 5).
+pub(crate) fn must_pass(tcp: Tcp<'_>) -> Option<PassReason> {
+    if tcp.covers_headers() {
+        Some(PassReason::Authenticated)
+    } else if tcp.mptcp() {
+        Some(PassReason::Mptcp)
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_are_rescaled_both_ways() {
+        let shifts = Shifts { client: 0, shown: 7, server: 7, added: true };
+        assert_eq!(shifts.client_window(17_520), 17_520);
+        assert_eq!(shifts.shown_field(1 << 20), 8_192);
+        assert_eq!(shifts.shown_field(u64::MAX), u16::MAX);
+        assert_eq!(shifts.server_field(502), 64_256);
+        assert_eq!(shifts.server_field(u16::MAX), u16::MAX);
+    }
+
+    #[test]
+    fn a_flow_with_its_own_scaling_is_left_as_it_is() {
+        let shifts = Shifts { client: 8, shown: 8, server: 7, added: false };
+        assert_eq!(shifts.client_window(1), 256);
+        assert_eq!(shifts.server_field(502), 502);
+    }
+}

@@ -1,0 +1,152 @@
+//! RTT modulation (Chapter 6): acknowledgements wait here a little, so that the server's timeout leaves room for
+//! local retransmissions.
+
+use alloc::collections::VecDeque;
+
+use paceline_wire::{Duration, Instant, Packet};
+
+use crate::config::{RttModulationConfig, RttModulationMode};
+
+/// Packets that may wait in one flow: an ACK every 100 us for 400 ms. What comes on top pushes the oldest out.
+const LANE_MAX: usize = 4096;
+
+/// A packet on its way to the server.
+#[derive(Debug)]
+pub(crate) struct Held {
+    /// It leaves at this time.
+    pub(crate) release_at: Instant,
+    /// It carries an acknowledgement that the flow has to edit on release.
+    pub(crate) edit: bool,
+    /// The packet.
+    pub(crate) packet: Packet,
+}
+
+/// The delay of one flow, and the packets that wait for it. They keep their order.
+#[derive(Debug, Default)]
+pub(crate) struct Modulation {
+    delay: Duration,
+    lane: VecDeque<Held>,
+    last_release: Instant,
+}
+
+/// What decides whether the delay may grow.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ModulationInput {
+    /// rtt of the text.
+    pub(crate) rtt: Duration,
+    /// rtt_dev of the text.
+    pub(crate) deviation: Duration,
+    /// The server is ahead of the client: packets wait in the gateway.
+    pub(crate) server_ahead: bool,
+    /// The server has fallen behind for longer than a round trip.
+    pub(crate) starved: bool,
+}
+
+impl Modulation {
+    /// D of the text.
+    pub(crate) fn delay(&self) -> Duration {
+        self.delay
+    }
+
+    /// An ACK arrived: Eq. (17) while D < L x rtt, Eq. (16).
+    ///
+    /// The text only ever raises D. Our choices: it grows only while packets wait here, for a longer RTT needs a
+    /// larger congestion window at the server, which it shows by being ahead; this also keeps a starting flow's
+    /// doubling and BBR's window (twice its estimate of the BDP) out of harm's way. It halves when the server cannot
+    /// keep the gateway supplied, and it follows L x rtt down.
+    pub(crate) fn on_ack(&mut self, config: &RttModulationConfig, input: &ModulationInput) {
+        if config.mode == RttModulationMode::None {
+            return;
+        }
+        let goal = input.rtt * u64::from(config.attempts);
+        if input.starved {
+            self.delay = self.delay / 2;
+        } else if input.server_ahead && self.delay < goal {
+            // A deviation of nothing would never raise it; a sixty-fourth of the goal per ACK does in a second or so.
+            let step = (input.deviation * u64::from(config.beta)).max(goal / 64).min(goal / 8);
+            self.delay += step;
+        }
+        self.delay = self.delay.min(goal);
+    }
+
+    /// Appends a packet; `late` is how much longer than usual the client took for what it acknowledges.
+    ///
+    /// The server shall see rtt + D. An ACK that waited for a local retransmission has used up part of D already; to
+    /// delay it by D again would cost the very margin that D is there for.
+    ///
+    /// Data, FIN and RST (`urgent`) do not wait, and take what is before them along.
+    pub(crate) fn push(&mut self, now: Instant, late: Duration, urgent: bool, edit: bool, packet: Packet) {
+        if urgent {
+            self.lane.iter_mut().for_each(|held| held.release_at = now);
+            self.last_release = now;
+            self.lane.push_back(Held { release_at: now, edit, packet });
+            return;
+        }
+        let release_at = (now + self.delay.saturating_sub(late)).max(self.last_release);
+        self.last_release = release_at;
+        self.lane.push_back(Held { release_at, edit, packet });
+    }
+
+    /// The next packet whose time has come.
+    pub(crate) fn pop_due(&mut self, now: Instant) -> Option<Held> {
+        let due = self.lane.front()?.release_at <= now || self.lane.len() > LANE_MAX;
+        if due { self.lane.pop_front() } else { None }
+    }
+
+    /// When the next packet leaves.
+    pub(crate) fn next_release(&self) -> Option<Instant> {
+        self.lane.front().map(|held| held.release_at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::net::SocketAddr;
+
+    use paceline_wire::{FlowKey, Payload, TcpRepr};
+
+    use super::*;
+
+    const RTT: Duration = Duration::from_millis(100);
+
+    fn input() -> ModulationInput {
+        ModulationInput { rtt: RTT, deviation: Duration::from_millis(3), server_ahead: true, starved: false }
+    }
+
+    fn ack() -> Packet {
+        let address: SocketAddr = "10.0.0.1:80".parse().unwrap();
+        Packet::build_tcp(FlowKey { src: address, dst: address }, &TcpRepr::default(), Payload::Length(0))
+    }
+
+    #[test]
+    fn grows_by_beta_deviations_an_ack_up_to_l_round_trips() {
+        let (config, mut modulation) = (RttModulationConfig::default(), Modulation::default());
+        modulation.on_ack(&config, &input());
+        assert_eq!(modulation.delay(), Duration::from_millis(6));
+        (0..100).for_each(|_| modulation.on_ack(&config, &input()));
+        assert_eq!(modulation.delay(), RTT);
+    }
+
+    #[test]
+    fn waits_for_the_server_to_be_ahead_and_shrinks_when_it_is_behind() {
+        let (config, mut modulation) = (RttModulationConfig::default(), Modulation::default());
+        modulation.on_ack(&config, &ModulationInput { server_ahead: false, ..input() });
+        assert!(modulation.delay().is_zero());
+        (0..100).for_each(|_| modulation.on_ack(&config, &input()));
+        modulation.on_ack(&config, &ModulationInput { starved: true, ..input() });
+        assert_eq!(modulation.delay(), RTT / 2);
+    }
+
+    #[test]
+    fn a_late_ack_waits_less_and_order_is_kept() {
+        let (config, mut modulation) = (RttModulationConfig::default(), Modulation::default());
+        (0..100).for_each(|_| modulation.on_ack(&config, &input()));
+        let now = Instant::ZERO + Duration::from_secs(1);
+        modulation.push(now, Duration::ZERO, false, true, ack());
+        modulation.push(now + RTT / 2, RTT * 2, false, true, ack());
+        assert_eq!(modulation.next_release(), Some(now + RTT));
+        assert!(modulation.pop_due(now + RTT / 2).is_none());
+        assert!(modulation.pop_due(now + RTT).is_some());
+        assert_eq!(modulation.next_release(), Some(now + RTT));
+    }
+}

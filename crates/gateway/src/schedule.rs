@@ -1,0 +1,102 @@
+//! When a packet may leave so that the receiver has room for it: Eqs. (6)-(10).
+
+use paceline_wire::{Duration, Instant, Rate};
+
+/// What the newest ACK of a flow said, and what was derived from it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Receiver {
+    /// a_i: the window in the newest ACK, in bytes.
+    pub(crate) window: u64,
+    /// a_max: the largest window seen of late.
+    pub(crate) window_max: u64,
+    /// t_i: arrival of the newest ACK that advanced.
+    pub(crate) acked_at: Instant,
+    /// rtt, smoothed; none before the first sample.
+    pub(crate) rtt: Option<Duration>,
+    /// R; none before the first sample.
+    pub(crate) rate: Option<Rate>,
+}
+
+/// The answer of the schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Departure {
+    /// At once.
+    Now,
+    /// Not before this time, f_k of Eq. (6).
+    At(Instant),
+    /// Only after another ACK.
+    AfterAck,
+}
+
+/// When a packet of `bytes` may leave while `outstanding` bytes are on their way (Eq. (8)).
+///
+/// The receiver is expected to have taken R x (now + rtt - t_i) out of its buffer by the time the packet arrives,
+/// Eq. (7), so that much may be outstanding beyond the reported window, Eq. (10). Where the text is silent:
+/// - a closed window is closed, and what the reported window itself allows is always allowed (RFC 9293);
+/// - time after the ACK counts up to one rtt, so that credit does not grow through silence;
+/// - what fills the buffer already is taken off the credit. An application that reads in bursts, or has just
+///   stopped, thus has a margin, and a slow reader's buffer settles half full.
+pub(crate) fn departure(receiver: &Receiver, now: Instant, outstanding: u64, bytes: u64) -> Departure {
+    if receiver.window == 0 {
+        return Departure::AfterAck;
+    }
+    let wanted = outstanding + bytes;
+    if wanted <= receiver.window {
+        return Departure::Now;
+    }
+    let (Some(rtt), Some(rate)) = (receiver.rtt, receiver.rate) else {
+        return Departure::AfterAck;
+    };
+    let filled = receiver.window_max.saturating_sub(receiver.window);
+    let credit_needed = wanted - receiver.window + filled;
+    let credit_time = rate.time_for(credit_needed);
+    if credit_time > rtt * 2 {
+        return Departure::AfterAck;
+    }
+    let at = receiver.acked_at + credit_time.saturating_sub(rtt);
+    if at <= now { Departure::Now } else { Departure::At(at) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Duration = Duration::from_millis(100);
+
+    fn receiver() -> Receiver {
+        Receiver {
+            window: 17_000,
+            window_max: 17_000,
+            acked_at: Instant::ZERO + RTT,
+            rtt: Some(RTT),
+            rate: Some(Rate::from_mbps(7.2)),
+        }
+    }
+
+    #[test]
+    fn a_bdp_beyond_the_window_leaves_at_once_and_more_at_the_reception_rate() {
+        let r = receiver();
+        let now = r.acked_at;
+        assert_eq!(departure(&r, now, 90_000, 17_000), Departure::Now);
+        // 9,000 bytes more are 10 ms at 7.2 Mbit/s.
+        assert_eq!(departure(&r, now, 99_000, 17_000), Departure::At(now + Duration::from_millis(10)));
+        assert_eq!(departure(&r, now, 198_000, 17_000), Departure::AfterAck);
+    }
+
+    #[test]
+    fn before_the_first_estimate_the_reported_window_is_all() {
+        let r = Receiver { rtt: None, rate: None, ..receiver() };
+        assert_eq!(departure(&r, r.acked_at, 15_552, 1_448), Departure::Now);
+        assert_eq!(departure(&r, r.acked_at, 17_000, 1_448), Departure::AfterAck);
+    }
+
+    #[test]
+    fn a_closed_window_is_closed_and_a_filling_buffer_takes_credit_away() {
+        let closed = Receiver { window: 0, ..receiver() };
+        assert_eq!(departure(&closed, closed.acked_at + RTT, 0, 1_448), Departure::AfterAck);
+        let filling = Receiver { window: 8_000, ..receiver() };
+        let now = filling.acked_at;
+        assert_eq!(departure(&filling, now, 80_000, 9_000), Departure::Now);
+        assert_eq!(departure(&filling, now, 89_000, 9_000), Departure::At(now + Duration::from_millis(10)));
+    }
+}

@@ -1,0 +1,282 @@
+//! What the client has and what it lacks, by range of the stream (RFC 6675's scoreboard, seen from the middle).
+//!
+//! Positions below `una` are acknowledged. The sets hold exceptions only, so without loss they stay empty and an ACK
+//! costs O(1).
+
+use core::ops::Range;
+
+use alloc::vec::Vec;
+use paceline_wire::Instant;
+use rangemap::{RangeMap, RangeSet};
+
+use crate::flight::{Flight, Transmission};
+
+/// The latest local retransmission of a range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Repeat {
+    /// Order of departure ([`Flight`]).
+    pub(crate) order: u64,
+    /// Departure.
+    pub(crate) sent_at: Instant,
+}
+
+/// The scoreboard of one flow.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Scoreboard {
+    /// First position that the client has not acknowledged.
+    una: u64,
+    /// First position that has not left for the client yet.
+    sent: u64,
+    sacked: RangeSet<u64>,
+    sacked_bytes: u64,
+    lost: RangeSet<u64>,
+    lost_bytes: u64,
+    repeated: RangeMap<u64, Repeat>,
+}
+
+impl Scoreboard {
+    /// A flow whose stream starts at `position`.
+    pub(crate) fn new(position: u64) -> Self {
+        Scoreboard { una: position, sent: position, ..Scoreboard::default() }
+    }
+
+    /// First unacknowledged position.
+    pub(crate) fn una(&self) -> u64 {
+        self.una
+    }
+
+    /// First position that has not left yet.
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// Bytes that left, are not acknowledged in any way and not known to be lost: the sum of Eq. (8).
+    pub(crate) fn outstanding(&self) -> u64 {
+        (self.sent - self.una).saturating_sub(self.sacked_bytes + self.lost_bytes)
+    }
+
+    /// Bytes known to be lost and not sent again yet.
+    pub(crate) fn lost_bytes(&self) -> u64 {
+        self.lost_bytes
+    }
+
+    /// The lowest lost range.
+    pub(crate) fn first_lost(&self) -> Option<Range<u64>> {
+        self.lost.first().cloned()
+    }
+
+    /// The stretch from `start` to `end` has left for the first time.
+    pub(crate) fn on_sent(&mut self, end: u64) {
+        self.sent = self.sent.max(end);
+    }
+
+    /// `range` has left again.
+    pub(crate) fn on_repeated(&mut self, range: Range<u64>, repeat: Repeat) {
+        self.remove_lost(range.clone());
+        self.repeated.insert(range, repeat);
+    }
+
+    /// The latest retransmission that carried `position`.
+    pub(crate) fn repeat_at(&self, position: u64) -> Option<Repeat> {
+        self.repeated.get(&position).copied()
+    }
+
+    /// True once any byte has been retransmitted and is not acknowledged yet.
+    pub(crate) fn has_repeats(&self) -> bool {
+        !self.repeated.is_empty()
+    }
+
+    /// The client acknowledges everything below `ack`.
+    pub(crate) fn acknowledge(&mut self, ack: u64) {
+        if ack <= self.una {
+            return;
+        }
+        let below = self.una..ack;
+        if self.sacked_bytes > 0 {
+            self.sacked_bytes -= overlap(&self.sacked, &below);
+            self.sacked.remove(below.clone());
+        }
+        if self.lost_bytes > 0 {
+            self.remove_lost(below.clone());
+        }
+        if !self.repeated.is_empty() {
+            self.repeated.remove(below);
+        }
+        self.una = ack;
+        self.sent = self.sent.max(ack);
+    }
+
+    /// The client reports that it holds `block`; calls `newly` for each part not reported before.
+    pub(crate) fn sack(&mut self, block: Range<u64>, newly: &mut Vec<Range<u64>>) {
+        newly.clear();
+        let block = block.start.max(self.una)..block.end.min(self.sent);
+        if block.is_empty() {
+            return;
+        }
+        newly.extend(self.sacked.gaps(&block));
+        for part in newly.iter() {
+            self.sacked_bytes += part.end - part.start;
+        }
+        if newly.is_empty() {
+            return;
+        }
+        self.sacked.insert(block.clone());
+        if self.lost_bytes > 0 {
+            self.remove_lost(block);
+        }
+    }
+
+    /// The client dropped what it had reported (RFC 2018, Section 8): the cumulative ACK stopped inside a block.
+    pub(crate) fn has_reneged(&self) -> bool {
+        self.sacked_bytes > 0 && self.sacked.contains(&self.una)
+    }
+
+    /// Where the reported range that holds `position` ends.
+    pub(crate) fn sacked_until(&self, position: u64) -> Option<u64> {
+        self.sacked.get(&position).map(|range| range.end)
+    }
+
+    /// Forgets all reports; what was reported counts as lost.
+    pub(crate) fn forget_sacks(&mut self) {
+        let sacked = core::mem::take(&mut self.sacked);
+        self.sacked_bytes = 0;
+        for range in sacked.iter() {
+            self.mark_lost(range.clone());
+        }
+    }
+
+    /// Marks what is sent and unreported in `range` as lost; returns the bytes newly marked.
+    pub(crate) fn mark_lost(&mut self, range: Range<u64>) -> u64 {
+        let range = range.start.max(self.una)..range.end.min(self.sent);
+        if range.is_empty() {
+            return 0;
+        }
+        let before = self.lost_bytes;
+        if self.sacked_bytes == 0 {
+            self.insert_lost(range);
+        } else {
+            let missing: Vec<_> = self.sacked.gaps(&range).collect();
+            for part in missing {
+                self.insert_lost(part);
+            }
+        }
+        self.lost_bytes - before
+    }
+
+    /// Marks `range`, data that filled a gap of the server's stream, as to be sent, and forgets older copies.
+    pub(crate) fn mark_unsent(&mut self, range: Range<u64>) {
+        self.mark_lost(range);
+    }
+
+    /// Takes `range` out of the lost data, as when its bytes are no longer kept.
+    pub(crate) fn remove_lost(&mut self, range: Range<u64>) {
+        if self.lost_bytes == 0 || range.is_empty() {
+            return;
+        }
+        self.lost_bytes -= overlap(&self.lost, &range);
+        self.lost.remove(range);
+    }
+
+    /// What of a transmission that has left the link the client should have reported, but has not, and was not sent
+    /// again since: the parts are lost, or reordered.
+    pub(crate) fn missing(&self, gone: &Transmission, parts: &mut Vec<Range<u64>>) {
+        parts.clear();
+        let range = gone.start.max(self.una)..gone.end.min(self.sent);
+        if range.is_empty() || self.sacked.gaps(&range).next().is_none() {
+            return;
+        }
+        let mut covered = RangeSet::new();
+        for known in self.sacked.overlapping(&range).chain(self.lost.overlapping(&range)) {
+            covered.insert(known.clone());
+        }
+        for (known, repeat) in self.repeated.overlapping(&range) {
+            if repeat.order > gone.order {
+                covered.insert(known.clone());
+            }
+        }
+        parts.extend(covered.gaps(&range));
+    }
+
+    /// True if the latest transmission of the byte at `position` is still in flight.
+    pub(crate) fn in_flight(&self, position: u64, flight: &Flight) -> bool {
+        match self.repeat_at(position) {
+            Some(repeat) => repeat.order > flight.left_order(),
+            None => flight.first_at(position).is_some(),
+        }
+    }
+
+    /// Starts anew at `position`.
+    pub(crate) fn reset(&mut self, position: u64) {
+        *self = Scoreboard::new(position);
+    }
+
+    fn insert_lost(&mut self, range: Range<u64>) {
+        self.lost_bytes += range.end - range.start - overlap(&self.lost, &range);
+        self.lost.insert(range);
+    }
+}
+
+/// Bytes of `range` that are in `set`.
+fn overlap(set: &RangeSet<u64>, range: &Range<u64>) -> u64 {
+    set.overlapping(range).map(|r| r.end.min(range.end) - r.start.max(range.start)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(to: u64) -> Scoreboard {
+        let mut board = Scoreboard::new(100);
+        board.on_sent(to);
+        board
+    }
+
+    #[test]
+    fn a_report_counts_once() {
+        let mut board = sent(200);
+        let mut newly = Vec::new();
+        board.sack(120..140, &mut newly);
+        assert_eq!(newly, [120..140]);
+        board.sack(110..150, &mut newly);
+        assert_eq!(newly, [110..120, 140..150]);
+        board.sack(110..150, &mut newly);
+        assert!(newly.is_empty());
+        assert_eq!(board.outstanding(), 60);
+        board.acknowledge(160);
+        assert_eq!((board.outstanding(), board.sacked_bytes), (40, 0));
+    }
+
+    #[test]
+    fn what_was_reported_or_sent_again_is_not_missing() {
+        let mut board = sent(200);
+        let mut parts = Vec::new();
+        board.sack(120..130, &mut parts);
+        board.on_repeated(150..160, Repeat { order: 9, sent_at: Instant::ZERO });
+        let gone = |order| Transmission { start: 90, end: 200, sent_at: Instant::ZERO, order, first: true };
+        board.missing(&gone(5), &mut parts);
+        assert_eq!(parts, [100..120, 130..150, 160..200]);
+        board.missing(&gone(9), &mut parts);
+        assert_eq!(parts, [100..120, 130..200]);
+    }
+
+    #[test]
+    fn lost_bytes_leave_the_outstanding_and_come_back_when_sent_again() {
+        let mut board = sent(200);
+        assert_eq!(board.mark_lost(110..120), 10);
+        assert_eq!(board.mark_lost(110..125), 5);
+        assert_eq!(board.outstanding(), 85);
+        board.on_repeated(110..125, Repeat { order: 1, sent_at: Instant::ZERO });
+        assert_eq!((board.outstanding(), board.first_lost()), (100, None));
+    }
+
+    #[test]
+    fn a_client_that_drops_reported_data_is_noticed() {
+        let mut board = sent(200);
+        let mut newly = Vec::new();
+        board.sack(120..150, &mut newly);
+        board.acknowledge(130);
+        assert!(board.has_reneged());
+        board.forget_sacks();
+        assert_eq!(board.first_lost(), Some(130..150));
+    }
+}

@@ -1,0 +1,147 @@
+//! The server's data that the gateway keeps: packets by stream position, until the client has acknowledged them.
+
+use alloc::collections::VecDeque;
+
+use paceline_wire::{Instant, Packet};
+
+/// A kept packet and the range of the stream that it carries; a FIN counts as one position, at the end.
+#[derive(Clone, Debug)]
+pub(crate) struct Chunk {
+    /// First stream position.
+    pub(crate) start: u64,
+    /// Position after the last.
+    pub(crate) end: u64,
+    /// Arrival from the server.
+    pub(crate) arrival: Instant,
+    packet: Packet,
+}
+
+impl Chunk {
+    /// The packet that carries the stream from `start` to `end`, both inside the chunk.
+    pub(crate) fn packet(&self, start: u64, end: u64) -> Packet {
+        if start == self.start && end == self.end {
+            return self.packet.clone();
+        }
+        let payload = self.packet.payload().len();
+        let from = (start - self.start) as usize;
+        let to = (end - self.start) as usize;
+        self.packet.slice_payload(from.min(payload)..to.min(payload))
+    }
+
+    /// Payload bytes of one wire packet.
+    pub(crate) fn segment_len(&self) -> u64 {
+        match self.packet.gso_size() {
+            Some(size) => u64::from(size).max(1),
+            None => self.end - self.start,
+        }
+    }
+
+    /// True if it may be divided only at whole segments, and is one: nothing to divide.
+    fn is_single(&self) -> bool {
+        self.packet.gso_size().is_none()
+    }
+
+    /// Where a piece that starts at `start` and has at most `limit` bytes ends: after whole segments, at least one.
+    pub(crate) fn piece_end(&self, start: u64, limit: u64) -> u64 {
+        if self.is_single() {
+            return self.end;
+        }
+        let segment = self.segment_len();
+        let segments = (limit / segment).max(1);
+        // The FIN travels with the last byte.
+        let end = start.saturating_add(segments * segment);
+        if end + 1 >= self.end { self.end } else { end }
+    }
+}
+
+/// Kept packets, sorted, without overlap; there may be gaps where the server's packets did not arrive.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Store {
+    chunks: VecDeque<Chunk>,
+    bytes: u64,
+}
+
+impl Store {
+    /// Bytes kept.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// True if nothing is kept.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.chunks.is_empty()
+    }
+
+    /// The chunk that holds the byte at `position`.
+    pub(crate) fn at(&self, position: u64) -> Option<&Chunk> {
+        self.from(position).filter(|c| c.start <= position)
+    }
+
+    /// The chunk that holds the byte at `position`, or else the next one.
+    pub(crate) fn from(&self, position: u64) -> Option<&Chunk> {
+        // New data starts at the last chunk, and acknowledged data ends at the first: look there first.
+        if let Some(last) = self.chunks.back()
+            && last.start <= position
+        {
+            return (position < last.end).then_some(last);
+        }
+        let index = self.chunks.partition_point(|c| c.end <= position);
+        self.chunks.get(index)
+    }
+
+    /// Keeps what is new in `packet`, which carries the stream from `start` to `end`, and returns the first and last
+    /// position added. Retransmissions may be cut differently from the originals, so only the gaps are filled.
+    pub(crate) fn insert(
+        &mut self,
+        start: u64,
+        end: u64,
+        packet: Packet,
+        arrival: Instant,
+    ) -> Option<(u64, u64)> {
+        if self.chunks.back().is_none_or(|last| last.end <= start) {
+            self.bytes += end - start;
+            self.chunks.push_back(Chunk { start, end, arrival, packet });
+            return Some((start, end));
+        }
+        let whole = Chunk { start, end, arrival, packet };
+        let mut added: Option<(u64, u64)> = None;
+        let mut position = start;
+        while position < end {
+            let index = self.chunks.partition_point(|c| c.end <= position);
+            let next = self.chunks.get(index).map_or(end, |c| c.start.min(end));
+            if position < next {
+                self.bytes += next - position;
+                let packet = whole.packet(position, next);
+                self.chunks.insert(index, Chunk { start: position, end: next, arrival, packet });
+                added = Some((added.map_or(position, |(first, _)| first), next));
+                position = next;
+            } else {
+                position = self.chunks.get(index).map_or(end, |c| c.end);
+            }
+        }
+        added
+    }
+
+    /// Drops what lies wholly below `position`.
+    pub(crate) fn release_below(&mut self, position: u64) {
+        while let Some(front) = self.chunks.front()
+            && front.end <= position
+        {
+            self.bytes -= front.end - front.start;
+            self.chunks.pop_front();
+        }
+    }
+
+    /// Drops everything.
+    pub(crate) fn clear(&mut self) {
+        self.chunks.clear();
+        self.bytes = 0;
+    }
+
+    /// Drops wire packets of more than `max_segment` payload bytes, so that the server's smaller ones can take their
+    /// place.
+    pub(crate) fn drop_larger_than(&mut self, max_segment: u64) {
+        self.chunks.retain(|c| c.segment_len() <= max_segment);
+        self.bytes = self.chunks.iter().map(|c| c.end - c.start).sum();
+    }
+}

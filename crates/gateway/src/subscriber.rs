@@ -1,0 +1,133 @@
+//! A subscriber: one radio link, and the bounds that belong to it whatever the number of its flows.
+
+use alloc::collections::VecDeque;
+use core::net::IpAddr;
+
+use paceline_wire::{Duration, Instant};
+
+use crate::bound::{BoundSample, QueueBound, QueueBoundConfig};
+use crate::config::{self, QueueBoundMode, SharingConfig};
+use crate::flow::LinkReport;
+
+/// The address prefix that names a subscriber.
+pub(crate) fn prefix(config: &SharingConfig, client: IpAddr) -> IpAddr {
+    match client {
+        IpAddr::V4(address) => {
+            let bits = u32::from(config.subscriber_prefix_v4.min(32));
+            let mask = u32::MAX.checked_shl(32 - bits).unwrap_or(0);
+            IpAddr::V4((address.to_bits() & mask).into())
+        }
+        IpAddr::V6(address) => {
+            let bits = u32::from(config.subscriber_prefix_v6.min(128));
+            let mask = u128::MAX.checked_shl(128 - bits).unwrap_or(0);
+            IpAddr::V6((address.to_bits() & mask).into())
+        }
+    }
+}
+
+/// The state of one subscriber.
+#[derive(Debug)]
+pub(crate) struct Subscriber {
+    pub(crate) prefix: IpAddr,
+    /// Flows in the table.
+    pub(crate) flows: u32,
+    /// Packets in one round of the scheduler, and what is left of this round.
+    pub(crate) weight: u32,
+    pub(crate) turn: u32,
+    /// Flows that may have something to send, in round-robin order.
+    pub(crate) ring: VecDeque<u32>,
+    /// It is in the gateway's own ring.
+    pub(crate) active: bool,
+    /// Bytes in flight of all flows.
+    pub(crate) outstanding: u64,
+    bound: Option<QueueBound>,
+    /// The bound has held a packet back since the last ACK.
+    limited: bool,
+}
+
+impl Subscriber {
+    pub(crate) fn new(prefix: IpAddr, bound: &config::QueueBoundConfig, sharing: &SharingConfig) -> Self {
+        let same = |address: IpAddr| self::prefix(sharing, address) == prefix;
+        let weight =
+            sharing.subscribers.iter().find(|rule| same(rule.address)).map_or(1, |rule| rule.weight.max(1));
+        Subscriber {
+            prefix,
+            flows: 0,
+            weight,
+            turn: weight,
+            ring: VecDeque::new(),
+            active: false,
+            outstanding: 0,
+            bound: (bound.mode == QueueBoundMode::Adaptive).then(|| QueueBound::new(bound_config(bound))),
+            limited: false,
+        }
+    }
+
+    /// Bytes that may leave now; `u64::MAX` without a bound or before the first estimate.
+    pub(crate) fn room(&self, now: Instant) -> u64 {
+        let limit = self.bound.as_ref().and_then(|bound| bound.limit(now));
+        limit.map_or(u64::MAX, |limit| limit.saturating_sub(self.outstanding))
+    }
+
+    /// A packet of `bytes` fits; one packet always does.
+    pub(crate) fn fits(&mut self, now: Instant, bytes: u64) -> bool {
+        let fits = self.outstanding == 0 || bytes <= self.room(now);
+        self.limited |= !fits;
+        fits
+    }
+
+    /// `bytes` left for the client.
+    pub(crate) fn on_sent(&mut self, now: Instant, bytes: u64) {
+        self.outstanding += bytes;
+        if let Some(bound) = &mut self.bound {
+            bound.on_sent(now, bytes, self.outstanding);
+        }
+    }
+
+    /// The bytes in flight of one of its flows went from `before` to `after`, and its client reported.
+    pub(crate) fn on_report(&mut self, now: Instant, before: u64, after: u64, report: &LinkReport) {
+        self.outstanding = (self.outstanding + after).saturating_sub(before);
+        let Some(bound) = &mut self.bound else { return };
+        if report.lost > 0 {
+            bound.on_loss(now, report.lost);
+        }
+        if report.delivered == 0 && report.rtt.is_none() {
+            return;
+        }
+        bound.on_ack(&BoundSample {
+            now,
+            delivered: report.delivered,
+            rtt: report.rtt,
+            outstanding: self.outstanding,
+            limited: self.limited,
+        });
+        self.limited = false;
+    }
+}
+
+fn bound_config(config: &config::QueueBoundConfig) -> QueueBoundConfig {
+    let mut bound = QueueBoundConfig::default();
+    if let Some(target_ms) = config.target_ms {
+        bound.target = Duration::from_millis(target_ms);
+    }
+    bound
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_handset_is_one_subscriber_whatever_its_ipv6_interface_identifier() {
+        let config = SharingConfig::default();
+        let of = |text: &str| prefix(&config, text.parse().unwrap());
+        assert_eq!(of("2001:db8:1:2::1"), of("2001:db8:1:2:ffff::9"));
+        assert_ne!(of("2001:db8:1:2::1"), of("2001:db8:1:3::1"));
+        assert_ne!(of("10.0.0.1"), of("10.0.0.2"));
+        let everyone = SharingConfig { subscriber_prefix_v4: 0, ..config };
+        assert_eq!(
+            prefix(&everyone, "10.0.0.1".parse().unwrap()),
+            prefix(&everyone, "192.0.2.1".parse().unwrap())
+        );
+    }
+}

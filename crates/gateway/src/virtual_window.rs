@@ -1,0 +1,141 @@
+//! The window shown to the server (Chapter 4), and its size (left open in Section 9.1).
+
+use paceline_wire::{Duration, Rate};
+
+use crate::config::{VirtualWindowConfig, VirtualWindowMode};
+
+/// What the window of one ACK is made from. Positions are those of the stream.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WindowInput {
+    /// Acknowledged by this ACK.
+    pub(crate) ack: u64,
+    /// The client's own window, in bytes.
+    pub(crate) client_window: u64,
+    /// Position after the newest byte that has arrived from the server.
+    pub(crate) received: u64,
+    /// Bytes that wait in the gateway.
+    pub(crate) waiting: u64,
+    /// The flow's rate.
+    pub(crate) rate: Option<Rate>,
+    /// Round-trip time between server and gateway.
+    pub(crate) server_rtt: Duration,
+    /// Full-sized segment, in bytes.
+    pub(crate) segment: u64,
+}
+
+/// The virtual window of one flow.
+#[derive(Clone, Debug)]
+pub(crate) struct VirtualWindow {
+    /// The furthest right edge that the server was shown.
+    edge: u64,
+    /// The server has not yet sent faster than the client takes: it may double, as in slow start.
+    ramping: bool,
+}
+
+impl VirtualWindow {
+    /// The window of a flow whose stream starts at `position`.
+    pub(crate) fn new(position: u64) -> Self {
+        VirtualWindow { edge: position, ramping: true }
+    }
+
+    /// True until the server has been faster than the client once; again after it fell behind for long.
+    pub(crate) fn is_ramping(&self) -> bool {
+        self.ramping
+    }
+
+    /// Nothing has waited in the gateway for a while: the server is the limit and may double again.
+    pub(crate) fn on_starved(&mut self) {
+        self.ramping = true;
+    }
+
+    /// The window, in bytes, to be written into an ACK.
+    pub(crate) fn size(&mut self, config: &VirtualWindowConfig, input: &WindowInput) -> u64 {
+        if config.mode == VirtualWindowMode::None || input.client_window == 0 {
+            // A closed window is passed on at once.
+            self.edge = self.edge.max(input.ack + input.client_window);
+            return input.client_window;
+        }
+        let wanted = match config.mode {
+            VirtualWindowMode::Fixed => input.ack + config.max_bytes.max(input.client_window),
+            _ => self.sized(config, input),
+        };
+        // The right edge does not move back (RFC 9293, Section 3.8.6).
+        self.edge = self.edge.max(wanted).min(input.ack + config.max_bytes.max(input.client_window));
+        self.edge.saturating_sub(input.ack)
+    }
+
+    /// Our choice: the server may send what arrives in one server-side RTT at the flow's rate, so that
+    /// `target` waits here when it gets here: edge = received + R x server_rtt + R x target - waiting. What is on the
+    /// radio link or waits here is below `received`, so the window covers it, whatever its delay.
+    /// While the server ramps up (nothing waits), the window must not be what limits it: twice what it has in flight.
+    fn sized(&mut self, config: &VirtualWindowConfig, input: &WindowInput) -> u64 {
+        // The first two flights of a Linux server (RFC 6928), and room for what SWS avoidance holds back.
+        let floor = 20 * input.segment;
+        let Some(rate) = input.rate else {
+            return input.received
+                + floor.max(input.received.saturating_sub(input.ack)).max(input.client_window);
+        };
+        let target = rate.bytes_in(Duration::from_millis(config.target_ms)).max(4 * input.segment);
+        if input.waiting >= target {
+            self.ramping = false;
+        }
+        if self.ramping {
+            return input.received + floor.max(input.received.saturating_sub(input.ack));
+        }
+        let on_the_way = rate.bytes_in(input.server_rtt);
+        (input.received + on_the_way + target).saturating_sub(input.waiting)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn input() -> WindowInput {
+        WindowInput {
+            ack: 1_000_000,
+            client_window: 17_000,
+            received: 1_100_000,
+            waiting: 0,
+            rate: Some(Rate::from_mbps(8.0)),
+            server_rtt: Duration::from_millis(40),
+            segment: 1_448,
+        }
+    }
+
+    fn config() -> VirtualWindowConfig {
+        VirtualWindowConfig::default()
+    }
+
+    #[test]
+    fn a_ramping_server_may_double() {
+        let mut window = VirtualWindow::new(1_000_000);
+        assert_eq!(window.size(&config(), &input()), 200_000);
+    }
+
+    #[test]
+    fn a_fast_server_is_held_to_its_rtt_plus_the_target() {
+        let mut window = VirtualWindow::new(1_000_000);
+        let input = WindowInput { waiting: 30_000, ..input() };
+        // 1 MB/s: 40,000 on the wired path, target 20,000, 30,000 wait already.
+        assert_eq!(window.size(&config(), &input), 100_000 + 40_000 + 20_000 - 30_000);
+        assert!(!window.is_ramping());
+    }
+
+    #[test]
+    fn the_right_edge_stays_but_a_closed_window_is_shown() {
+        let mut window = VirtualWindow::new(1_000_000);
+        let first = window.size(&config(), &input());
+        let later = WindowInput { ack: 1_010_000, waiting: 90_000, ..input() };
+        assert_eq!(window.size(&config(), &later), first - 10_000);
+        assert_eq!(window.size(&config(), &WindowInput { client_window: 0, ..later }), 0);
+    }
+
+    #[test]
+    fn a_fixed_window_is_the_constant_and_none_is_the_clients_own() {
+        let fixed = VirtualWindowConfig { mode: VirtualWindowMode::Fixed, max_bytes: 10_000_000, ..config() };
+        assert_eq!(VirtualWindow::new(1_000_000).size(&fixed, &input()), 10_000_000);
+        let none = VirtualWindowConfig { mode: VirtualWindowMode::None, ..config() };
+        assert_eq!(VirtualWindow::new(1_000_000).size(&none, &input()), 17_000);
+    }
+}
