@@ -4,6 +4,7 @@
 mod build;
 mod edit;
 mod integrity;
+mod join;
 mod options;
 mod parse;
 mod payload;

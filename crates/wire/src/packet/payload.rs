@@ -40,6 +40,16 @@ impl Payload {
         }
     }
 
+    /// This payload and `next` as one, without copying: `None` when they do not lie side by side in one buffer.
+    #[must_use]
+    pub fn join(&self, next: &Payload) -> Option<Payload> {
+        match (self, next) {
+            (Payload::Bytes(this), Payload::Bytes(next)) => this.join(next).map(Payload::Bytes),
+            (Payload::Length(this), Payload::Length(next)) => this.checked_add(*next).map(Payload::Length),
+            _ => None,
+        }
+    }
+
     /// The bytes, where there are any.
     pub fn bytes(&self) -> Option<&[u8]> {
         match self {

@@ -3,6 +3,7 @@
 
 mod editing;
 mod exercise;
+mod joining;
 mod options;
 mod oracle;
 mod parsing;

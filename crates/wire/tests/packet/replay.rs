@@ -42,7 +42,8 @@ proptest! {
     ) {
         let mut data = [&choices[..], &sample.bytes()].concat();
         for (at, value) in changes {
-            data[at] = value;
+            let len = data.len();
+            data[at % len] = value;
         }
         data.truncate(cut.max(60));
         exercise(&data);
