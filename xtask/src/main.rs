@@ -1,7 +1,11 @@
 //! Checks and reports of this repository: `cargo xtask check` before every commit, `cargo xtask results` after the proofs.
 
+mod bounds;
 mod licenses;
+mod model;
 mod purity;
+mod results;
+mod statistics;
 mod tidy;
 
 use std::path::Path;
@@ -15,7 +19,8 @@ fn main() -> ExitCode {
             .into_iter()
             .flat_map(|outcome| outcome.unwrap_or_else(|error| vec![error]))
             .collect(),
-        _ => vec!["usage: cargo xtask check".to_string()],
+        Some("results") => results::write(&root).unwrap_or_else(|error| vec![error]),
+        _ => vec!["usage: cargo xtask check|results".to_string()],
     };
     for finding in &findings {
         eprintln!("{finding}");
