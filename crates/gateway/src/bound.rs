@@ -1,19 +1,29 @@
 //! The bound on the bottleneck queue: what a subscriber may have outstanding between gateway and client.
+//!
+//! limit = forecast x (rtt_min + target) + error_gain x error x rtt_min. The forecast is the rate that the link is expected
+//! to have for the next round trip; its mean error is what a queue has to cover if the link shall stay busy, so that a
+//! steady link gets little more than the target and a varying one what it needs. `docs/queue-bound.md` has the reasons and
+//! the measurements.
+
+mod delivery;
+#[cfg(test)]
+mod tests;
 
 use paceline_wire::{Duration, Instant, Rate};
 
 use crate::rtt_min::RttMin;
-
-/// Slots of the ring that the delivery rate is measured with.
-const SLOTS: usize = 16;
+use delivery::Delivery;
+pub use delivery::DeliveryConfig;
 
 /// Parameters of [`QueueBound`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueBoundConfig {
-    /// The queueing delay to aim for.
+    /// The queueing delay of a steady link.
     pub target: Duration,
-    /// The time over which the delivery rate is measured.
-    pub rate_window: Duration,
+    /// Round trips of forecast error that the queue covers, in percent.
+    pub error_gain_percent: u64,
+    /// How rate and error are measured.
+    pub delivery: DeliveryConfig,
     /// The time over which the smallest round-trip time is kept.
     pub rtt_min_window: Duration,
     /// The bound is never below this many bytes.
@@ -23,8 +33,14 @@ pub struct QueueBoundConfig {
 impl Default for QueueBoundConfig {
     fn default() -> Self {
         QueueBoundConfig {
-            target: Duration::from_millis(50),
-            rate_window: Duration::from_millis(100),
+            target: Duration::from_millis(12),
+            error_gain_percent: 200,
+            delivery: DeliveryConfig {
+                window: Duration::from_millis(100),
+                slow: Duration::from_millis(500),
+                slow_percent: 40,
+                error: Duration::from_millis(300),
+            },
             rtt_min_window: Duration::from_secs(10),
             floor: 6_000,
         }
@@ -51,10 +67,7 @@ pub struct BoundSample {
 pub struct QueueBound {
     config: QueueBoundConfig,
     rtt_min: RttMin,
-    slots: [u64; SLOTS],
-    slot: u64,
-    first_slot: Option<u64>,
-    rate: Rate,
+    delivery: Delivery,
     limit: Option<u64>,
 }
 
@@ -64,10 +77,7 @@ impl QueueBound {
         QueueBound {
             config,
             rtt_min: RttMin::new(config.rtt_min_window),
-            slots: [0; SLOTS],
-            slot: 0,
-            first_slot: None,
-            rate: Rate::ZERO,
+            delivery: Delivery::new(config.delivery),
             limit: None,
         }
     }
@@ -80,25 +90,25 @@ impl QueueBound {
 
     /// An acknowledgement arrived.
     pub fn on_ack(&mut self, sample: &BoundSample) {
-        if let Some(rtt) = sample.rtt {
-            self.rtt_min.update(sample.now, rtt);
+        let rtt_min = match sample.rtt {
+            Some(rtt) => Some(self.rtt_min.update(sample.now, rtt)),
+            None => self.rtt_min.get(),
+        };
+        let Some(rtt_min) = rtt_min else { return };
+        let queued = sample.rtt.map(|rtt| rtt.saturating_sub(rtt_min));
+        let link_limited = sample.limited || queued.is_some_and(|queued| queued > self.config.target);
+        if link_limited {
+            self.delivery.update(sample.now, sample.delivered, sample.rtt, rtt_min);
+        } else {
+            self.delivery.restart(sample.now, sample.delivered);
         }
-        let slot = sample.now.as_nanos() / (self.config.rate_window.as_nanos() / SLOTS as u64).max(1);
-        let first = *self.first_slot.get_or_insert(slot);
-        let passed = slot.saturating_sub(self.slot).min(SLOTS as u64);
-        for i in 0..passed {
-            self.slots[((slot - i) % SLOTS as u64) as usize] = 0;
-        }
-        self.slot = slot;
-        self.slots[(slot % SLOTS as u64) as usize] += sample.delivered;
-        if slot - first < SLOTS as u64 {
+        let forecast = self.delivery.forecast();
+        if forecast.is_zero() {
             return;
         }
-        let measured = Rate::from_bytes_in(self.slots.iter().sum(), self.config.rate_window);
-        self.rate = if sample.limited { measured } else { self.rate.max(measured) };
-        if let Some(rtt_min) = self.rtt_min.get() {
-            self.limit = Some(self.rate.bytes_in(rtt_min + self.config.target).max(self.config.floor));
-        }
+        let error = self.delivery.error().mul_ratio(self.config.error_gain_percent, 100);
+        let limit = forecast.bytes_in(rtt_min + self.config.target) + error.bytes_in(rtt_min);
+        self.limit = Some(limit.max(self.config.floor));
     }
 
     /// Bytes that may be outstanding at `now`; `None` before the first estimate: forward on arrival.
@@ -106,9 +116,14 @@ impl QueueBound {
         self.limit
     }
 
-    /// The estimated rate of the link.
+    /// The rate that the link is expected to have for the next round trip.
     pub fn rate(&self) -> Rate {
-        self.rate
+        self.delivery.forecast()
+    }
+
+    #[doc(hidden)]
+    pub fn debug(&self) -> alloc::string::String {
+        self.delivery.debug()
     }
 
     /// The smallest recent round-trip time.

@@ -259,9 +259,12 @@ impl Node for Gateway {
     }
 
     fn poll_transmit(&mut self, now: Instant) -> Option<(PortId, Packet)> {
-        if self.shared.out.is_empty()
-            && let Some((id, limit)) = self.table.next_sender(now, self.shared.config.schedule.mode)
-        {
+        loop {
+            if let Some(next) = self.shared.out.pop_front() {
+                self.shared.counters.packets_out += 1;
+                return Some(next);
+            }
+            let (id, limit) = self.table.next_sender(now, self.shared.config.schedule.mode)?;
             let (flow, mut ctx) = (self.table.flow_mut(id), self.shared.context(now));
             let before = flow.in_flight();
             let packet = flow.take_next(&mut ctx, limit);
@@ -271,9 +274,6 @@ impl Node for Gateway {
                 return Some((RADIO, packet));
             }
         }
-        let next = self.shared.out.pop_front();
-        self.shared.counters.packets_out += u64::from(next.is_some());
-        next
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

@@ -28,33 +28,46 @@ pub(crate) enum Departure {
     AfterAck,
 }
 
-/// When a packet of `bytes` may leave while `outstanding` bytes are on their way (Eq. (8)).
-///
-/// The receiver is expected to have taken R x (now + rtt - t_i) out of its buffer by the time the packet arrives,
-/// Eq. (7), so that much may be outstanding beyond the reported window, Eq. (10). Where the text is silent:
+/// Bytes that may be on their way at `now`: the reported window, and what the receiver will have taken out of its buffer
+/// by the time the packet arrives, R x (now + rtt - t_i), Eqs. (7) and (10). Where the text is silent:
 /// - a closed window is closed, and what the reported window itself allows is always allowed (RFC 9293);
 /// - time after the ACK counts up to one rtt, so that credit does not grow through silence;
 /// - what fills the buffer already is taken off the credit. An application that reads in bursts, or has just
 ///   stopped, thus has a margin, and a slow reader's buffer settles half full.
+pub(crate) fn allowance(receiver: &Receiver, now: Instant) -> u64 {
+    let (Some(rtt), Some(rate)) = (receiver.rtt, receiver.rate) else { return receiver.window };
+    if receiver.window == 0 {
+        return 0;
+    }
+    let elapsed = now.saturating_since(receiver.acked_at).min(rtt);
+    let credit = rate.bytes_in(elapsed + rtt).saturating_sub(receiver.filled());
+    receiver.window + credit
+}
+
+/// When a packet of `bytes` may leave while `outstanding` bytes are on their way (Eq. (8)).
 pub(crate) fn departure(receiver: &Receiver, now: Instant, outstanding: u64, bytes: u64) -> Departure {
+    let wanted = outstanding + bytes;
+    if wanted <= allowance(receiver, now) {
+        return Departure::Now;
+    }
+    let (Some(rtt), Some(rate)) = (receiver.rtt, receiver.rate) else { return Departure::AfterAck };
     if receiver.window == 0 {
         return Departure::AfterAck;
     }
-    let wanted = outstanding + bytes;
-    if wanted <= receiver.window {
-        return Departure::Now;
-    }
-    let (Some(rtt), Some(rate)) = (receiver.rtt, receiver.rate) else {
-        return Departure::AfterAck;
-    };
-    let filled = receiver.window_max.saturating_sub(receiver.window);
-    let credit_needed = wanted - receiver.window + filled;
-    let credit_time = rate.time_for(credit_needed);
+    let credit_time = rate.time_for(wanted.saturating_sub(receiver.window) + receiver.filled());
     if credit_time > rtt * 2 {
         return Departure::AfterAck;
     }
+    // Rounding may put the time a nanosecond early.
     let at = receiver.acked_at + credit_time.saturating_sub(rtt);
-    if at <= now { Departure::Now } else { Departure::At(at) }
+    Departure::At(at.max(now + Duration::from_nanos(1)))
+}
+
+impl Receiver {
+    /// What the application has not yet taken out of its buffer.
+    fn filled(&self) -> u64 {
+        self.window_max.saturating_sub(self.window)
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use paceline_wire::{Instant, Packet};
 use super::{Context, Flow};
 use crate::config::{RetransmissionMode, ScheduleMode};
 use crate::observe::Event;
-use crate::schedule::{Departure, Receiver, departure};
+use crate::schedule::{Departure, Receiver, allowance, departure};
 use crate::scoreboard::Repeat;
 
 impl Flow {
@@ -23,15 +23,18 @@ impl Flow {
         if ctx_mode == ScheduleMode::OnArrival {
             return Some(Departure::Now);
         }
-        let receiver = Receiver {
+        let bytes = chunk.segment_len().min(chunk.end - self.board.sent().max(chunk.start));
+        Some(departure(&self.receiver(), now, self.board.outstanding(), bytes))
+    }
+
+    fn receiver(&self) -> Receiver {
+        Receiver {
             window: self.window,
             window_max: self.window_max,
             acked_at: self.acked_at,
             rtt: self.rtt.smoothed(),
             rate: self.rate.rate(),
-        };
-        let bytes = chunk.segment_len().min(chunk.end - self.board.sent().max(chunk.start));
-        Some(departure(&receiver, now, self.board.outstanding(), bytes))
+        }
     }
 
     /// Bytes of the smallest packet that can leave next.
@@ -77,7 +80,9 @@ impl Flow {
         let limit = match ctx.config.schedule.mode {
             ScheduleMode::OnArrival => limit,
             // A super-packet may not run past what the receiver takes.
-            ScheduleMode::ReceptionRate => limit.min(self.window.max(chunk.segment_len())),
+            ScheduleMode::ReceptionRate => {
+                limit.min(allowance(&self.receiver(), ctx.now).saturating_sub(self.board.outstanding()))
+            }
         };
         let end = chunk.piece_end(start, limit);
         let packet = chunk.packet(start, end);

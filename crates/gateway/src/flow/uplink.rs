@@ -5,6 +5,7 @@ use core::ops::Range;
 use paceline_wire::{Duration, Flags, Packet};
 
 use super::{Context, Flow, LinkReport, Phase};
+use crate::config::VirtualWindowMode;
 use crate::modulation::{Held, ModulationInput};
 use crate::observe::Event;
 use crate::virtual_window::WindowInput;
@@ -37,12 +38,15 @@ impl Flow {
         let blocks: BlockList =
             tcp.sack_blocks().map(|(s, e)| s.unwrap_near(ack)..e.unwrap_near(ack)).collect();
         let pure = tcp.seq_len() == 0;
-        self.note_window(ctx, ack, self.shifts.client_window(tcp.window()), &blocks);
+        let window = self.shifts.client_window(tcp.window());
+        // RFC 5681, Section 2: a duplicate ACK does not move the window.
+        let duplicate = pure && ack == self.board.una() && ack + window == self.right_edge;
+        self.note_window(ctx, ack, window, &blocks);
         let mut report = LinkReport::default();
         let mut late = Duration::ZERO;
         if ack >= self.board.una() && !flags.contains(Flags::RST) {
             late = self.lateness(ctx, ack);
-            report = self.on_ack(ctx, ack, &blocks, pure);
+            report = self.on_ack(ctx, ack, &blocks, duplicate);
         }
         if self.withholds(ctx, &packet, ack) {
             ctx.counters.duplicate_acks_withheld += 1;
@@ -80,7 +84,7 @@ impl Flow {
     }
 
     /// The client's report: what it has, what therefore left the link, what is lost.
-    fn on_ack(&mut self, ctx: &mut Context<'_>, ack: u64, blocks: &BlockList, pure: bool) -> LinkReport {
+    fn on_ack(&mut self, ctx: &mut Context<'_>, ack: u64, blocks: &BlockList, duplicate: bool) -> LinkReport {
         let una = self.board.una();
         let was_in_hole = self.recovery.hole.is_some();
         let mut arrived = Arrival::default();
@@ -101,7 +105,7 @@ impl Flow {
         let mut left = 0;
         if arrived.order > 0 {
             left = self.on_left_through(ctx, arrived.order);
-        } else if ack == una && pure && !news && self.flight.bytes() > 0 {
+        } else if duplicate && !news {
             left = self.on_left_one(ctx);
         }
         if left > 0 {
@@ -192,7 +196,9 @@ impl Flow {
             self.virtual_window.on_starved();
             self.starved_since = Some(ctx.now);
         }
-        let server_ahead = self.waiting() >= 2 * self.segment() && !self.virtual_window.is_ramping();
+        let sized = ctx.config.virtual_window.mode == VirtualWindowMode::Sized;
+        let ramping = sized && self.virtual_window.is_ramping();
+        let server_ahead = self.waiting() >= 2 * self.segment() && !ramping;
         let input = ModulationInput { rtt, deviation: self.rtt.deviation(), server_ahead, starved };
         self.modulation.on_ack(&ctx.config.rtt_modulation, &input);
     }

@@ -1,0 +1,176 @@
+//! The rate of the link from what arrives, its forecast over one round trip, and how far off that forecast is.
+
+use paceline_wire::{Duration, Instant, Rate};
+
+/// Checkpoints kept; at sixteen a window they reach back two windows.
+const CHECKPOINTS: usize = 32;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Checkpoint {
+    at: Instant,
+    delivered: u64,
+    idle: Duration,
+    forecast: Rate,
+}
+
+/// Time constants of [`Delivery`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeliveryConfig {
+    /// The window of the fast average; a round trip if that is longer.
+    pub window: Duration,
+    /// Time constant of the slow average.
+    pub slow: Duration,
+    /// Share of the slow average in the forecast, in percent.
+    pub slow_percent: u64,
+    /// Time constant of the forecast's error.
+    pub error: Duration,
+}
+
+/// What has been delivered.
+#[derive(Clone, Debug)]
+pub(super) struct Delivery {
+    config: DeliveryConfig,
+    ring: [Checkpoint; CHECKPOINTS],
+    head: usize,
+    filled: usize,
+    last: Instant,
+    delivered: u64,
+    idle: Duration,
+    fast: Rate,
+    slow: Rate,
+    forecast: Rate,
+    error: Rate,
+}
+
+impl Delivery {
+    pub(super) fn new(config: DeliveryConfig) -> Self {
+        Delivery {
+            config,
+            ring: [Checkpoint::default(); CHECKPOINTS],
+            head: 0,
+            filled: 0,
+            last: Instant::ZERO,
+            delivered: 0,
+            idle: Duration::ZERO,
+            fast: Rate::ZERO,
+            slow: Rate::ZERO,
+            forecast: Rate::ZERO,
+            error: Rate::ZERO,
+        }
+    }
+
+    /// What the link is expected to carry in the next round trip; zero before the first estimate.
+    pub(super) fn forecast(&self) -> Rate {
+        self.forecast
+    }
+
+    /// Mean absolute error of that forecast.
+    pub(super) fn error(&self) -> Rate {
+        self.error
+    }
+
+    pub(super) fn debug(&self) -> alloc::string::String {
+        alloc::format!(
+            "fast {:?} slow {:?} fc {:?} err {:?} idle {:?}",
+            self.fast,
+            self.slow,
+            self.forecast,
+            self.error,
+            self.idle
+        )
+    }
+
+    /// Bytes delivered in the last `age`, or since the start if that is later.
+    pub(super) fn in_last(&self, age: Duration) -> u64 {
+        self.before(age).map_or(0, |checkpoint| self.delivered - checkpoint.delivered)
+    }
+
+    /// The servers were the limit: measure anew from `now`.
+    pub(super) fn restart(&mut self, now: Instant, delivered: u64) {
+        self.delivered += delivered;
+        self.last = now;
+        self.filled = 0;
+        self.mark(now);
+    }
+
+    /// `delivered` bytes were reported at `now`; the last packet among them entered the link at `sent` and, without a queue,
+    /// takes `rtt_min` to be reported.
+    pub(super) fn update(&mut self, now: Instant, delivered: u64, rtt: Option<Duration>, rtt_min: Duration) {
+        if self.filled == 0 {
+            self.restart(now, delivered);
+            return;
+        }
+        self.delivered += delivered;
+        if let Some(rtt) = rtt {
+            // It would have left behind the packet before it, had it been there: the link was idle in between.
+            let unqueued = now - rtt + rtt_min;
+            self.idle += unqueued.saturating_since(self.last);
+        }
+        let gap = now.saturating_since(self.last);
+        self.last = now;
+        self.average(now, gap, rtt_min);
+        let spacing = self.config.window.max(rtt_min) / 16;
+        if now.saturating_since(self.ring[self.head].at) >= spacing {
+            self.judge(now, rtt_min);
+            self.mark(now);
+        }
+    }
+
+    fn average(&mut self, now: Instant, gap: Duration, rtt_min: Duration) {
+        let Some(start) = self.before(self.config.window.max(rtt_min)) else { return };
+        let elapsed = now.saturating_since(start.at);
+        if elapsed < rtt_min.max(self.config.window / 2) {
+            return;
+        }
+        // At most twice what was delivered: doubling in a window, as in slow start.
+        let busy = elapsed.saturating_sub(self.idle - start.idle).max(elapsed / 2);
+        self.fast = Rate::from_bytes_in(self.delivered - start.delivered, busy);
+        self.slow =
+            if self.slow.is_zero() { self.fast } else { ewma(self.slow, self.fast, gap, self.config.slow) };
+        let percent = self.config.slow_percent;
+        self.forecast = Rate::from_bytes_per_sec(
+            (self.fast.as_bytes_per_sec() * (100 - percent) + self.slow.as_bytes_per_sec() * percent) / 100,
+        );
+    }
+
+    /// Compares the last round trip with what had been forecast for it.
+    fn judge(&mut self, now: Instant, rtt_min: Duration) {
+        let Some(then) = self.before(rtt_min) else { return };
+        let elapsed = now.saturating_since(then.at);
+        if then.forecast.is_zero() || elapsed < rtt_min {
+            return;
+        }
+        let carried = Rate::from_bytes_in(self.delivered - then.delivered, elapsed);
+        let off = carried.as_bytes_per_sec().abs_diff(then.forecast.as_bytes_per_sec());
+        let gap = now.saturating_since(self.ring[self.head].at);
+        self.error = ewma(self.error, Rate::from_bytes_per_sec(off), gap, self.config.error);
+    }
+
+    fn mark(&mut self, now: Instant) {
+        self.head = (self.head + 1) % CHECKPOINTS;
+        self.filled = (self.filled + 1).min(CHECKPOINTS);
+        self.ring[self.head] =
+            Checkpoint { at: now, delivered: self.delivered, idle: self.idle, forecast: self.forecast };
+    }
+
+    /// The newest checkpoint that is at least `age` old, else the oldest.
+    fn before(&self, age: Duration) -> Option<&Checkpoint> {
+        let mut found = None;
+        for back in 0..self.filled {
+            let checkpoint = &self.ring[(self.head + CHECKPOINTS - back) % CHECKPOINTS];
+            found = Some(checkpoint);
+            if self.last.saturating_since(checkpoint.at) >= age {
+                break;
+            }
+        }
+        found
+    }
+}
+
+/// First-order low pass that bears uneven gaps.
+fn ewma(old: Rate, new: Rate, gap: Duration, constant: Duration) -> Rate {
+    let (old, new) = (old.as_bytes_per_sec(), new.as_bytes_per_sec());
+    let total = (gap + constant).as_nanos();
+    let step = Duration::from_nanos(old.abs_diff(new)).mul_ratio(gap.as_nanos(), total).as_nanos();
+    Rate::from_bytes_per_sec(if new > old { old + step } else { old - step })
+}

@@ -1,0 +1,1 @@
+//! Behaviour on synthetic links.
