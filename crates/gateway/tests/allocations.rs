@@ -1,0 +1,93 @@
+//! The packet path allocates nothing in steady state.
+
+use std::alloc::System;
+
+use paceline_gateway::{Gateway, GatewayConfig, RADIO, WAN};
+use paceline_wire::{Duration, Flags, FlowKey, Instant, Node, Packet, Payload, Seq, TcpOptionsRepr, TcpRepr};
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+const MSS: u32 = 1_448;
+
+/// A download of one packet a millisecond, each acknowledged 50 ms later.
+struct Download {
+    gateway: Gateway,
+    client: FlowKey,
+    now: Instant,
+    sent: u32,
+    acked: u32,
+}
+
+impl Download {
+    fn open() -> Self {
+        let client = FlowKey { src: "10.0.0.2:40000".parse().unwrap(), dst: "10.0.1.1:80".parse().unwrap() };
+        let gateway = Gateway::new(GatewayConfig::default());
+        let mut flow = Download { gateway, client, now: Instant::ZERO, sent: 0, acked: 0 };
+        let options = TcpOptionsRepr {
+            mss: Some(1_460),
+            window_scale: Some(7),
+            sack_permitted: true,
+            ..Default::default()
+        };
+        let syn = TcpRepr { flags: Flags::SYN, window: 64_000, options, ..Default::default() };
+        let syn_ack = TcpRepr {
+            flags: Flags::SYN | Flags::ACK,
+            ack: Seq(1),
+            window: 64_000,
+            options,
+            ..Default::default()
+        };
+        let up = Packet::build_tcp(client, &syn, Payload::Length(0));
+        let down = Packet::build_tcp(client.reversed(), &syn_ack, Payload::Length(0));
+        flow.exchange(RADIO, up);
+        flow.exchange(WAN, down);
+        flow
+    }
+
+    fn exchange(&mut self, port: paceline_wire::PortId, packet: Packet) -> u32 {
+        self.gateway.handle_packet(self.now, port, packet);
+        self.gateway.handle_timeout(self.now);
+        std::iter::from_fn(|| self.gateway.poll_transmit(self.now)).count() as u32
+    }
+
+    /// One millisecond.
+    fn step(&mut self) -> u32 {
+        self.now += Duration::from_millis(1);
+        let data = TcpRepr {
+            seq: Seq(1 + self.sent),
+            ack: Seq(1),
+            flags: Flags::ACK,
+            window: 500,
+            ..Default::default()
+        };
+        self.sent += MSS;
+        let packet = Packet::build_tcp(self.client.reversed(), &data, Payload::Length(MSS));
+        let mut out = self.exchange(WAN, packet);
+        if self.sent > 50 * MSS {
+            self.acked += MSS;
+            let ack = TcpRepr {
+                seq: Seq(1),
+                ack: Seq(1 + self.acked),
+                flags: Flags::ACK,
+                window: 8_000,
+                ..Default::default()
+            };
+            out += self.exchange(RADIO, Packet::build_tcp(self.client, &ack, Payload::Length(0)));
+        }
+        out
+    }
+}
+
+#[test]
+fn nothing_is_allocated_per_packet() {
+    let mut flow = Download::open();
+    let warm_up: u32 = (0..20_000).map(|_| flow.step()).sum();
+    assert!(warm_up > 39_000, "{warm_up} packets left: the flow does not run");
+    let region = Region::new(ALLOCATOR);
+    let packets: u32 = (0..20_000).map(|_| flow.step()).sum();
+    let change = region.change();
+    assert_eq!(packets, 40_000);
+    assert_eq!(change.allocations + change.reallocations, 0, "{change:?}");
+}
