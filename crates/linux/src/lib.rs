@@ -11,6 +11,7 @@ pub use system_error::SystemError;
 
 mod af_packet;
 pub mod clock;
+pub mod emulator;
 mod event_loop;
 mod filter;
 mod frame;

@@ -14,7 +14,7 @@ use paceline_wire::{Node, PortId};
 use sha2::{Digest, Sha256};
 
 /// False, with a line that says so, where namespaces may not be made.
-pub fn permitted() -> bool {
+pub(crate) fn permitted() -> bool {
     match netns::check_permitted() {
         Ok(()) => true,
         Err(error) => {
@@ -25,14 +25,14 @@ pub fn permitted() -> bool {
 }
 
 /// A node on a thread of its own, in a namespace, between interfaces.
-pub struct Driven<N> {
+pub(crate) struct Driven<N> {
     stop: StopHandle,
     thread: JoinHandle<(N, Vec<PortCounters>)>,
 }
 
 impl<N: Node + Send + 'static> Driven<N> {
     /// Starts `node` with `interfaces` as its ports from 0.
-    pub fn start(netns: &Netns, interfaces: &[&str], filter: &Filter, node: N) -> Self {
+    pub(crate) fn start(netns: &Netns, interfaces: &[&str], filter: &Filter, node: N) -> Self {
         let mut event_loop = EventLoop::new(EventLoopConfig::default()).unwrap();
         for (number, interface) in interfaces.iter().enumerate() {
             let config = PacketSocketConfig { filter: filter.clone(), ..PacketSocketConfig::default() };
@@ -43,7 +43,7 @@ impl<N: Node + Send + 'static> Driven<N> {
     }
 
     /// Starts `node` with the devices of `event_loop`.
-    pub fn run(mut event_loop: EventLoop, mut node: N) -> Self {
+    pub(crate) fn run(mut event_loop: EventLoop, mut node: N) -> Self {
         let stop = event_loop.stop_handle();
         let thread = thread::spawn(move || {
             let ended = event_loop.run(&mut node, |_, _| Ok(())).unwrap();
@@ -54,14 +54,14 @@ impl<N: Node + Send + 'static> Driven<N> {
     }
 
     /// Ends the loop.
-    pub fn finish(self) -> (N, Vec<PortCounters>) {
+    pub(crate) fn finish(self) -> (N, Vec<PortCounters>) {
         self.stop.stop();
         self.thread.join().unwrap()
     }
 }
 
 /// Sends `len` bytes from a listener at `server` to `client` and back the same bytes' hash; returns seconds.
-pub fn transfer(server: (&Netns, IpAddr), client: (&Netns, IpAddr), len: usize) {
+pub(crate) fn transfer(server: (&Netns, IpAddr), client: (&Netns, IpAddr), len: usize) {
     let listener = server.0.run(|| TcpListener::bind((server.1, 0))).unwrap().unwrap();
     let address = listener.local_addr().unwrap();
     let sender = thread::spawn(move || send(&listener, len).unwrap());

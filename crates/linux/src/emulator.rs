@@ -1,0 +1,209 @@
+//! The live link emulator: links of `paceline-path` between pairs of ports, and what can be measured at them.
+
+mod direction;
+mod flows;
+mod path_delay;
+mod report;
+mod series;
+
+use std::collections::VecDeque;
+
+use paceline_path::{ConfigError, LinkConfig, RateProcess};
+use paceline_wire::{Instant, Node, Packet, PortId};
+
+use direction::{Direction, Exit};
+pub use flows::FlowDelivery;
+use flows::Flows;
+pub use path_delay::PathDelay;
+use path_delay::Probe;
+pub use report::{DirectionReport, EmulatorReport};
+pub use series::Series;
+
+/// A link in both directions.
+#[derive(Clone, Debug)]
+pub struct DuplexConfig {
+    /// What reports call it.
+    pub name: String,
+    /// The port at the servers' end and that at the clients'.
+    pub ports: [PortId; 2],
+    /// Towards the clients.
+    pub downlink: LinkConfig<RateProcess>,
+    /// Towards the servers.
+    pub uplink: LinkConfig<RateProcess>,
+    /// Seeds of the random choices, downlink and uplink.
+    pub seeds: [u64; 2],
+    /// Super-packets are split before the link, as the model wants it. A link without limit and impairments may as well
+    /// pass them whole, which costs less and shows the gateway what a receiver's offload would.
+    pub split: bool,
+    /// What is not IP (ARP) and IPv6 neighbour discovery only meet the propagation delay: never the queue or a loss.
+    pub spare_neighbour_discovery: bool,
+}
+
+/// What to emulate and to measure.
+#[derive(Clone, Debug)]
+pub struct EmulatorConfig {
+    /// The links.
+    pub links: Vec<DuplexConfig>,
+    /// The numbers, in `links`, of the link before and of that behind the gateway, if the delay of the path from the one
+    /// to the other is wanted.
+    pub path: Option<(usize, usize)>,
+    /// The number of the link at whose ends the delivery to flows is counted; usually the last.
+    pub delivery: usize,
+}
+
+/// A [`Node`] that is a set of links.
+///
+/// Every measurement begins at the start and has bounded memory.
+#[derive(Debug)]
+pub struct Emulator {
+    directions: Vec<Direction>,
+    out: VecDeque<(PortId, Packet)>,
+    measurements: Measurements,
+    no_such_port: u64,
+}
+
+#[derive(Debug)]
+struct Measurements {
+    start: Instant,
+    flows: Flows,
+    /// The directions that deliver to flows.
+    delivery: [usize; 2],
+    probe: Option<PathProbe>,
+}
+
+#[derive(Debug)]
+struct PathProbe {
+    /// The directions that payload comes out of and goes into.
+    wired: usize,
+    radio: usize,
+    probe: Probe,
+}
+
+impl Emulator {
+    /// Links whose schedules begin at `start`.
+    pub fn new(config: EmulatorConfig, start: Instant) -> Result<Self, ConfigError> {
+        let mut directions = Vec::new();
+        for link in config.links {
+            let [server_end, client_end] = link.ports;
+            let (name, seeds) = (link.name, link.seeds);
+            let shape = direction::Shape { split: link.split, spare: link.spare_neighbour_discovery };
+            let down = format!("{name}_down");
+            directions.push(Direction::new(
+                down,
+                [server_end, client_end],
+                link.downlink,
+                seeds[0],
+                shape,
+                start,
+            )?);
+            let up = format!("{name}_up");
+            directions.push(Direction::new(
+                up,
+                [client_end, server_end],
+                link.uplink,
+                seeds[1],
+                shape,
+                start,
+            )?);
+        }
+        let probe = config.path.map(|(wired, radio)| PathProbe {
+            wired: down_of(wired),
+            radio: down_of(radio),
+            probe: Probe::default(),
+        });
+        let delivery = [down_of(config.delivery), up_of(config.delivery)];
+        let measurements = Measurements { start, flows: Flows::new(start), delivery, probe };
+        Ok(Emulator { directions, out: VecDeque::new(), measurements, no_such_port: 0 })
+    }
+
+    /// Lets the schedules of all links and all measurements begin again at `start`, which must not be later than the next
+    /// packet. Packets in the links stay.
+    pub fn restart_at(&mut self, start: Instant) {
+        for direction in &mut self.directions {
+            direction.restart_at(start);
+        }
+        self.measurements.start = start;
+        self.measurements.flows = Flows::new(start);
+        if let Some(path) = &mut self.measurements.probe {
+            path.probe = Probe::default();
+        }
+    }
+
+    /// What was measured from the start until `now`.
+    pub fn report(&self, now: Instant) -> EmulatorReport {
+        EmulatorReport {
+            duration: now.saturating_since(self.measurements.start),
+            directions: self.directions.iter().map(|direction| direction.report(now)).collect(),
+            path_delay: self.measurements.probe.as_ref().map(|path| path.probe.report()),
+            flows: self.measurements.flows.report(),
+            flows_not_tracked: self.measurements.flows.not_tracked(),
+        }
+    }
+}
+
+impl Measurements {
+    /// A packet came out of the link of direction `index`.
+    fn note(&mut self, index: usize, exit: Exit, packet: &Packet) {
+        let Some(tcp) = packet.tcp() else { return };
+        let len = packet.payload().len();
+        if len == 0 {
+            return;
+        }
+        let of_probe = self.probe.as_ref().is_some_and(|path| index == path.wired || index == path.radio);
+        if !of_probe && !self.delivery.contains(&index) {
+            return;
+        }
+        let Some(flow) = packet.flow_key().and_then(|key| self.flows.number(key)) else { return };
+        if self.delivery.contains(&index) {
+            self.flows.delivered(flow, exit.at, len);
+        }
+        let Some(path) = self.probe.as_mut() else { return };
+        if index == path.wired {
+            path.probe.left_wired_link(flow, tcp.seq(), len, packet.gso_size(), exit.at);
+        } else if index == path.radio {
+            path.probe.left_radio_link(flow, tcp.seq(), exit.sent, exit.queue_delay);
+        }
+    }
+}
+
+impl Node for Emulator {
+    fn handle_packet(&mut self, arrival: Instant, port: PortId, packet: Packet) {
+        match self.directions.iter_mut().find(|direction| direction.from() == port) {
+            Some(direction) => direction.send(arrival, packet),
+            None => self.no_such_port += 1,
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        let Emulator { directions, out, measurements, .. } = self;
+        for (index, direction) in directions.iter_mut().enumerate() {
+            if direction.next_event().is_none_or(|due| due > now) {
+                continue;
+            }
+            let to = direction.to();
+            direction.advance(now, &mut |exit, packet| {
+                if let Some(exit) = exit {
+                    measurements.note(index, exit, &packet);
+                }
+                out.push_back((to, packet));
+            });
+        }
+    }
+
+    fn poll_transmit(&mut self, _now: Instant) -> Option<(PortId, Packet)> {
+        self.out.pop_front()
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.directions.iter().filter_map(Direction::next_event).min()
+    }
+}
+
+/// The directions of a link, as [`Emulator::new`] lays them out.
+fn down_of(link: usize) -> usize {
+    2 * link
+}
+
+fn up_of(link: usize) -> usize {
+    2 * link + 1
+}
