@@ -9,6 +9,7 @@ use crate::checksum;
 use crate::seq::Seq;
 
 /// A TCP header that can be edited.
+#[derive(Debug)]
 pub struct TcpMut<'a> {
     packet: &'a mut Packet,
 }
@@ -229,19 +230,6 @@ impl<'a> TcpMut<'a> {
         packet.change_tcp_len(old_tcp_len);
         packet.edit_tcp(12..14, |bytes| bytes[0] = bytes[0] & 0x0f | ((FIXED_LEN + new_len) as u8 / 4) << 4);
         Ok(())
-    }
-}
-
-impl Packet {
-    /// Updates the checksum for a pseudo header that said `old_len` and now says what the packet has.
-    pub(super) fn change_tcp_len(&mut self, old_len: usize) {
-        let (old, new) = (old_len as u64, self.tcp_len() as u64);
-        let field = self.checksum_field();
-        self.set_checksum_field(match self.checksum {
-            // A partial checksum is the sum itself, not its complement.
-            Checksum::Partial => !checksum::update(!field, old, new),
-            Checksum::Full | Checksum::Verified => checksum::update(field, old, new),
-        });
     }
 }
 

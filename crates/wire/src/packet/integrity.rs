@@ -48,6 +48,17 @@ impl Packet {
         self.checksum = Checksum::Partial;
     }
 
+    /// Updates the checksum for a pseudo header that said `old_len` and now says what the packet has.
+    pub(super) fn change_tcp_len(&mut self, old_len: usize) {
+        let (old, new) = (old_len as u64, self.tcp_len() as u64);
+        let field = self.checksum_field();
+        self.set_checksum_field(match self.checksum {
+            // A partial checksum is the sum itself, not its complement.
+            Checksum::Partial => !checksum::update(!field, old, new),
+            Checksum::Full | Checksum::Verified => checksum::update(field, old, new),
+        });
+    }
+
     /// The length that the pseudo header states.
     pub(super) fn tcp_len(&self) -> usize {
         self.ip_len() - usize::from(self.tcp_at)

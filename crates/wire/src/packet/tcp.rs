@@ -30,7 +30,7 @@ bitflags::bitflags! {
 }
 
 /// A view of the TCP header of a packet.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Tcp<'a> {
     // At least 20 bytes.
     header: &'a [u8],

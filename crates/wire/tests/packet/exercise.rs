@@ -66,11 +66,26 @@ fn cuts(packet: &Packet, damage: u16) {
             is_sound(&segment, damage, packet);
         }
         assert_eq!(packet.payload().bytes(), Some(&payload[..]));
+        joins(packet);
     }
     let third = packet.payload().len() / 3;
     for range in [0..third, third..2 * third + 1, third..usize::MAX, usize::MAX..usize::MAX] {
         is_sound(&packet.slice_payload(range), damage, packet);
     }
+}
+
+/// Segments that join must come out again when the result is split.
+fn joins(packet: &Packet) {
+    let mut segments = packet.clone().segments();
+    let Some(mut joined) = segments.next() else { return };
+    let mut parts = vec![joined.clone()];
+    for segment in segments {
+        if joined.join(&segment) {
+            parts.push(segment);
+        }
+    }
+    let split: Vec<_> = joined.segments().map(|segment| segment.to_vec()).collect();
+    assert_eq!(split, parts.iter().map(Packet::to_vec).collect::<Vec<_>>());
 }
 
 /// A part is as right or as wrong as the whole, and can be parsed.

@@ -202,6 +202,20 @@ fn an_exhausted_pool_is_the_only_refusal() {
 }
 
 #[test]
+fn a_stream_of_packets_needs_no_more_memory_than_its_packets_in_flight() {
+    let mut pool = paceline_wire::BufferPool::new(64 << 20);
+    let bytes = [v4(40 + 1400, 6, 0), vec![7; 1400]].concat();
+    let mut in_flight = std::collections::VecDeque::new();
+    for _ in 0..10_000 {
+        in_flight.push_back(Packet::parse(&[], &bytes, &mut pool).unwrap().slice_payload(100..1400));
+        if in_flight.len() > 50 {
+            in_flight.pop_front();
+        }
+    }
+    assert_eq!(pool.allocated(), 51 * 2048);
+}
+
+#[test]
 fn simulated_payload_has_a_length_only() {
     let key = FlowKey::new("10.0.0.1:80".parse().unwrap(), "10.0.0.2:5000".parse().unwrap());
     let repr = TcpRepr { flags: Flags::ACK | Flags::PSH, ..TcpRepr::default() };
