@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use paceline_wire::{FlowKey, Flags, Packet, Tcp};
+use paceline_wire::{Flags, FlowKey, Packet, Tcp};
 use rangemap::RangeSet;
 
 /// The side of the gateway that a packet is on.
@@ -106,7 +106,10 @@ impl Checker {
         for (key, flow) in &self.flows {
             for (name, direction) in [("down", &flow.down), ("up", &flow.up)] {
                 let (before, after) = (direction.inversions_in, direction.inversions_out);
-                assert!(after <= before, "{key:?} {name}: ACKs reordered {before} times before, {after} after");
+                assert!(
+                    after <= before,
+                    "{key:?} {name}: ACKs reordered {before} times before, {after} after"
+                );
             }
         }
     }
@@ -228,10 +231,12 @@ impl Direction {
         let shown = self.edge_shown;
         self.edge_shown = shown.max(edge);
         let pressed = self.window_latest < self.window_max;
-        if newest && edge < shown && !pressed {
+        // What is lost to the scale of the field is no retreat.
+        if newest && edge + (1 << scale) <= shown && !pressed {
             return Some(format!("the window moves back by {} bytes", shown - edge));
         }
         // A virtual window is for downloads: an upload must never be shown more than the server has.
-        (to_client && edge > self.edge_real).then(|| format!("{} bytes of window too many", edge - self.edge_real))
+        (to_client && edge > self.edge_real)
+            .then(|| format!("{} bytes of window too many", edge - self.edge_real))
     }
 }

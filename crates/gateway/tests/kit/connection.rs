@@ -1,7 +1,7 @@
 //! One end of a model TCP connection: handshake, options, and the two halves.
 
 use paceline_wire::{
-    Duration, FlowKey, Flags, Instant, Packet, SackBlocks, Seq, Tcp, TcpOptionsRepr, TcpRepr,
+    Duration, Flags, FlowKey, Instant, Packet, SackBlocks, Seq, Tcp, TcpOptionsRepr, TcpRepr,
 };
 
 use super::receiver::{Receiver, ReceiverConfig};
@@ -305,7 +305,8 @@ impl Connection {
             let ack = tcp.ack().unwrap_near(sender.una());
             let shown = ack + (u64::from(tcp.window()) << self.scales.1);
             // RFC 9293, Section 3.10.7.4: an old segment does not change the window.
-            let newer = start > self.wl1 || ack > sender.una() || (start == self.wl1 && shown > sender.edge());
+            let newer =
+                start > self.wl1 || ack > sender.una() || (start == self.wl1 && shown > sender.edge());
             let same = start == self.wl1 && ack == sender.una();
             let edge = if newer || same { shown } else { sender.edge() };
             self.wl1 = if newer { start } else { self.wl1 };

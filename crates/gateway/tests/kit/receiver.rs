@@ -183,7 +183,8 @@ impl Receiver {
         self.advance(now);
         self.read_some(now);
         let full = self.nxt - self.acked > u64::from(self.mss * (self.config.segments_per_ack - 1));
-        if filled_gap || full && self.segments_unacked >= self.config.segments_per_ack || self.quick_acks > 0 {
+        if filled_gap || full && self.segments_unacked >= self.config.segments_per_ack || self.quick_acks > 0
+        {
             self.ack_now = true;
         } else {
             self.ack_at.get_or_insert(now + self.config.delayed_ack);

@@ -2,7 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use paceline_path::{LinkConfig, Loss, QueueLimit, RateProcess};
+use paceline_path::random::Probability;
+use paceline_path::{Delay, LinkConfig, Loss, QueueLimit, RateProcess};
 use paceline_wire::{Duration, FlowKey, Instant, Node, Rate};
 
 use super::connection::{EndpointConfig, Workload};
@@ -21,6 +22,7 @@ pub struct Path {
     pub wired_rtt: Duration,
     pub radio_rtt: Duration,
     pub loss: Loss,
+    pub ipv6: bool,
 }
 
 impl Path {
@@ -32,6 +34,7 @@ impl Path {
             wired_rtt: Duration::from_millis(wired_rtt_ms),
             radio_rtt: Duration::from_millis(radio_rtt_ms),
             loss: Loss::None,
+            ipv6: false,
         }
     }
 
@@ -44,18 +47,22 @@ impl Path {
         LinkConfig {
             rate: self.rate.clone(),
             queue: self.queue,
-            delay: self.radio_rtt / 2,
+            delay: Delay::Constant(self.radio_rtt / 2),
             loss: self.loss.clone(),
             ..LinkConfig::default()
         }
     }
 
     pub fn radio_up(&self) -> LinkConfig {
-        LinkConfig { rate: self.uplink_rate.clone(), delay: self.radio_rtt / 2, ..LinkConfig::default() }
+        LinkConfig {
+            rate: self.uplink_rate.clone(),
+            delay: Delay::Constant(self.radio_rtt / 2),
+            ..LinkConfig::default()
+        }
     }
 
     pub fn wired(&self) -> LinkConfig {
-        LinkConfig { delay: self.wired_rtt / 2, ..LinkConfig::default() }
+        LinkConfig { delay: Delay::Constant(self.wired_rtt / 2), ..LinkConfig::default() }
     }
 }
 
@@ -82,8 +89,8 @@ pub fn world<G: Node>(gateway: G, path: &Path, seed: u64) -> Sim<G> {
     let mut sim = Sim::new(gateway, seed);
     let wired = sim.add_wired(path.wired(), path.wired());
     let radio = sim.add_radio(path.radio_down(), path.radio_up());
-    sim.add_server(address(false, 0, 1), wired);
-    sim.add_client(address(false, 1, 1), radio);
+    sim.add_server(address(path.ipv6, 0, 1), wired);
+    sim.add_client(address(path.ipv6, 1, 1), radio);
     sim
 }
 
@@ -232,7 +239,7 @@ impl<G: Node> Sim<G> {
 
 /// Independent loss with probability `p`.
 pub fn lossy(p: f64) -> Loss {
-    Loss::Independent(p)
+    if p == 0.0 { Loss::None } else { Loss::Independent(Probability::from_fraction(p)) }
 }
 
 /// `ms` milliseconds after the start of the run.

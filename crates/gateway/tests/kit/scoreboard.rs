@@ -201,7 +201,12 @@ impl Scoreboard {
     }
 
     /// RFC 8985, Section 6.2, step 5. Returns the segments newly lost and when to look again.
-    pub fn detect(&mut self, now: Instant, in_recovery: bool, rtts: (Duration, Duration)) -> (u32, Option<Instant>) {
+    pub fn detect(
+        &mut self,
+        now: Instant,
+        in_recovery: bool,
+        rtts: (Duration, Duration),
+    ) -> (u32, Option<Instant>) {
         let window = self.reordering_window(in_recovery, rtts);
         let limit = self.fack.max(self.rack.end);
         let (mut newly, mut again) = (0, None::<Instant>);

@@ -614,7 +614,11 @@ impl Sender {
             undo.open += 1;
             undo.stamp_ms.get_or_insert(clock_ms(now));
         }
-        self.out.push(Emit { start: segment.start, end: segment.end - u64::from(segment.fin), fin: segment.fin });
+        self.out.push(Emit {
+            start: segment.start,
+            end: segment.end - u64::from(segment.fin),
+            fin: segment.fin,
+        });
     }
 
     fn rearm(&mut self, now: Instant) {

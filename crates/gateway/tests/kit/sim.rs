@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use paceline_path::{Delivered, Link, LinkConfig};
+use paceline_path::{Delivered, Link, LinkConfig, RateProcess};
 use paceline_wire::{Duration, Instant, Node, Packet, PortId};
 
 use super::checker::{Checker, Side};
@@ -53,8 +53,8 @@ pub struct Wire {
 }
 
 impl Wire {
-    fn new(config: LinkConfig, seed: u64) -> Self {
-        Wire { link: Link::new(config, seed), replaced: Vec::new() }
+    fn new(config: LinkConfig, seed: u64, start: Instant) -> Self {
+        Wire { link: Link::new(config, seed, start).expect("a link as configured"), replaced: Vec::new() }
     }
 
     fn next_event(&self) -> Option<Instant> {
@@ -75,6 +75,7 @@ pub struct Site {
     pub host: Host,
     pub address: IpAddr,
     pub pair: usize,
+    processing: Option<Wire>,
 }
 
 /// The world.
@@ -114,35 +115,42 @@ impl<G: Node> Sim<G> {
 
     pub fn add_wired(&mut self, down: LinkConfig, up: LinkConfig) -> usize {
         let seed = mix(self.seed ^ (0x100 + self.wired.len() as u64));
-        self.wired.push(Pair { down: Wire::new(down, seed), up: Wire::new(up, mix(seed)) });
+        self.wired.push(pair(down, up, seed, self.now));
         self.wired.len() - 1
     }
 
     pub fn add_radio(&mut self, down: LinkConfig, up: LinkConfig) -> usize {
         let seed = mix(self.seed ^ (0x200 + self.radio.len() as u64));
-        self.radio.push(Pair { down: Wire::new(down, seed), up: Wire::new(up, mix(seed)) });
+        self.radio.push(pair(down, up, seed, self.now));
         self.radio.len() - 1
     }
 
     pub fn add_server(&mut self, address: IpAddr, pair: usize) -> usize {
-        self.servers.push(Site { host: Host::default(), address, pair });
+        self.servers.push(Site { host: Host::default(), address, pair, processing: None });
         self.servers.len() - 1
     }
 
     pub fn add_client(&mut self, address: IpAddr, pair: usize) -> usize {
-        self.clients.push(Site { host: Host::default(), address, pair });
+        self.clients.push(Site { host: Host::default(), address, pair, processing: None });
         self.clients.len() - 1
     }
 
     /// From now on packets take other links; those under way arrive as before.
     pub fn replace_radio(&mut self, pair: usize, down: LinkConfig, up: LinkConfig) {
         let seed = mix(self.seed ^ (0x300 + pair as u64) ^ self.now.as_nanos());
-        let now = self.now;
-        let pair = &mut self.radio[pair];
-        for (wire, config, seed) in [(&mut pair.down, down, seed), (&mut pair.up, up, mix(seed))] {
-            let old = std::mem::replace(&mut wire.link, Link::starting_at(config, seed, now));
-            wire.replaced.push(old);
+        let Pair { down, up } =
+            std::mem::replace(&mut self.radio[pair], self::pair(down, up, seed, self.now));
+        let Pair { down: new_down, up: new_up } = &mut self.radio[pair];
+        for (wire, mut old) in [(new_down, down), (new_up, up)] {
+            wire.replaced.append(&mut old.replaced);
+            wire.replaced.push(old.link);
         }
+    }
+
+    /// What arrives at a client goes through this before its TCP sees it: a slow handset.
+    pub fn set_processing(&mut self, client: usize, rate: RateProcess) {
+        let config = LinkConfig { rate, ..LinkConfig::default() };
+        self.clients[client].processing = Some(Wire::new(config, 0, self.now));
     }
 
     /// Runs until nothing happens any more before `end`.
@@ -174,7 +182,8 @@ impl<G: Node> Sim<G> {
         let pairs = self.wired.iter().chain(&self.radio);
         let links = pairs.flat_map(|pair| [pair.down.next_event(), pair.up.next_event()]);
         let hosts = self.servers.iter().chain(&self.clients).map(|site| site.host.poll_timeout());
-        links.chain(hosts).chain([self.gateway.poll_timeout()]).flatten().min()
+        let processing = self.clients.iter().filter_map(|site| site.processing.as_ref()?.next_event());
+        links.chain(hosts).chain(processing.map(Some)).chain([self.gateway.poll_timeout()]).flatten().min()
     }
 
     fn deliver(&mut self) {
@@ -216,11 +225,21 @@ impl<G: Node> Sim<G> {
                 self.delays.path_series.push((delivered.at, sojourn + queue));
             }
         }
-        deliver_to(&mut self.clients, delivered.at, delivered.packet);
+        let address = delivered.packet.addresses().map(|(_, to)| to);
+        let Some(site) = self.clients.iter_mut().find(|site| Some(site.address) == address) else { return };
+        match &mut site.processing {
+            Some(wire) => wire.link.send(delivered.at, delivered.packet),
+            None => site.host.handle_packet(delivered.at, PortId(0), delivered.packet),
+        }
     }
 
     fn fire(&mut self) {
         let now = self.now;
+        for Site { host, processing, .. } in &mut self.clients {
+            if let Some(wire) = processing {
+                wire.advance(now, &mut |d| host.handle_packet(d.at, PortId(0), d.packet));
+            }
+        }
         for site in self.servers.iter_mut().chain(&mut self.clients) {
             if site.host.poll_timeout().is_some_and(|at| at <= now) {
                 site.host.handle_timeout(now);
@@ -274,6 +293,10 @@ impl<G: Node> Sim<G> {
         self.tags.push(self.passage.leave(self.now, &packet));
         self.radio[site.pair].down.link.send(self.now, packet);
     }
+}
+
+fn pair(down: LinkConfig, up: LinkConfig, seed: u64, start: Instant) -> Pair {
+    Pair { down: Wire::new(down, seed, start), up: Wire::new(up, mix(seed), start) }
 }
 
 #[derive(Clone, Copy)]

@@ -1,0 +1,46 @@
+//! Runs with a gateway in the path.
+
+use paceline_gateway::{Gateway, GatewayConfig};
+
+use super::scenario::{Flow, FlowSpec, Path, Report, at_ms, world};
+use super::sim::{Direct, Sim};
+
+/// One flow through a gateway for `seconds`, and the checker's verdict on it.
+#[track_caller]
+pub fn run(
+    config: GatewayConfig,
+    path: &Path,
+    spec: &FlowSpec,
+    seconds: u64,
+    seed: u64,
+) -> (Sim<Gateway>, Flow) {
+    let mut sim = world(Gateway::new(config), path, seed);
+    let flow = sim.add_flow(spec);
+    sim.run_until(at_ms(seconds * 1_000));
+    sim.checker.assert_clean();
+    (sim, flow)
+}
+
+/// The download of one flow through the full accelerator.
+#[track_caller]
+pub fn accelerated(path: &Path, spec: &FlowSpec, seconds: u64, seed: u64) -> Report {
+    let (sim, flow) = run(GatewayConfig::default(), path, spec, seconds, seed);
+    sim.download(flow)
+}
+
+/// The same without a gateway.
+#[track_caller]
+pub fn unaccelerated(path: &Path, spec: &FlowSpec, seconds: u64, seed: u64) -> Report {
+    let (sim, flow) = unaccelerated_sim(path, spec, seconds, seed);
+    sim.download(flow)
+}
+
+/// One flow without a gateway.
+#[track_caller]
+pub fn unaccelerated_sim(path: &Path, spec: &FlowSpec, seconds: u64, seed: u64) -> (Sim<Direct>, Flow) {
+    let mut sim = world(Direct::default(), path, seed);
+    let flow = sim.add_flow(spec);
+    sim.run_until(at_ms(seconds * 1_000));
+    sim.checker.assert_clean();
+    (sim, flow)
+}

@@ -1,0 +1,140 @@
+//! Packets by hand: one gateway, no hosts, no links.
+
+use std::net::SocketAddr;
+
+use paceline_gateway::{Gateway, GatewayConfig};
+use paceline_wire::{
+    Duration, Flags, FlowKey, Instant, Node, Packet, Payload, PortId, Seq, TcpOptionsRepr, TcpRepr,
+};
+
+use super::scenario::address;
+use super::sim::{RADIO, WAN};
+
+/// First sequence numbers of the scripted flow.
+pub const CLIENT_ISN: u32 = 0xffff_fff0;
+pub const SERVER_ISN: u32 = 5_000;
+
+/// A gateway, a clock and one flow.
+pub struct Script {
+    pub gateway: Gateway,
+    pub now: Instant,
+    pub up: FlowKey,
+}
+
+impl Script {
+    pub fn new(config: GatewayConfig) -> Self {
+        let end = |net, port| SocketAddr::new(address(false, net, 1), port);
+        Script {
+            gateway: Gateway::new(config),
+            now: Instant::ZERO,
+            up: FlowKey::new(end(1, 40_000), end(0, 80)),
+        }
+    }
+
+    /// Time passes; returns what leaves meanwhile.
+    pub fn wait(&mut self, ms: u64) -> Vec<(PortId, Packet)> {
+        let end = self.now + Duration::from_millis(ms);
+        let mut out = Vec::new();
+        while let Some(at) = self.gateway.poll_timeout().filter(|at| *at <= end) {
+            self.now = self.now.max(at);
+            self.gateway.handle_timeout(self.now);
+            let before = out.len();
+            self.drain(&mut out);
+            let progress =
+                out.len() > before || self.gateway.poll_timeout().is_none_or(|next| next > self.now);
+            assert!(progress, "the gateway asks for the same timeout again and again");
+        }
+        self.now = end;
+        out
+    }
+
+    /// A packet arrives; returns what leaves at once.
+    pub fn arrive(&mut self, port: PortId, packet: Packet) -> Vec<(PortId, Packet)> {
+        self.gateway.handle_packet(self.now, port, packet);
+        let mut out = Vec::new();
+        self.drain(&mut out);
+        out
+    }
+
+    fn drain(&mut self, out: &mut Vec<(PortId, Packet)>) {
+        while let Some(leaving) = self.gateway.poll_transmit(self.now) {
+            assert!(leaving.1.verify_checksum(), "a wrong checksum leaves: {leaving:?}");
+            out.push(leaving);
+        }
+    }
+
+    /// The one packet that leaves at once, by the other port.
+    #[track_caller]
+    pub fn pass(&mut self, port: PortId, packet: Packet) -> Packet {
+        let mut out = self.arrive(port, packet);
+        assert_eq!(out.len(), 1, "one packet should leave: {out:#?}");
+        let (to, packet) = out.remove(0);
+        assert_eq!(to, PortId(1 - port.0), "leaves by the wrong port");
+        packet
+    }
+
+    /// A packet that must leave as it came, byte for byte.
+    #[track_caller]
+    pub fn pass_unchanged(&mut self, port: PortId, packet: Packet) {
+        let before = packet.to_vec();
+        let after = self.pass(port, packet);
+        assert_eq!(before, after.to_vec(), "edited: {after:?}");
+    }
+
+    /// The three packets of a handshake with these options in both SYNs; the windows are 17,520 and 60,000 bytes.
+    pub fn handshake(&mut self, client: TcpOptionsRepr, server: TcpOptionsRepr) -> [Packet; 3] {
+        let syn = self.from_client(0, 0, Flags::SYN, 17_520, client, 0);
+        let first = self.pass(RADIO, syn);
+        self.wait(1);
+        let syn_ack = self.from_server(0, 1, Flags::SYN | Flags::ACK, 60_000, server, 0);
+        let second = self.pass(WAN, syn_ack);
+        self.wait(100);
+        let ack = self.from_client(1, 1, Flags::ACK, 17_520, TcpOptionsRepr::default(), 0);
+        let third = self.pass(RADIO, ack);
+        [first, second, third]
+    }
+
+    /// A packet of the client; `seq` and `ack` count from the first sequence numbers.
+    pub fn from_client(
+        &self,
+        seq: u32,
+        ack: u32,
+        flags: Flags,
+        window: u16,
+        options: TcpOptionsRepr,
+        payload: usize,
+    ) -> Packet {
+        let ack = if flags.contains(Flags::ACK) { Seq(SERVER_ISN).add(ack) } else { Seq(0) };
+        build(self.up, Seq(CLIENT_ISN).add(seq), ack, flags, window, options, payload)
+    }
+
+    /// A packet of the server.
+    pub fn from_server(
+        &self,
+        seq: u32,
+        ack: u32,
+        flags: Flags,
+        window: u16,
+        options: TcpOptionsRepr,
+        payload: usize,
+    ) -> Packet {
+        let ack = if flags.contains(Flags::ACK) { Seq(CLIENT_ISN).add(ack) } else { Seq(0) };
+        build(self.up.reversed(), Seq(SERVER_ISN).add(seq), ack, flags, window, options, payload)
+    }
+}
+
+fn build(
+    key: FlowKey,
+    seq: Seq,
+    ack: Seq,
+    flags: Flags,
+    window: u16,
+    options: TcpOptionsRepr,
+    payload: usize,
+) -> Packet {
+    let repr = TcpRepr { seq, ack, flags, window, urgent_pointer: 0, options };
+    let bytes: Vec<u8> = (0..payload).map(|i| (seq.0 as usize + i) as u8).collect();
+    let mut packet = Packet::build_tcp(key, &repr, Payload::from(bytes));
+    packet.complete_checksum();
+    packet
+}

@@ -1,0 +1,60 @@
+//! Window rewriting alone does harm (Figs. 5, 6, 9); each further part takes some of it away.
+
+use paceline_gateway::GatewayConfig;
+use paceline_gateway::config::{
+    QueueBoundMode, RetransmissionMode, RttModulationMode, ScheduleMode, VirtualWindowMode,
+};
+use paceline_path::QueueLimit;
+
+use crate::kit::accelerated::run;
+use crate::kit::receiver::BIN;
+use crate::kit::scenario::{FlowSpec, Path, XP_WINDOW, lossy, xp_client};
+
+/// Only the window is rewritten, to 10 MB.
+fn window_only() -> GatewayConfig {
+    let mut config = GatewayConfig::all_off();
+    config.virtual_window.mode = VirtualWindowMode::Fixed;
+    config.virtual_window.max_bytes = 10_000_000;
+    config.virtual_window.add_window_scale = true;
+    config
+}
+
+/// The longest time in ms in which less than 10 % of the link was used, after the first second.
+fn longest_gap_ms(config: GatewayConfig, p: f64) -> u64 {
+    let path = Path { loss: lossy(p), queue: QueueLimit::Bytes(1_000_000), ..Path::thesis() };
+    let (sim, flow) = run(config, &path, &FlowSpec::download(xp_client(XP_WINDOW)), 60, 3);
+    let bins = sim.bins(flow);
+    let (mut longest, mut from) = (0, 100);
+    for start in 100..6_000 {
+        // Second by second: 10 % of 7.2 Mbit/s are 90,000 bytes.
+        let second: u32 = bins.iter().skip(start).take(100).sum();
+        if second >= 90_000 {
+            from = start + 1;
+        }
+        longest = longest.max(start - from.min(start));
+    }
+    longest as u64 * BIN.as_millis()
+}
+
+#[test]
+fn window_rewriting_alone_blacks_out_and_the_whole_does_not() {
+    for p in [0.0, 0.0001] {
+        let alone = longest_gap_ms(window_only(), p);
+        let mut scheduled = window_only();
+        scheduled.schedule.mode = ScheduleMode::ReceptionRate;
+        let scheduled_gap = longest_gap_ms(scheduled.clone(), p);
+        let mut repaired = scheduled;
+        repaired.retransmission.mode = RetransmissionMode::Proactive;
+        let repaired_gap = longest_gap_ms(repaired.clone(), p);
+        let mut modulated = repaired;
+        modulated.rtt_modulation.mode = RttModulationMode::Modulated;
+        let modulated_gap = longest_gap_ms(modulated.clone(), p);
+        let mut bounded = modulated;
+        bounded.queue_bound.mode = QueueBoundMode::Adaptive;
+        let gaps = [alone, scheduled_gap, repaired_gap, modulated_gap, longest_gap_ms(bounded, p)];
+        println!("p = {p}: gaps in ms, part by part: {gaps:?}");
+        assert!(alone >= 1_000, "p = {p}: {gaps:?}");
+        assert!(gaps[2..].iter().all(|gap| *gap == 0), "p = {p}: {gaps:?}");
+        assert_eq!(longest_gap_ms(GatewayConfig::default(), p), 0, "p = {p}");
+    }
+}

@@ -1,0 +1,174 @@
+//! Whatever the links do, every byte arrives once, in order and right, and nothing hangs.
+
+use paceline_gateway::{Gateway, GatewayConfig};
+use paceline_path::random::Probability;
+use paceline_path::{
+    Delay, LinkConfig, OutageEffect, Outages, PeriodicOutage, QueueLimit, RateProcess, Reorder,
+};
+use paceline_wire::{Duration, Rate};
+use proptest::prelude::*;
+use proptest::test_runner::Config;
+
+use crate::kit::connection::{EndpointConfig, Workload};
+use crate::kit::scenario::{FlowSpec, address, at_ms, lossy};
+use crate::kit::sim::Sim;
+use crate::kit::stream::Content;
+
+/// The faults of one link.
+#[derive(Clone, Debug)]
+struct Faults {
+    loss_percent: u32,
+    reorder_percent: u32,
+    reorder_ms: u64,
+    duplicate_percent: u32,
+    outage: Option<(u64, OutageEffect)>,
+    rate_mbps: u32,
+    delay_ms: u64,
+    queue_packets: u32,
+}
+
+impl Faults {
+    fn link(&self) -> LinkConfig {
+        let percent = |p: u32| Probability::from_ppm(u64::from(p) * 10_000);
+        let mut outage = Outages::default();
+        if let Some((every_ms, effect)) = self.outage {
+            outage.effect = effect;
+            let every = Duration::from_millis(every_ms);
+            outage.periodic =
+                Some(PeriodicOutage { first: every / 2, every, length: Duration::from_millis(1_000) });
+        }
+        LinkConfig {
+            rate: RateProcess::Constant(Rate::from_mbps(f64::from(self.rate_mbps))),
+            queue: QueueLimit::Packets(self.queue_packets),
+            delay: Delay::Constant(Duration::from_millis(self.delay_ms)),
+            loss: lossy(f64::from(self.loss_percent) / 100.0),
+            reorder: (self.reorder_percent > 0).then(|| Reorder {
+                probability: percent(self.reorder_percent),
+                by: Duration::from_millis(self.reorder_ms),
+            }),
+            duplicate: percent(self.duplicate_percent),
+            outage,
+            ..LinkConfig::default()
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Case {
+    wired: Faults,
+    radio_down: Faults,
+    radio_up: Faults,
+    ipv6: bool,
+    down: u64,
+    up: u64,
+    client: EndpointConfig,
+    server: EndpointConfig,
+    seed: u64,
+}
+
+fn faults(radio: bool) -> impl Strategy<Value = Faults> {
+    let (loss, outage) = if radio {
+        (0u32..=5, prop_oneof![Just(OutageEffect::Hold), Just(OutageEffect::Drop)])
+    } else {
+        (0u32..=1, prop_oneof![Just(OutageEffect::Hold), Just(OutageEffect::Drop)])
+    };
+    let outage = proptest::option::weighted(if radio { 0.5 } else { 0.1 }, (5_000u64..15_000, outage));
+    (loss, 0u32..=5, 1u64..=40, 0u32..=3, outage, 1u32..=30, 0u64..=60, 10u32..=400).prop_map(
+        |(
+            loss_percent,
+            reorder_percent,
+            reorder_ms,
+            duplicate_percent,
+            outage,
+            rate_mbps,
+            delay_ms,
+            queue_packets,
+        )| {
+            Faults {
+                loss_percent,
+                reorder_percent,
+                reorder_ms,
+                duplicate_percent,
+                outage,
+                rate_mbps,
+                delay_ms,
+                queue_packets,
+            }
+        },
+    )
+}
+
+fn endpoint() -> impl Strategy<Value = EndpointConfig> {
+    let options = (any::<bool>(), any::<bool>(), proptest::option::of(0u8..=9));
+    (options, 4_000u64..300_000, 1u32..=20, 1u32..=4, any::<u32>(), prop_oneof![Just(1460u16), 536u16..=1460])
+        .prop_map(|((sack, timestamps, window_scale), buffer, gso, segments_per_ack, isn, mss)| {
+            let mut config = EndpointConfig {
+                sack,
+                timestamps,
+                window_scale,
+                mss,
+                isn,
+                content: Content::Bytes,
+                ..EndpointConfig::default()
+            };
+            config.receiver.buffer = buffer;
+            config.receiver.segments_per_ack = segments_per_ack;
+            config.sender.gso_segments = gso;
+            config
+        })
+}
+
+fn cases() -> impl Strategy<Value = Case> {
+    let sizes = (prop_oneof![Just(0u64), 1u64..400_000], prop_oneof![Just(0u64), 1u64..200_000]);
+    (faults(false), faults(true), faults(true), any::<bool>(), sizes, endpoint(), endpoint(), any::<u64>())
+        .prop_map(|(wired, radio_down, radio_up, ipv6, (down, up), client, server, seed)| Case {
+            wired,
+            radio_down,
+            radio_up,
+            ipv6,
+            down,
+            up,
+            client,
+            server,
+            seed,
+        })
+}
+
+fn transfer(config: GatewayConfig, case: &Case) -> Result<(), TestCaseError> {
+    let mut sim = Sim::new(Gateway::new(config), case.seed);
+    let wired = sim.add_wired(case.wired.link(), case.wired.link());
+    let radio = sim.add_radio(case.radio_down.link(), case.radio_up.link());
+    sim.add_server(address(case.ipv6, 0, 1), wired);
+    sim.add_client(address(case.ipv6, 1, 1), radio);
+    let mut spec = FlowSpec::download(case.client.clone());
+    spec.server = case.server.clone();
+    spec.server_sends = Workload::Bytes(case.down);
+    spec.client_sends = Workload::Bytes(case.up);
+    let flow = sim.add_flow(&spec);
+    let over = |sim: &Sim<Gateway>| {
+        sim.clients[0].host.connections[0].is_over() && sim.servers[0].host.connections[0].is_over()
+    };
+    let done = sim.run_while(at_ms(1_200_000), over);
+    let (down, up) = (sim.download(flow), sim.upload(flow));
+    prop_assert!(sim.checker.findings.is_empty(), "{:#?}", sim.checker.findings);
+    prop_assert!(done, "not over after 20 minutes: {down:?} {up:?}");
+    prop_assert_eq!((down.received_bytes, up.received_bytes), (case.down, case.up));
+    // Faults are over; what the gateway keeps goes with the flow.
+    sim.run_until(sim.now + Duration::from_secs(120));
+    prop_assert_eq!(sim.gateway.buffered_bytes(), 0);
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(Config { cases: 64, failure_persistence: None, ..Config::default() })]
+
+    #[test]
+    fn everything_arrives_whatever_the_links_do(case in cases()) {
+        transfer(GatewayConfig::default(), &case)?;
+    }
+
+    #[test]
+    fn with_parts_switched_off_too(case in cases(), parts in crate::kit::parts::any_config()) {
+        transfer(parts, &case)?;
+    }
+}

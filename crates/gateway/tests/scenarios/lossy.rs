@@ -1,0 +1,74 @@
+//! Random loss on the radio link (Chapter 5), and the measured path of Chapter 8.
+
+use paceline_gateway::GatewayConfig;
+
+use crate::kit::accelerated::{run, unaccelerated};
+use crate::kit::connection::EndpointConfig;
+use crate::kit::scenario::{FlowSpec, Path, Report, XP_WINDOW, lossy, modern_client, share, xp_client};
+
+/// L of the bound on what the server retransmits: local attempts that fit.
+const L: i32 = 1;
+const LOSSES: [f64; 5] = [0.0001, 0.001, 0.006, 0.01, 0.02];
+
+fn large_client() -> EndpointConfig {
+    EndpointConfig { timestamps: false, ..modern_client(192 << 10) }
+}
+
+fn of_link(report: &Report, mbps: f64) -> f64 {
+    share(report.goodput_mbps, mbps, 1460.0, 1500.0)
+}
+
+#[track_caller]
+fn check_server(report: &Report, p: f64) {
+    assert_eq!(report.timeouts, 0, "p = {p}: {report:?}");
+    let allowed = 2.0 * p.powi(L + 1) * report.sent_segments as f64;
+    assert!(report.retransmitted_segments as f64 <= allowed, "p = {p}, allowed {allowed:.1}: {report:?}");
+}
+
+#[test]
+fn a_small_window_gets_what_it_allows() {
+    let (bdp, window) = (60.0, 12.0);
+    for p in LOSSES {
+        let path = Path { loss: lossy(p), ..Path::thesis() };
+        let (sim, flow) =
+            run(GatewayConfig::default(), &path, &FlowSpec::download(xp_client(XP_WINDOW)), 60, 1);
+        let report = sim.download(flow);
+        let bound = 0.9 * (1.0 - p) / (1.0 + p * (bdp - window));
+        assert!(
+            of_link(&report, 7.2) >= bound,
+            "p = {p}: {:.3} < {bound:.3}: {report:?}",
+            of_link(&report, 7.2)
+        );
+        check_server(&report, p);
+    }
+}
+
+#[test]
+fn a_large_window_gets_the_link() {
+    for p in LOSSES {
+        let path = Path { loss: lossy(p), ..Path::thesis() };
+        let (sim, flow) = run(GatewayConfig::default(), &path, &FlowSpec::download(large_client()), 60, 1);
+        let report = sim.download(flow);
+        let bound = 0.95 * (1.0 - p);
+        assert!(
+            of_link(&report, 7.2) >= bound,
+            "p = {p}: {:.3} < {bound:.3}: {report:?}",
+            of_link(&report, 7.2)
+        );
+        check_server(&report, p);
+    }
+}
+
+#[test]
+fn the_production_network_of_the_thesis() {
+    let path = Path { loss: lossy(0.006), ..Path::new(5.4, 0, 85) };
+    let small = FlowSpec::download(xp_client(XP_WINDOW));
+    let before = unaccelerated(&path, &small, 60, 1);
+    let (sim, flow) = run(GatewayConfig::default(), &path, &small, 60, 1);
+    let after = sim.download(flow);
+    assert!(after.goodput_mbps >= 4.0, "{after:?}");
+    assert!(after.goodput_mbps >= 2.4 * before.goodput_mbps, "{before:?} {after:?}");
+    let (sim, flow) = run(GatewayConfig::default(), &path, &FlowSpec::download(large_client()), 60, 1);
+    let after = sim.download(flow);
+    assert!(of_link(&after, 5.4) >= 0.95 * (1.0 - 0.006), "{after:?}");
+}

@@ -1,0 +1,23 @@
+//! The scenarios of the thesis and of today, on the gateway without I/O, in virtual time: each with the bound that it
+//! must keep. One binary, because every one of them needs the whole kit.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "../kit/mod.rs"]
+mod kit;
+
+mod blackout;
+mod coexist;
+mod fairness;
+mod handover;
+mod hostile;
+mod lossy;
+mod model;
+mod modern;
+mod passthrough;
+mod paused_reader;
+mod receiver_buffers;
+mod rtt_modulation;
+mod short;
+mod slow_reader;
+mod window_limited;

@@ -1,0 +1,330 @@
+//! What an end host would expect of a path: everything that is not acceleration passes as it is.
+
+use paceline_gateway::{Gateway, GatewayConfig};
+use paceline_wire::{
+    BufferPool, Checksum, Duration, Ecn, Flags, FlowKey, Instant, Packet, Payload, PortId, TcpOptionsRepr,
+};
+
+use crate::kit::accelerated::run;
+use crate::kit::connection::{EndpointConfig, Workload};
+use crate::kit::scenario::{FlowSpec, Path, XP_WINDOW, at_ms, modern_client, world, xp_client};
+use crate::kit::script::Script;
+use crate::kit::sim::{RADIO, WAN};
+
+fn none() -> TcpOptionsRepr {
+    TcpOptionsRepr::default()
+}
+
+fn modern() -> TcpOptionsRepr {
+    TcpOptionsRepr { mss: Some(1460), window_scale: Some(7), sack_permitted: true, ..none() }
+}
+
+fn unscaled() -> TcpOptionsRepr {
+    TcpOptionsRepr { mss: Some(1460), sack_permitted: true, ..none() }
+}
+
+fn extra(extra: &'static [u8]) -> TcpOptionsRepr {
+    TcpOptionsRepr { mss: Some(1460), extra, ..none() }
+}
+
+fn script() -> Script {
+    Script::new(GatewayConfig::default())
+}
+
+/// An established flow with 3,000 bytes downloaded and acknowledged.
+fn established() -> Script {
+    let mut script = script();
+    script.handshake(modern(), modern());
+    for i in 0..3 {
+        let data = script.from_server(1 + i * 1_000, 1, Flags::ACK, 500, none(), 1_000);
+        script.pass(WAN, data);
+    }
+    script.wait(100);
+    let ack = script.from_client(1, 3_001, Flags::ACK, 500, none(), 0);
+    script.arrive(RADIO, ack);
+    script.wait(500);
+    script
+}
+
+/// What leaves by `to` within half a second.
+fn leaves(script: &mut Script, from: PortId, packet: Packet, to: PortId) -> Vec<Packet> {
+    let mut out = script.arrive(from, packet);
+    out.extend(script.wait(500));
+    out.into_iter().filter(|(port, _)| *port == to).map(|(_, packet)| packet).collect()
+}
+
+#[test]
+fn keep_alives_pass_both_ways() {
+    let mut script = established();
+    let probe = script.from_server(3_000, 1, Flags::ACK, 500, none(), 0);
+    script.pass_unchanged(WAN, probe.clone());
+    let old_style = script.from_server(3_000, 1, Flags::ACK, 500, none(), 1);
+    assert_eq!(leaves(&mut script, WAN, old_style, RADIO).len(), 1);
+    let answer = script.from_client(1, 3_001, Flags::ACK, 500, none(), 0);
+    assert_eq!(leaves(&mut script, RADIO, answer, WAN).len(), 1);
+    let probe = script.from_client(0, 3_001, Flags::ACK, 500, none(), 0);
+    assert_eq!(leaves(&mut script, RADIO, probe, WAN).len(), 1);
+    let answer = script.from_server(3_001, 1, Flags::ACK, 500, none(), 0);
+    script.pass_unchanged(WAN, answer);
+}
+
+#[test]
+fn a_closed_window_passes_at_once_and_so_does_the_probe() {
+    let mut script = established();
+    for i in 0..4 {
+        let data = script.from_server(3_001 + i * 1_000, 1, Flags::ACK, 500, none(), 1_000);
+        script.arrive(WAN, data);
+    }
+    let closed = script.from_client(1, 7_001, Flags::ACK, 0, none(), 0);
+    let passed = leaves(&mut script, RADIO, closed, WAN);
+    let last = passed.last().and_then(Packet::tcp).expect("the ACK passes");
+    assert_eq!(
+        (last.window(), last.ack()),
+        (0, paceline_wire::Seq(crate::kit::script::SERVER_ISN).add(7_001))
+    );
+    let probe = script.from_server(7_000, 1, Flags::ACK, 500, none(), 0);
+    assert_eq!(leaves(&mut script, WAN, probe, RADIO).len(), 1);
+    let open = script.from_client(1, 7_001, Flags::ACK, 500, none(), 0);
+    let passed = leaves(&mut script, RADIO, open, WAN);
+    assert!(passed.last().and_then(Packet::tcp).is_some_and(|tcp| tcp.window() >= 500));
+}
+
+#[test]
+fn urgent_data_keeps_its_pointer() {
+    let mut script = established();
+    let mut data = script.from_server(3_001, 1, Flags::ACK | Flags::URG, 500, none(), 1_000);
+    data.tcp_mut().unwrap().set_urgent_pointer(10);
+    script.pass_unchanged(WAN, data);
+    let mut data = script.from_client(1, 3_001, Flags::ACK | Flags::URG, 500, none(), 100);
+    data.tcp_mut().unwrap().set_urgent_pointer(99);
+    let out = leaves(&mut script, RADIO, data, WAN);
+    let tcp = out[0].tcp().unwrap();
+    assert!(tcp.flags().contains(Flags::URG) && tcp.urgent_pointer() == 99);
+}
+
+#[test]
+fn a_reset_ends_the_flow_in_order() {
+    // From the server, behind data that the client has no room for yet.
+    let mut script = script();
+    script.handshake(unscaled(), modern());
+    let mut out = Vec::new();
+    for i in 0..20 {
+        let data = script.from_server(1 + i * 1_000, 1, Flags::ACK, 500, none(), 1_000);
+        out.extend(script.arrive(WAN, data));
+    }
+    let reset = script.from_server(20_001, 1, Flags::RST | Flags::ACK, 0, none(), 0);
+    out.extend(script.arrive(WAN, reset));
+    out.extend(script.wait(100));
+    for acked in [10_001, 15_001, 20_001] {
+        let ack = script.from_client(1, acked, Flags::ACK, 17_520, none(), 0);
+        out.extend(script.arrive(RADIO, ack));
+        out.extend(script.wait(100));
+    }
+    let down: Vec<_> = out.iter().filter(|(port, _)| *port == RADIO).map(|(_, p)| p.tcp().unwrap()).collect();
+    assert!(down.iter().any(|tcp| tcp.flags().contains(Flags::RST)), "the reset does not leave");
+    let at = down.iter().position(|tcp| tcp.flags().contains(Flags::RST)).unwrap();
+    let sent: usize = down[..at].iter().map(|tcp| tcp.payload_len()).sum();
+    assert!(sent >= 17_000, "the reset leaves after {sent} bytes of data");
+    // From the client.
+    let mut script = established();
+    let reset = script.from_client(1, 3_001, Flags::RST, 0, none(), 0);
+    script.pass_unchanged(RADIO, reset);
+    assert_eq!(script.gateway.buffered_bytes(), 0);
+}
+
+#[test]
+fn unknown_options_stay() {
+    const UNKNOWN: &[u8] = &[253, 6, 0xab, 0xcd, 1, 2];
+    let mut script = script();
+    let [syn, syn_ack, _] = script.handshake(
+        TcpOptionsRepr { extra: UNKNOWN, ..unscaled() },
+        TcpOptionsRepr { extra: UNKNOWN, ..modern() },
+    );
+    let data = script.from_server(1, 1, Flags::ACK, 500, extra(UNKNOWN), 1_000);
+    let data = script.pass(WAN, data);
+    for packet in [&syn, &syn_ack, &data] {
+        let options = packet.tcp().unwrap().options();
+        assert!(options.windows(UNKNOWN.len()).any(|window| window == UNKNOWN), "{options:?}");
+    }
+    assert!(syn.tcp().unwrap().window_scale().is_some(), "window scale is added beside it");
+    assert_eq!(syn_ack.tcp().unwrap().window_scale(), None, "and taken off the answer");
+}
+
+#[test]
+fn what_covers_the_header_or_the_window_passes_unedited() {
+    const MD5: &[u8] = &[19, 18, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 1, 1];
+    const AO: &[u8] = &[29, 16, 1, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
+    const MPTCP: &[u8] = &[30, 12, 1, 0x81, 1, 2, 3, 4, 5, 6, 7, 8];
+    for option in [MD5, AO, MPTCP] {
+        let mut script = script();
+        let syn = script.from_client(0, 0, Flags::SYN, 17_520, extra(option), 0);
+        script.pass_unchanged(RADIO, syn);
+        let syn_ack = script.from_server(0, 1, Flags::SYN | Flags::ACK, 60_000, extra(option), 0);
+        script.pass_unchanged(WAN, syn_ack);
+        for i in 0..30 {
+            // MPTCP's later packets may carry no option at all.
+            let options = if option == MPTCP { none() } else { extra(option) };
+            let data = script.from_server(1 + i * 1_000, 1, Flags::ACK, 500, options, 1_000);
+            script.pass_unchanged(WAN, data);
+            let ack = script.from_client(1, 1, Flags::ACK, 17_520, options, 0);
+            script.pass_unchanged(RADIO, ack);
+        }
+        let counters = script.gateway.counters();
+        assert!(counters.passed_authenticated + counters.passed_mptcp > 0);
+        assert_eq!(script.gateway.buffered_bytes(), 0);
+    }
+}
+
+#[test]
+fn a_syn_without_room_for_another_option_passes_unedited() {
+    const FULL: &[u8] = &[
+        254, 36, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1,
+        2, 3, 4,
+    ];
+    let mut script = script();
+    let syn = script.from_client(0, 0, Flags::SYN, 17_520, extra(FULL), 0);
+    script.pass_unchanged(RADIO, syn);
+    let syn_ack = script.from_server(0, 1, Flags::SYN | Flags::ACK, 60_000, modern(), 0);
+    let syn_ack = script.pass(WAN, syn_ack);
+    assert_eq!(syn_ack.tcp().unwrap().window(), 60_000);
+    assert_eq!(script.gateway.counters().passed_no_option_room, 1);
+}
+
+#[test]
+fn data_in_a_syn_is_data() {
+    const COOKIE: &[u8] = &[34, 10, 1, 2, 3, 4, 5, 6, 7, 8];
+    let mut script = script();
+    let syn = script.from_client(0, 0, Flags::SYN, 60_000, TcpOptionsRepr { extra: COOKIE, ..modern() }, 300);
+    script.pass_unchanged(RADIO, syn);
+    script.wait(1);
+    // The server answers with data of its own, before the handshake is over.
+    let syn_ack = script.from_server(0, 301, Flags::SYN | Flags::ACK, 60_000, modern(), 0);
+    script.pass_unchanged(WAN, syn_ack);
+    let data = script.from_server(1, 301, Flags::ACK, 500, none(), 1_000);
+    script.pass_unchanged(WAN, data);
+    script.wait(100);
+    let ack = script.from_client(301, 1_001, Flags::ACK, 500, none(), 0);
+    let acks = leaves(&mut script, RADIO, ack, WAN);
+    assert_eq!(acks.len(), 1);
+    let data = script.from_server(1_001, 301, Flags::ACK, 500, none(), 1_000);
+    script.pass_unchanged(WAN, data);
+}
+
+#[test]
+fn a_repeated_syn_is_edited_in_the_same_way() {
+    let mut script = script();
+    let syn = script.from_client(0, 0, Flags::SYN, 17_520, unscaled(), 0);
+    let first = script.pass(RADIO, syn.clone());
+    script.wait(1_000);
+    let second = script.pass(RADIO, syn);
+    assert_eq!(first.to_vec(), second.to_vec());
+    let syn_ack = script.from_server(0, 1, Flags::SYN | Flags::ACK, 60_000, modern(), 0);
+    let first = script.pass(WAN, syn_ack.clone());
+    script.wait(1_000);
+    let second = script.pass(WAN, syn_ack);
+    assert_eq!(first.to_vec(), second.to_vec());
+}
+
+#[test]
+fn a_flow_first_seen_in_its_middle_passes_unchanged() {
+    let mut script = script();
+    for i in 0..30 {
+        let data = script.from_server(1 + i * 1_000, 1, Flags::ACK, 500, none(), 1_000);
+        script.pass_unchanged(WAN, data);
+        let ack = script.from_client(1, 1 + i * 1_000, Flags::ACK, 5, none(), 0);
+        script.pass_unchanged(RADIO, ack);
+    }
+    assert_eq!(script.gateway.counters().passed_mid_flow, 60);
+    assert_eq!(script.gateway.flows(), 0);
+}
+
+#[test]
+fn what_is_no_tcp_segment_passes_unchanged() {
+    let mut script = script();
+    let key = FlowKey::new("10.0.0.1:53".parse().unwrap(), "10.0.1.1:999".parse().unwrap());
+    let datagram = Packet::build_udp(key, Payload::from(vec![7; 100]));
+    script.pass_unchanged(WAN, datagram);
+    let mut pool = BufferPool::new(1 << 20);
+    let mut fragment = script.from_server(1, 1, Flags::ACK, 500, none(), 600).to_vec();
+    fragment[6] |= 0x20; // "More fragments".
+    for bytes in [fragment, vec![0x45; 7], vec![0x60; 60], vec![0; 64]] {
+        let packet = Packet::parse(&[], &bytes, &mut pool).unwrap();
+        script.pass_unchanged(WAN, packet.clone());
+        script.pass_unchanged(RADIO, packet);
+    }
+}
+
+#[test]
+fn a_wrong_checksum_stays_wrong() {
+    let mut script = established();
+    let mut bytes = script.from_server(3_001, 1, Flags::ACK, 500, none(), 1_000).to_vec();
+    bytes[500] ^= 0x10;
+    let packet = Packet::parse(&[], &bytes, &mut BufferPool::new(1 << 20)).unwrap();
+    assert_eq!(packet.checksum(), Checksum::Full);
+    script.pass_unchanged(WAN, packet);
+}
+
+#[test]
+fn congestion_marks_leave_on_the_packet_that_brought_them() {
+    let mut script = established();
+    let mut data = script.from_server(3_001, 1, Flags::ACK | Flags::CWR, 500, none(), 1_000);
+    data.set_ecn(Ecn::Ce);
+    script.pass_unchanged(WAN, data);
+    let ack = script.from_client(1, 4_001, Flags::ACK | Flags::ECE | Flags::AE, 500, none(), 0);
+    let out = leaves(&mut script, RADIO, ack, WAN);
+    assert!(out[0].tcp().unwrap().flags().contains(Flags::ECE | Flags::AE));
+}
+
+#[test]
+fn a_download_goes_on_after_the_client_has_closed_its_half() {
+    let mut spec = FlowSpec::download(xp_client(XP_WINDOW)).bytes(3_000_000);
+    spec.client_sends = Workload::Bytes(500);
+    let (sim, flow) = run(GatewayConfig::default(), &Path::thesis(), &spec, 20, 1);
+    let (down, up) = (sim.download(flow), sim.upload(flow));
+    assert_eq!((down.received_bytes, up.received_bytes), (3_000_000, 500));
+    assert!(up.completion < down.completion && down.completion < Some(Duration::from_secs(6)), "{down:?}");
+}
+
+#[test]
+fn a_flow_that_is_over_leaves_nothing_behind() {
+    let spec = FlowSpec::download(modern_client(1 << 20)).bytes(1_000_000);
+    let (mut sim, flow) = run(GatewayConfig::default(), &Path::thesis(), &spec, 20, 1);
+    assert!(sim.download(flow).completion.is_some());
+    assert_eq!(sim.gateway.buffered_bytes(), 0);
+    sim.run_until(at_ms(600_000));
+    assert_eq!(sim.gateway.flows(), 0, "ten minutes after both ends closed");
+}
+
+#[test]
+fn uploads_run_at_full_speed_under_rescaled_windows() {
+    for client in [xp_client(XP_WINDOW), modern_client(1 << 20)] {
+        let mut spec = FlowSpec::download(client);
+        spec.client_sends = Workload::Bytes(4_000_000);
+        spec.server_sends = Workload::Silent;
+        let direct = crate::kit::accelerated::unaccelerated_sim(&Path::thesis(), &spec, 30, 1);
+        let (sim, flow) = run(GatewayConfig::default(), &Path::thesis(), &spec, 30, 1);
+        let (without, with) = (direct.0.upload(direct.1), sim.upload(flow));
+        let (a, b) = (without.completion.unwrap(), with.completion.unwrap());
+        assert!(b <= a.mul_ratio(102, 100), "{without:?} {with:?}");
+    }
+}
+
+#[test]
+fn both_ends_may_open_at_once() {
+    for client in [xp_client(XP_WINDOW), modern_client(1 << 20)] {
+        let mut sim = world(Gateway::new(GatewayConfig::default()), &Path::new(7.2, 20, 100), 1);
+        let key = FlowKey::new("10.0.1.1:40000".parse().unwrap(), "10.0.0.1:80".parse().unwrap());
+        let up = Workload::BytesAndStay(200_000);
+        sim.clients[0].host.add(key, client, up, Some(Instant::ZERO));
+        let server = EndpointConfig::default();
+        let down = Workload::BytesAndStay(2_000_000);
+        sim.servers[0].host.add(key.reversed(), server, down, Some(at_ms(10)));
+        sim.run_until(at_ms(20_000));
+        sim.checker.assert_clean();
+        let received =
+            |c: &crate::kit::connection::Connection| c.receiver.as_ref().unwrap().stats.delivered_bytes;
+        let (at_client, at_server) =
+            (&sim.clients[0].host.connections[0], &sim.servers[0].host.connections[0]);
+        assert_eq!((received(at_client), received(at_server)), (2_000_000, 200_000));
+    }
+}

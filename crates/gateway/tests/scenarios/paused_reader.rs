@@ -1,0 +1,23 @@
+//! An application that stops reading for a minute.
+
+use paceline_gateway::GatewayConfig;
+
+use crate::kit::accelerated::run;
+use crate::kit::receiver::Reading;
+use crate::kit::scenario::{FlowSpec, Path, XP_WINDOW, at_ms, modern_client, xp_client};
+
+#[test]
+fn a_minute_without_reading_is_survived_and_then_forgotten() {
+    for mut client in [xp_client(XP_WINDOW), modern_client(192 << 10)] {
+        let buffer = client.receiver.buffer;
+        client.receiver.reading = Reading { rate: None, pauses: vec![(at_ms(10_000), at_ms(70_000))] };
+        let (sim, flow) = run(GatewayConfig::default(), &Path::thesis(), &FlowSpec::download(client), 80, 1);
+        let report = sim.download(flow);
+        assert!(!report.aborted, "{buffer}: {report:?}");
+        // Two round trips of 100 ms after the first read; before that the window stands still.
+        let stalled = sim.goodput_between(flow, at_ms(12_000), at_ms(70_000));
+        assert!(stalled < 0.1, "{buffer}: {stalled} Mbit/s while nobody reads");
+        let after = sim.goodput_between(flow, at_ms(70_200), at_ms(71_200));
+        assert!(after > 0.9 * 6.7, "{buffer}: {after} Mbit/s right after the pause, {report:?}");
+    }
+}

@@ -1,0 +1,50 @@
+//! 7.2 Mbit/s, 100 ms, a client with 17 KB and no window scaling (Chapters 3 and 4).
+
+use paceline_gateway::GatewayConfig;
+use paceline_wire::Duration;
+
+use crate::kit::accelerated::{run, unaccelerated};
+use crate::kit::scenario::{FlowSpec, Path, XP_WINDOW, xp_client};
+
+#[test]
+fn unaccelerated_the_window_is_the_limit() {
+    let report = unaccelerated(&Path::thesis(), &FlowSpec::download(xp_client(XP_WINDOW)), 60, 1);
+    assert!((1.3..1.45).contains(&report.goodput_mbps), "{report:?}");
+}
+
+#[test]
+fn accelerated_the_link_is_the_limit() {
+    let spec = FlowSpec::download(xp_client(XP_WINDOW));
+    let (sim, flow) = run(GatewayConfig::default(), &Path::thesis(), &spec, 60, 1);
+    let report = sim.download(flow);
+    assert!(report.goodput_mbps >= 6.7, "{report:?}");
+    assert_eq!((report.timeouts, report.retransmitted_segments), (0, 0), "{report:?}");
+    assert!(report.beyond_window_bytes * 1_000 < report.received_bytes, "{report:?}");
+    assert_eq!(sim.gateway.counters().flows_rescaled, 1);
+}
+
+#[test]
+fn it_does_not_depend_on_the_client_s_habits() {
+    for (sack, timestamps, segments_per_ack, delayed_ack_ms) in [
+        (false, false, 2, 40),
+        (true, true, 2, 40),
+        (true, false, 1, 40),
+        (true, false, 2, 200),
+        (true, false, 4, 40),
+    ] {
+        let mut client = xp_client(XP_WINDOW);
+        (client.sack, client.timestamps) = (sack, timestamps);
+        client.receiver.segments_per_ack = segments_per_ack;
+        client.receiver.delayed_ack = Duration::from_millis(delayed_ack_ms);
+        let spec = FlowSpec::download(client);
+        let (sim, flow) = run(GatewayConfig::default(), &Path::thesis(), &spec, 30, 1);
+        let report = sim.download(flow);
+        let case =
+            format!("sack {sack}, timestamps {timestamps}, {segments_per_ack} per ACK, {delayed_ack_ms} ms");
+        assert!(
+            report.goodput_mbps >= 6.6 * if timestamps { 1448.0 / 1460.0 } else { 1.0 },
+            "{case}: {report:?}"
+        );
+        assert_eq!(report.timeouts, 0, "{case}: {report:?}");
+    }
+}
