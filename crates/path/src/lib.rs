@@ -1,1 +1,85 @@
-//! placeholder
+//! A link without I/O: rate, drop-tail queue, propagation, and what goes wrong on the air.
+//!
+//! [`Link`] is one direction of a path. It is driven by whoever has packets and a clock: a simulator, or an emulator
+//! between two network interfaces. Departures follow a virtual clock, so that a late caller never turns into a wrong rate,
+//! and every random choice follows from a seed, so that a run repeats to the bit on every machine.
+//!
+//! The [rate](RateProcess) is constant, changes in steps, or follows a [`Trace`] of delivery opportunities, which is
+//! read from one of three [formats](TraceFormat) or [made](TraceModel). [`Oracle`] gives the best that any sender could
+//! reach. A duplex path is two links with two seeds.
+//!
+//! ```
+//! use core::net::{Ipv4Addr, SocketAddr};
+//! use paceline_path::{Delay, Link, LinkConfig, QueueLimit, RateProcess};
+//! use paceline_wire::{Duration, FlowKey, Instant, Packet, Payload, Rate, TcpRepr};
+//!
+//! let config = LinkConfig {
+//!     rate: RateProcess::Constant(Rate::from_mbps(12.0)), // 1,500 bytes in a millisecond
+//!     queue: QueueLimit::Bytes(300_000),
+//!     delay: Delay::Constant(Duration::from_millis(50)),
+//!     ..LinkConfig::default()
+//! };
+//! let mut link = Link::new(config, 1, Instant::ZERO)?;
+//!
+//! let [server, client] = [1, 2].map(|host| SocketAddr::from((Ipv4Addr::new(192, 0, 2, host), 80)));
+//! for _ in 0..3 {
+//!     let segment = Packet::build_tcp(FlowKey::new(server, client), &TcpRepr::default(), Payload::Length(1_460));
+//!     link.send(Instant::ZERO, segment);
+//! }
+//! let mut arrivals = Vec::new();
+//! while let Some(event) = link.next_event() {
+//!     link.advance(event, &mut |delivered| arrivals.push((delivered.at, delivered.queue_delay)));
+//! }
+//! let ms = Duration::from_millis;
+//! let expected = [(51, 0), (52, 1), (53, 2)].map(|(at, waited)| (Instant::ZERO + ms(at), ms(waited)));
+//! assert_eq!(arrivals, expected);
+//! # Ok::<(), paceline_path::ConfigError>(())
+//! ```
+#![no_std]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+mod config;
+mod counters;
+mod delay;
+mod error;
+mod flight;
+mod generate;
+mod impairment;
+mod link;
+mod loss;
+mod oracle;
+mod originals;
+mod outage;
+mod queue;
+pub mod random;
+mod rate;
+mod server;
+mod source;
+#[cfg(test)]
+mod testing;
+#[cfg(feature = "serde")]
+mod text;
+mod trace;
+pub mod units;
+
+pub use config::LinkConfig;
+pub use counters::{Count, LinkCounters};
+pub use delay::{Delay, DelayStep, Jitter};
+pub use error::ConfigError;
+pub use generate::{Handover, ModelName, TraceModel};
+pub use impairment::Reorder;
+pub use link::{Delivered, Link};
+pub use loss::{GilbertElliott, LoadLoss, LoadPoint, Loss, LossScope, ScriptedLoss};
+pub use oracle::{Oracle, OraclePath};
+pub use outage::{OutageEffect, OutageWindow, Outages, PeriodicOutage};
+pub use queue::QueueLimit;
+pub use random::Probability;
+pub use rate::{RateProcess, RateStep};
+pub use source::{RateSource, SourceError, TraceFile};
+pub use trace::{
+    Gaps, LineProblem, OPPORTUNITY_BYTES, Pause, RateStats, Sample, Series, Trace, TraceError, TraceFormat,
+    TraceOptions,
+};

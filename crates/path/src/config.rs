@@ -1,0 +1,83 @@
+//! Everything that can be set on one direction of a link.
+
+use crate::delay::{Delay, Jitter};
+use crate::error::ConfigError;
+use crate::impairment::Reorder;
+use crate::loss::{Loss, LossScope};
+use crate::outage::Outages;
+use crate::queue::QueueLimit;
+use crate::random::Probability;
+use crate::rate::RateProcess;
+use crate::source::{RateSource, SourceError};
+
+/// One direction of a link. The default is a wire: no limit, no delay, no loss.
+///
+/// With the `serde` feature, `LinkConfig<RateSource>` is read from text such as
+///
+/// ```toml
+/// rate = "7.2mbit"                           # or { steps = [..] }, { trace = {..} }, { generate = {..} }, "unlimited"
+/// queue = "300kb"                            # or "200packets", "unlimited"
+/// delay = "50ms"                             # or { steps = [{ at = "0s", delay = "20ms" }, ..] }
+/// jitter = { up-to = "5ms", keep-order = true }
+/// loss = { independent = "0.6%" }            # or gilbert-elliott, load, scripted
+/// loss-on = "originals"                      # or "all"
+/// reorder = { probability = "1%", by = "10ms" }
+/// duplicate = "0.5%"
+/// outage = { periodic = { first = "5s", every = "10s", length = "1s" }, effect = "drop" }
+/// ```
+///
+/// and [`resolve`](LinkConfig::resolve) turns the source into a rate.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
+pub struct LinkConfig<R = RateProcess> {
+    /// What it can carry.
+    pub rate: R,
+    /// What may wait.
+    pub queue: QueueLimit,
+    /// Propagation.
+    pub delay: Delay,
+    /// A further delay, other for each packet.
+    pub jitter: Option<Jitter>,
+    /// Packets that do not arrive.
+    pub loss: Loss,
+    /// Which packets can be lost.
+    pub loss_on: LossScope,
+    /// Packets that are overtaken.
+    pub reorder: Option<Reorder>,
+    /// How many arrive twice.
+    pub duplicate: Probability,
+    /// When the link does not work.
+    pub outage: Outages,
+}
+
+impl LinkConfig<RateSource> {
+    /// Turns the source of the rate into the rate. `read` gives the text of a trace file by its name.
+    pub fn resolve<E>(
+        self,
+        read: impl FnOnce(&str) -> Result<alloc::string::String, E>,
+    ) -> Result<LinkConfig<RateProcess>, SourceError<E>> {
+        Ok(LinkConfig {
+            rate: self.rate.resolve(read)?,
+            queue: self.queue,
+            delay: self.delay,
+            jitter: self.jitter,
+            loss: self.loss,
+            loss_on: self.loss_on,
+            reorder: self.reorder,
+            duplicate: self.duplicate,
+            outage: self.outage,
+        })
+    }
+}
+
+impl LinkConfig<RateProcess> {
+    /// Whether there can be such a link.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        self.rate.check()?;
+        self.queue.check()?;
+        self.delay.check()?;
+        self.loss.check()?;
+        self.outage.check()
+    }
+}

@@ -1,0 +1,58 @@
+//! What a link has done.
+
+use paceline_wire::{Duration, Packet};
+
+/// Packets and their IP bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Packets.
+    pub packets: u64,
+    /// IP bytes.
+    pub bytes: u64,
+}
+
+/// Totals of a link since it was made.
+///
+/// What was sent or duplicated is delivered, dropped for one of three reasons, or still in the link:
+/// `sent + duplicated == delivered + dropped() + Link::queued() + Link::in_flight()`, in packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkCounters {
+    /// Handed to the link.
+    pub sent: Count,
+    /// Left the bottleneck, what was lost afterwards included.
+    pub transmitted: Count,
+    /// Arrived at the other end, duplicates included.
+    pub delivered: Count,
+    /// Copies made by the link.
+    pub duplicated: Count,
+    /// Held back so that others overtook.
+    pub reordered: Count,
+    /// Found no room in the queue.
+    pub dropped_by_queue: Count,
+    /// Lost as [`Loss`](crate::Loss) says.
+    pub dropped_by_loss: Count,
+    /// Lost in an outage.
+    pub dropped_by_outage: Count,
+    /// How long the bottleneck was sending. Opportunities take no time.
+    pub sending: Duration,
+    /// The most that ever waited.
+    pub queued_bytes_max: u64,
+}
+
+impl Count {
+    pub(crate) fn add(&mut self, packet: &Packet) {
+        self.packets += 1;
+        self.bytes += packet.ip_len() as u64;
+    }
+}
+
+impl LinkCounters {
+    /// Everything that will never arrive.
+    pub fn dropped(&self) -> Count {
+        let reasons = [self.dropped_by_queue, self.dropped_by_loss, self.dropped_by_outage];
+        Count {
+            packets: reasons.iter().map(|reason| reason.packets).sum(),
+            bytes: reasons.iter().map(|reason| reason.bytes).sum(),
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Propagation: the time from the bottleneck to the other end.
+
+use alloc::vec::Vec;
+
+use paceline_wire::Duration;
+
+use crate::error::ConfigError;
+use crate::rate::check_steps;
+
+/// Propagation delay of one direction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Delay {
+    /// Always the same.
+    Constant(Duration),
+    /// Delays that follow each other, the first one from time zero: a hand-over to a longer or shorter path. What counts
+    /// is when a packet leaves the bottleneck. When the delay falls, later packets still do not overtake.
+    Steps(Vec<DelayStep>),
+}
+
+/// From `at` on, `delay`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(deny_unknown_fields))]
+pub struct DelayStep {
+    /// Since the start of the link.
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::units::de::duration"))]
+    pub at: Duration,
+    /// From then on.
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::units::de::duration"))]
+    pub delay: Duration,
+}
+
+/// A delay that differs from packet to packet, added to the propagation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields))]
+pub struct Jitter {
+    /// Uniform between zero and this.
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::units::de::duration"))]
+    pub up_to: Duration,
+    /// A packet waits for the one before it, as a radio link layer delivers in order. Without, packets that are closer
+    /// to each other than the jitter overtake.
+    #[cfg_attr(feature = "serde", serde(default = "yes"))]
+    pub keep_order: bool,
+}
+
+#[cfg(feature = "serde")]
+fn yes() -> bool {
+    true
+}
+
+impl Default for Delay {
+    fn default() -> Self {
+        Delay::Constant(Duration::ZERO)
+    }
+}
+
+impl Delay {
+    /// The delay of a packet that leaves the bottleneck at `time` since the start.
+    pub fn at(&self, time: Duration) -> Duration {
+        match self {
+            Delay::Constant(delay) => *delay,
+            Delay::Steps(steps) => {
+                let next = steps.partition_point(|step| step.at <= time);
+                next.checked_sub(1).map_or(Duration::ZERO, |index| steps[index].delay)
+            }
+        }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        match self {
+            Delay::Constant(_) => Ok(()),
+            Delay::Steps(steps) => check_steps(steps.iter().map(|step| step.at)),
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Packets between the bottleneck and the other end.
+
+use alloc::collections::{BinaryHeap, VecDeque};
+use core::cmp::Ordering;
+
+use paceline_wire::{Duration, Instant, Packet};
+
+/// A packet that will arrive at `at`.
+#[derive(Clone, Debug)]
+pub(crate) struct Flight {
+    pub(crate) at: Instant,
+    pub(crate) packet: Packet,
+    pub(crate) sent: Instant,
+    pub(crate) queue_delay: Duration,
+}
+
+/// What is in flight, in order of arrival; packets that arrive at one instant keep the order in which they were added.
+///
+/// Most packets arrive in the order in which they left and go through a plain queue; only those that are allowed to
+/// overtake or to fall behind go through a heap.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct InFlight {
+    ordered: VecDeque<(u64, Flight)>,
+    unordered: BinaryHeap<Unordered>,
+    added: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Unordered {
+    number: u64,
+    flight: Flight,
+}
+
+impl InFlight {
+    /// Adds a packet that does not overtake any other ordered one: it arrives at `flight.at` or later.
+    pub(crate) fn add_in_order(&mut self, mut flight: Flight) {
+        if let Some((_, last)) = self.ordered.back() {
+            flight.at = flight.at.max(last.at);
+        }
+        let number = self.next_number();
+        self.ordered.push_back((number, flight));
+    }
+
+    /// Adds a packet that arrives at `flight.at`, whatever is before or behind it.
+    pub(crate) fn add_out_of_order(&mut self, flight: Flight) {
+        let number = self.next_number();
+        self.unordered.push(Unordered { number, flight });
+    }
+
+    /// When the next one arrives.
+    pub(crate) fn next_arrival(&self) -> Option<Instant> {
+        let ordered = self.ordered.front().map(|(_, flight)| flight.at);
+        let unordered = self.unordered.peek().map(|entry| entry.flight.at);
+        ordered.into_iter().chain(unordered).min()
+    }
+
+    /// Takes the next one that arrives at or before `now`.
+    pub(crate) fn take(&mut self, now: Instant) -> Option<Flight> {
+        let ordered = self.ordered.front().map(|(number, flight)| (flight.at, *number));
+        let unordered = self.unordered.peek().map(Unordered::key);
+        let (at, _) = ordered.into_iter().chain(unordered).min()?;
+        if at > now {
+            return None;
+        }
+        let from_queue = ordered.is_some_and(|ordered| unordered.is_none_or(|unordered| ordered < unordered));
+        if from_queue {
+            self.ordered.pop_front().map(|(_, flight)| flight)
+        } else {
+            self.unordered.pop().map(|entry| entry.flight)
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.ordered.len() + self.unordered.len()
+    }
+
+    fn next_number(&mut self) -> u64 {
+        self.added += 1;
+        self.added
+    }
+}
+
+impl Unordered {
+    fn key(&self) -> (Instant, u64) {
+        (self.flight.at, self.number)
+    }
+}
+
+/// Reversed: the heap gives its greatest entry first, and that must be the earliest.
+impl Ord for Unordered {
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.key().cmp(&self.key())
+    }
+}
+
+impl PartialOrd for Unordered {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Unordered {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for Unordered {}

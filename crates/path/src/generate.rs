@@ -1,0 +1,336 @@
+//! Synthetic traces: what a phone in a moving car or on a train may get, with mean and variation as asked.
+//!
+//! The model is our choice, in four layers; the doubly stochastic idea is that of Sprout (Winstein et al., NSDI 2013),
+//! whose rate is a random walk with sticky outages.
+//! 1. The logarithm of the rate is a first-order autoregressive process with normal steps of 100 ms. It is normalised over
+//!    the trace, and its spread is solved for, so that mean and variation of the finished trace are those asked for and
+//!    not only their expectations.
+//! 2. Hand-overs come after exponentially distributed times. Each stops the link for a pause of which the logarithm is
+//!    uniform between two bounds, as many pauses of recorded traces are short and few are long.
+//! 3. With a second technology, hand-overs alternate between the two, and the rate of one is a share of the other's.
+//! 4. The base station serves this user in a random share of its scheduling intervals, and then delivers all that has
+//!    come due: the bursts that recorded traces show within a few milliseconds.
+//!
+//! The defaults are near to recordings: see each model.
+
+use alloc::vec::Vec;
+
+use paceline_wire::{Duration, Rate};
+
+use crate::error::ConfigError;
+use crate::random::{Probability, Random};
+use crate::trace::{NANOS_PER_MS, Trace, Work, close_period};
+
+/// A synthetic trace: the same values always give the same trace.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(from = "ModelText"))]
+pub struct TraceModel {
+    /// The rate over the whole trace.
+    pub mean: Rate,
+    /// Standard deviation / mean of the rate over windows of 100 ms.
+    pub variation: f64,
+    /// How long the trace lasts before it repeats, in whole tenths of a second.
+    pub duration: Duration,
+    /// Chooses one of the traces of this model.
+    pub seed: u64,
+    /// The time after which the logarithm of the rate correlates with itself by 1/e.
+    pub correlation: Duration,
+    /// The scheduling interval of the base station in milliseconds.
+    pub interval_ms: u32,
+    /// The share of intervals in which this user is served.
+    pub served: Probability,
+    /// Changes of the cell.
+    pub handover: Option<Handover>,
+}
+
+/// Changes of the cell.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields))]
+pub struct Handover {
+    /// Mean time from one to the next.
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::units::de::duration"))]
+    pub every: Duration,
+    /// The shortest pause.
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::units::de::duration"))]
+    pub pause_min: Duration,
+    /// The longest pause.
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::units::de::duration"))]
+    pub pause_max: Duration,
+    /// What every other cell carries, as a share of the first one's rate: another technology. All of it when missing.
+    #[cfg_attr(feature = "serde", serde(default = "all"))]
+    pub other_cell: Probability,
+}
+
+#[cfg(feature = "serde")]
+fn all() -> Probability {
+    Probability::ONE
+}
+
+/// The windows over which the variation is that asked for, and the step of the rate process.
+const STEP_MS: usize = 100;
+
+/// Solving for a larger spread would give one spike in a trace of nothing.
+const SPREAD_MAX: f64 = 6.0;
+
+impl TraceModel {
+    /// 3G on the move: 3 Mbit/s. Recordings of UMTS and HSDPA in cars, buses and trains have means of 1.6 to 2.5 Mbit/s,
+    /// variations of 50 to 83 %, correlation times of 7 to 55 s, and pauses above 100 ms every 4 s.
+    pub fn hspa() -> Self {
+        TraceModel {
+            mean: Rate::from_bits_per_sec(3_000_000),
+            variation: 0.6,
+            duration: Duration::from_secs(120),
+            seed: 1,
+            correlation: Duration::from_secs(7),
+            interval_ms: 2,
+            served: Probability::from_ppm(250_000),
+            handover: Some(Handover {
+                every: Duration::from_secs(8),
+                pause_min: Duration::from_millis(100),
+                pause_max: Duration::from_millis(1_000),
+                other_cell: Probability::ONE,
+            }),
+        }
+    }
+
+    /// LTE in a car: 8 Mbit/s. Recordings of LTE on the move have means of 5 to 17 Mbit/s, variations of 60 to 78 %,
+    /// correlation times of 2 to 20 s, and pauses above 100 ms every 4 to 6 s, most of them short.
+    pub fn lte_driving() -> Self {
+        TraceModel {
+            mean: Rate::from_bits_per_sec(8_000_000),
+            variation: 0.7,
+            correlation: Duration::from_secs(5),
+            interval_ms: 1,
+            served: Probability::from_ppm(400_000),
+            handover: Some(Handover {
+                every: Duration::from_secs(10),
+                pause_min: Duration::from_millis(50),
+                pause_max: Duration::from_millis(500),
+                other_cell: Probability::ONE,
+            }),
+            ..TraceModel::hspa()
+        }
+    }
+
+    /// 5G with hand-overs to 4G and back: 300 Mbit/s. A recorded walk changes technology every 27 s, with 523 Mbit/s on
+    /// the one and 159 on the other; recorded drives and walks have variations of 40 to 170 %.
+    pub fn five_g() -> Self {
+        TraceModel {
+            mean: Rate::from_bits_per_sec(300_000_000),
+            variation: 0.8,
+            correlation: Duration::from_secs(10),
+            interval_ms: 1,
+            served: Probability::from_ppm(800_000),
+            handover: Some(Handover {
+                every: Duration::from_secs(20),
+                pause_min: Duration::from_millis(30),
+                pause_max: Duration::from_millis(300),
+                other_cell: Probability::from_ppm(300_000),
+            }),
+            ..TraceModel::hspa()
+        }
+    }
+
+    /// Makes the trace.
+    pub fn generate(&self) -> Result<Trace, ConfigError> {
+        self.check()?;
+        let steps = (self.duration.as_nanos() / NANOS_PER_MS) as usize / STEP_MS;
+        let cells = self.cells(steps * STEP_MS);
+        let levels = self.levels(&cells, steps)?;
+        let mut random = Random::named(self.seed, "trace schedule");
+        let (mut counts, mut work, mut due) = (Vec::new(), Work::default(), 0u32);
+        for (ms, cell) in cells.iter().enumerate() {
+            due += work.add(Rate::from_bytes_per_sec((cell * levels[ms / STEP_MS]) as u64), NANOS_PER_MS);
+            let scheduled = ms as u32 % self.interval_ms == 0 && random.chance(self.served);
+            if due > 0 && scheduled && *cell > 0.0 {
+                counts.push((ms as u32 + 1, core::mem::take(&mut due)));
+            }
+        }
+        let end_ms = cells.len() as u32;
+        if due > 0 {
+            counts.push((end_ms, due));
+        }
+        close_period(&mut counts, end_ms);
+        // Counts are in order and not empty, and their sum is bounded by the checks of duration and mean.
+        Trace::from_counts(counts).map_err(|_| ConfigError::TraceMean)
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        let ordered = |handover: Handover| {
+            let pause_above_zero = !handover.pause_min.is_zero() && handover.pause_min <= handover.pause_max;
+            !handover.every.is_zero() && pause_above_zero
+        };
+        if !(Duration::from_secs(10)..=Duration::from_secs(3_600)).contains(&self.duration) {
+            Err(ConfigError::TraceDuration)
+        } else if !(1_250..=1_250_000_000).contains(&self.mean.as_bytes_per_sec()) {
+            Err(ConfigError::TraceMean)
+        } else if self.interval_ms == 0 || self.served.is_zero() || self.correlation.is_zero() {
+            Err(ConfigError::TraceSchedule)
+        } else if !self.handover.is_none_or(ordered) {
+            Err(ConfigError::TraceHandover)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// What the serving cell carries in each millisecond, as a share of the first cell; 0 during a hand-over.
+    fn cells(&self, millis: usize) -> Vec<f64> {
+        let mut cells = Vec::with_capacity(millis);
+        let Some(handover) = self.handover else {
+            cells.resize(millis, 1.0);
+            return cells;
+        };
+        let mut random = Random::named(self.seed, "trace hand-over");
+        let mut shares = [1.0, handover.other_cell.as_fraction()].into_iter().cycle();
+        while cells.len() < millis {
+            let stay = random.exponential(handover.every).as_millis() as usize;
+            let pause = handover.pause(&mut random).as_millis() as usize;
+            let (share, from) = (shares.next().unwrap_or(1.0), cells.len());
+            cells.resize((from + stay).min(millis), share);
+            cells.resize((from + stay + pause).min(millis), 0.0);
+        }
+        cells
+    }
+
+    /// Bytes per second of the first cell in each step.
+    fn levels(&self, cells: &[f64], steps: usize) -> Result<Vec<f64>, ConfigError> {
+        let carried: Vec<f64> =
+            cells.chunks(STEP_MS).map(|cells| cells.iter().sum::<f64>() / STEP_MS as f64).collect();
+        let logs = self.normalised_logs(steps);
+        let rates =
+            |spread: f64| carried.iter().zip(&logs).map(move |(share, log)| share * libm::exp(spread * log));
+        let variation_at = |spread| mean_and_variation(rates(spread)).1;
+        let (lowest, highest) = (variation_at(0.0), variation_at(SPREAD_MAX));
+        if !(lowest..=highest).contains(&self.variation) {
+            return Err(ConfigError::TraceVariation { wanted: self.variation, lowest, highest });
+        }
+        let (mut low, mut high) = (0.0, SPREAD_MAX);
+        for _ in 0..50 {
+            let middle = (low + high) / 2.0;
+            if variation_at(middle) < self.variation { low = middle } else { high = middle }
+        }
+        let scale = self.mean.as_bytes_per_sec() as f64 / mean_and_variation(rates(low)).0;
+        Ok(logs.iter().map(|log| scale * libm::exp(low * log)).collect())
+    }
+
+    /// A first-order autoregressive process of mean 0 and variance 1, both over these very steps.
+    fn normalised_logs(&self, steps: usize) -> Vec<f64> {
+        let mut random = Random::named(self.seed, "trace rate");
+        let step_s = STEP_MS as f64 / 1_000.0;
+        let memory = libm::exp(-step_s / self.correlation.as_secs_f64());
+        let news = libm::sqrt(1.0 - memory * memory);
+        let mut log = random.normal();
+        let logs: Vec<f64> = (0..steps)
+            .map(|_| {
+                log = memory * log + news * random.normal();
+                log
+            })
+            .collect();
+        let n = steps as f64;
+        let mean = logs.iter().sum::<f64>() / n;
+        let deviation = libm::sqrt(logs.iter().map(|log| (log - mean) * (log - mean)).sum::<f64>() / n);
+        logs.into_iter().map(|log| (log - mean) / deviation).collect()
+    }
+}
+
+impl Handover {
+    fn pause(&self, random: &mut Random) -> Duration {
+        let (min, max) = (self.pause_min.as_secs_f64(), self.pause_max.as_secs_f64());
+        Duration::from_secs_f64(min * libm::pow(max / min, random.unit()))
+    }
+}
+
+fn mean_and_variation(rates: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
+    let n = rates.clone().count() as f64;
+    let mean = rates.clone().sum::<f64>() / n;
+    let variance = rates.map(|rate| (rate - mean) * (rate - mean)).sum::<f64>() / n;
+    (mean, libm::sqrt(variance) / mean)
+}
+
+/// A model as a scenario file writes it: a name, and what differs from its defaults.
+#[cfg(feature = "serde")]
+#[derive(serde::Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct ModelText {
+    model: ModelName,
+    #[serde(default)]
+    mean: Option<text::AsRate>,
+    #[serde(default)]
+    variation: Option<text::AsShare>,
+    #[serde(default)]
+    duration: Option<text::AsDuration>,
+    #[serde(default)]
+    seed: Option<u64>,
+    #[serde(default)]
+    correlation: Option<text::AsDuration>,
+    #[serde(default)]
+    interval_ms: Option<u32>,
+    #[serde(default)]
+    served: Option<Probability>,
+    #[serde(default)]
+    handover: Option<Handover>,
+}
+
+/// A model by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+pub enum ModelName {
+    /// [`TraceModel::hspa`].
+    Hspa,
+    /// [`TraceModel::lte_driving`].
+    LteDriving,
+    /// [`TraceModel::five_g`].
+    #[cfg_attr(feature = "serde", serde(rename = "5g"))]
+    FiveG,
+}
+
+impl From<ModelName> for TraceModel {
+    fn from(name: ModelName) -> Self {
+        match name {
+            ModelName::Hspa => TraceModel::hspa(),
+            ModelName::LteDriving => TraceModel::lte_driving(),
+            ModelName::FiveG => TraceModel::five_g(),
+        }
+    }
+}
+
+#[cfg(feature = "serde")]
+impl From<ModelText> for TraceModel {
+    fn from(text: ModelText) -> Self {
+        let default = TraceModel::from(text.model);
+        TraceModel {
+            mean: text.mean.map_or(default.mean, |mean| mean.0),
+            variation: text.variation.map_or(default.variation, |variation| variation.0),
+            duration: text.duration.map_or(default.duration, |duration| duration.0),
+            seed: text.seed.unwrap_or(default.seed),
+            correlation: text.correlation.map_or(default.correlation, |correlation| correlation.0),
+            interval_ms: text.interval_ms.unwrap_or(default.interval_ms),
+            served: text.served.unwrap_or(default.served),
+            handover: text.handover.or(default.handover),
+        }
+    }
+}
+
+#[cfg(feature = "serde")]
+mod text {
+    use paceline_wire::{Duration, Rate};
+
+    use crate::units::de;
+
+    #[derive(serde::Deserialize)]
+    #[serde(transparent)]
+    pub(super) struct AsRate(#[serde(deserialize_with = "de::rate")] pub(super) Rate);
+
+    #[derive(serde::Deserialize)]
+    #[serde(transparent)]
+    pub(super) struct AsShare(#[serde(deserialize_with = "de::share")] pub(super) f64);
+
+    #[derive(serde::Deserialize)]
+    #[serde(transparent)]
+    pub(super) struct AsDuration(#[serde(deserialize_with = "de::duration")] pub(super) Duration);
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,76 @@
+//! What happens to a packet beyond waiting, decided when it is handed to the link.
+//!
+//! Deciding early keeps the random choices apart from everything else: each packet takes one draw of every purpose that is
+//! configured, whether it is dropped by the queue or not.
+
+use paceline_wire::{Duration, Packet};
+
+use crate::config::LinkConfig;
+use crate::delay::Jitter;
+use crate::loss::{Candidate, LossProcess, LossScope};
+use crate::originals::Originals;
+use crate::random::{Probability, Random};
+
+/// Packets that are held back while others overtake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(deny_unknown_fields))]
+pub struct Reorder {
+    /// How many are held back.
+    pub probability: Probability,
+    /// How long.
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::units::de::duration"))]
+    pub by: Duration,
+}
+
+/// What will happen to a packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Fate {
+    pub(crate) lost: bool,
+    pub(crate) duplicated: bool,
+    pub(crate) held_back: bool,
+    pub(crate) jitter: Duration,
+}
+
+/// Draws fates.
+#[derive(Clone, Debug)]
+pub(crate) struct Impairments {
+    loss: LossProcess,
+    /// Only where originals are treated otherwise.
+    originals: Option<Originals>,
+    jitter: Option<(Jitter, Random)>,
+    reorder: Option<(Probability, Random)>,
+    duplicate: Option<(Probability, Random)>,
+}
+
+/// Our choice: some 10 MB of memory, and more flows than any test has.
+const FLOWS_MAX: usize = 65_536;
+
+impl Impairments {
+    pub(crate) fn new<R>(config: &LinkConfig<R>, seed: u64) -> Self {
+        let named = |name| Random::named(seed, name);
+        Impairments {
+            loss: LossProcess::new(config.loss.clone(), named("loss")),
+            originals: (config.loss_on == LossScope::Originals).then(|| Originals::new(FLOWS_MAX)),
+            jitter: config.jitter.map(|jitter| (jitter, named("jitter"))),
+            reorder: config.reorder.map(|reorder| (reorder.probability, named("reorder"))),
+            duplicate: (!config.duplicate.is_zero()).then(|| (config.duplicate, named("duplicate"))),
+        }
+    }
+
+    /// The fate of a packet handed over at a time since the start of the link.
+    pub(crate) fn decide(&mut self, at: Duration, packet: &Packet) -> Fate {
+        let in_scope = self.originals.as_mut().is_none_or(|originals| originals.is_original(packet));
+        let chance = |choice: &mut Option<(Probability, Random)>| {
+            choice.as_mut().is_some_and(|(probability, random)| random.chance(*probability))
+        };
+        Fate {
+            lost: self.loss.loses(Candidate { at, bytes: packet.ip_len() as u64, in_scope }),
+            duplicated: chance(&mut self.duplicate),
+            held_back: chance(&mut self.reorder),
+            jitter: self
+                .jitter
+                .as_mut()
+                .map_or(Duration::ZERO, |(jitter, random)| random.duration_up_to(jitter.up_to)),
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! One direction of a link: queue, bottleneck, propagation, impairments.
+
+use paceline_wire::{Duration, Instant, Packet};
+
+use crate::config::LinkConfig;
+use crate::counters::LinkCounters;
+use crate::delay::{Delay, Jitter};
+use crate::error::ConfigError;
+use crate::flight::{Flight, InFlight};
+use crate::impairment::{Impairments, Reorder};
+use crate::outage::{OutageEffect, Outages};
+use crate::queue::{DropTail, Waiting};
+use crate::rate::RateProcess;
+use crate::server::Server;
+
+pub(crate) use crate::impairment::Fate;
+
+/// One direction of a link.
+///
+/// [`send`](Link::send) hands packets to it, [`advance`](Link::advance) takes out what has arrived, and
+/// [`next_event`](Link::next_event) tells when to call it. Time never goes backwards between calls. When a packet leaves
+/// and arrives depends on the times given to `send`, never on when `advance` is called; calling it early or late only
+/// shifts when the caller learns of it.
+///
+/// A packet waits in the queue until the bottleneck takes it, leaves when its last byte has been sent, and then meets
+/// loss, outage, duplication, propagation and jitter, in this order. Nothing is allocated per packet once the queues have
+/// grown to what the path needs.
+#[derive(Clone, Debug)]
+pub struct Link {
+    start: Instant,
+    server: Server,
+    queue: DropTail,
+    /// When the first packet of the queue will be served, once that is known.
+    next: Option<Next>,
+    in_service: Option<(Waiting, Service)>,
+    /// When the bottleneck last finished.
+    free_at: Instant,
+    impairments: Impairments,
+    drops: Outages,
+    delay: Delay,
+    jitter: Option<Jitter>,
+    reorder: Option<Reorder>,
+    in_flight: InFlight,
+    counters: LinkCounters,
+    now: Instant,
+}
+
+/// A packet that has arrived at the other end.
+#[derive(Clone, Debug)]
+pub struct Delivered {
+    /// When it arrived: not later than the time given to `advance`.
+    pub at: Instant,
+    /// The packet.
+    pub packet: Packet,
+    /// When it had been handed to the link.
+    pub sent: Instant,
+    /// From then until it left the bottleneck, less the time in which its own bytes were being sent.
+    pub queue_delay: Duration,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Next {
+    At(Service),
+    Never,
+}
+
+/// When the bottleneck serves a packet.
+#[derive(Clone, Copy, Debug)]
+struct Service {
+    start: Instant,
+    finish: Instant,
+    sending: Duration,
+}
+
+impl Link {
+    /// A link whose schedule of rates, delays and outages begins at `start`, not later than the first packet. Its random
+    /// choices follow from `seed`; two directions need two seeds.
+    pub fn new(config: LinkConfig<RateProcess>, seed: u64, start: Instant) -> Result<Link, ConfigError> {
+        config.check()?;
+        let (holds, drops) = match config.outage.effect {
+            OutageEffect::Hold => (config.outage.clone(), Outages::default()),
+            OutageEffect::Drop => (Outages::default(), config.outage.clone()),
+        };
+        Ok(Link {
+            start,
+            queue: DropTail::new(config.queue),
+            next: None,
+            in_service: None,
+            free_at: start,
+            impairments: Impairments::new(&config, seed),
+            drops,
+            delay: config.delay,
+            jitter: config.jitter,
+            reorder: config.reorder,
+            server: Server::new(config.rate, holds),
+            in_flight: InFlight::default(),
+            counters: LinkCounters::default(),
+            now: start,
+        })
+    }
+
+    /// Lets the schedule of rates, delays and outages begin again at `start`, which must not be earlier than any time
+    /// given before nor later than one given afterwards. Packets in the link stay, and one that is being sent keeps its
+    /// time.
+    pub fn restart_at(&mut self, start: Instant) {
+        let start = start.max(self.now);
+        self.serve_until(start);
+        self.start = start;
+        self.next = None;
+        self.server.restart();
+        self.serve_until(start);
+    }
+
+    /// Hands a packet to the link. A super-packet must have been split before.
+    pub fn send(&mut self, now: Instant, packet: Packet) {
+        let now = now.max(self.now);
+        self.serve_until(now);
+        self.counters.sent.add(&packet);
+        let bytes = packet.ip_len() as u64;
+        let fate = self.impairments.decide(self.since_start(now), &packet);
+        let idle = self.queued() == 0;
+        if !idle && !self.queue.has_room(bytes) {
+            self.counters.dropped_by_queue.add(&packet);
+            return;
+        }
+        self.queue.push(Waiting { packet, bytes, arrival: now, fate });
+        self.serve_until(now);
+        self.counters.queued_bytes_max = self.counters.queued_bytes_max.max(self.queue.bytes());
+    }
+
+    /// Gives `sink` every packet that has arrived until `now`, in order of arrival.
+    pub fn advance(&mut self, now: Instant, sink: &mut impl FnMut(Delivered)) {
+        self.serve_until(now);
+        while let Some(Flight { at, packet, sent, queue_delay }) = self.in_flight.take(now) {
+            self.counters.delivered.add(&packet);
+            sink(Delivered { at, packet, sent, queue_delay });
+        }
+    }
+
+    /// When `advance` has something to do; at that time it may turn out that the packet is lost or comes later. `None`
+    /// when only another packet can change that.
+    pub fn next_event(&self) -> Option<Instant> {
+        let service = match (&self.in_service, &self.next) {
+            (Some((_, service)), _) | (None, Some(Next::At(service))) => Some(*service),
+            (None, _) => None,
+        };
+        let leaving = service.map(|service| service.finish + self.delay.at(self.since_start(service.finish)));
+        leaving.into_iter().chain(self.in_flight.next_arrival()).min()
+    }
+
+    /// Totals so far.
+    pub fn counters(&self) -> &LinkCounters {
+        &self.counters
+    }
+
+    /// IP bytes that the bottleneck could have carried from `from` to `to`, outages that hold packets taken out; `None`
+    /// without a limit. With `counters().delivered.bytes` this makes the utilization.
+    pub fn capacity_bytes(&self, from: Instant, to: Instant) -> Option<u64> {
+        self.server.capacity_bytes(self.since_start(from), self.since_start(to))
+    }
+
+    /// Packets that wait or are being sent.
+    pub fn queued(&self) -> usize {
+        self.queue.len() + usize::from(self.in_service.is_some())
+    }
+
+    /// IP bytes that wait, as the limit of the queue counts them.
+    pub fn queued_bytes(&self) -> u64 {
+        self.queue.bytes()
+    }
+
+    /// Packets between the bottleneck and the other end.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.len()
+    }
+
+    /// Lets the bottleneck do what it has done by `now`.
+    fn serve_until(&mut self, now: Instant) {
+        self.now = self.now.max(now);
+        loop {
+            if let Some((waiting, service)) = self.in_service.take_if(|(_, service)| service.finish <= now) {
+                self.free_at = service.finish;
+                self.leave(waiting, service);
+            }
+            if self.in_service.is_some() {
+                return;
+            }
+            self.schedule_next();
+            match self.next {
+                Some(Next::At(service)) if service.start <= now => {
+                    self.next = None;
+                    self.in_service = self.queue.pop().map(|waiting| (waiting, service));
+                }
+                _ => return,
+            }
+        }
+    }
+
+    /// Finds out when the first packet of the queue will be served.
+    fn schedule_next(&mut self) {
+        let (None, Some(first)) = (self.next, self.queue.front()) else { return };
+        let ready = first.arrival.max(self.free_at).saturating_since(self.start);
+        self.next = Some(match self.server.serve(ready, first.bytes) {
+            None => Next::Never,
+            Some(service) => Next::At(Service {
+                start: self.start + service.start,
+                finish: self.start + service.finish,
+                sending: service.sending,
+            }),
+        });
+    }
+
+    /// The last byte of a packet has left the bottleneck.
+    fn leave(&mut self, waiting: Waiting, service: Service) {
+        let Waiting { packet, arrival, fate, .. } = waiting;
+        self.counters.transmitted.add(&packet);
+        self.counters.sending += service.sending;
+        let left = self.since_start(service.finish);
+        if self.drops.covering(left).is_some() {
+            self.counters.dropped_by_outage.add(&packet);
+        } else if fate.lost {
+            self.counters.dropped_by_loss.add(&packet);
+        } else {
+            let at = service.finish + self.delay.at(left) + fate.jitter;
+            let queue_delay = service.finish.saturating_since(arrival).saturating_sub(service.sending);
+            if fate.duplicated {
+                self.counters.duplicated.add(&packet);
+                self.fly(fate, Flight { at, packet: packet.clone(), sent: arrival, queue_delay });
+            }
+            self.fly(fate, Flight { at, packet, sent: arrival, queue_delay });
+        }
+    }
+
+    fn fly(&mut self, fate: Fate, mut flight: Flight) {
+        if let (true, Some(reorder)) = (fate.held_back, self.reorder) {
+            self.counters.reordered.add(&flight.packet);
+            flight.at += reorder.by;
+            self.in_flight.add_out_of_order(flight);
+        } else if self.jitter.is_some_and(|jitter| !jitter.keep_order) {
+            self.in_flight.add_out_of_order(flight);
+        } else {
+            self.in_flight.add_in_order(flight);
+        }
+    }
+
+    fn since_start(&self, at: Instant) -> Duration {
+        at.saturating_since(self.start)
+    }
+}
+
+#[cfg(test)]
+mod tests;

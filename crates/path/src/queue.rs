@@ -1,0 +1,84 @@
+//! What waits, and what is dropped: drop-tail.
+
+use alloc::collections::VecDeque;
+
+use paceline_wire::{Instant, Packet};
+
+use crate::error::ConfigError;
+use crate::link::Fate;
+
+/// How much may wait. The packet that is being sent does not count, and an idle link takes a packet of any size.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum QueueLimit {
+    /// Everything.
+    #[default]
+    Unlimited,
+    /// So many IP bytes.
+    Bytes(u64),
+    /// So many packets.
+    Packets(u32),
+}
+
+/// A packet in the queue.
+#[derive(Clone, Debug)]
+pub(crate) struct Waiting {
+    pub(crate) packet: Packet,
+    pub(crate) bytes: u64,
+    pub(crate) arrival: Instant,
+    pub(crate) fate: Fate,
+}
+
+/// First in, first out; what finds no room is dropped.
+#[derive(Clone, Debug)]
+pub(crate) struct DropTail {
+    limit: QueueLimit,
+    waiting: VecDeque<Waiting>,
+    bytes: u64,
+}
+
+impl QueueLimit {
+    pub(crate) fn check(self) -> Result<(), ConfigError> {
+        match self {
+            QueueLimit::Bytes(0) | QueueLimit::Packets(0) => Err(ConfigError::QueueOfNothing),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl DropTail {
+    pub(crate) fn new(limit: QueueLimit) -> Self {
+        DropTail { limit, waiting: VecDeque::new(), bytes: 0 }
+    }
+
+    pub(crate) fn has_room(&self, bytes: u64) -> bool {
+        match self.limit {
+            QueueLimit::Unlimited => true,
+            QueueLimit::Bytes(limit) => self.bytes + bytes <= limit,
+            QueueLimit::Packets(limit) => self.waiting.len() < limit as usize,
+        }
+    }
+
+    /// Takes a packet whether there is room or not.
+    pub(crate) fn push(&mut self, waiting: Waiting) {
+        self.bytes += waiting.bytes;
+        self.waiting.push_back(waiting);
+    }
+
+    pub(crate) fn front(&self) -> Option<&Waiting> {
+        self.waiting.front()
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<Waiting> {
+        let waiting = self.waiting.pop_front()?;
+        self.bytes -= waiting.bytes;
+        Some(waiting)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}

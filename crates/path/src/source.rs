@@ -1,0 +1,104 @@
+//! Where the rate of a link comes from, as a scenario file says it.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use paceline_wire::Rate;
+
+use crate::error::ConfigError;
+use crate::generate::TraceModel;
+use crate::rate::{RateProcess, RateStep};
+use crate::trace::{Gaps, Trace, TraceError, TraceFormat, TraceOptions};
+
+/// The rate of a link before files are read and traces are made.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum RateSource {
+    /// No limit.
+    #[default]
+    Unlimited,
+    /// One rate.
+    Constant(Rate),
+    /// Rates that follow each other.
+    Steps(Vec<RateStep>),
+    /// A trace from a file.
+    Trace(TraceFile),
+    /// A synthetic trace.
+    Generate(TraceModel),
+}
+
+/// A trace in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(deny_unknown_fields))]
+pub struct TraceFile {
+    /// Its name, for whoever reads files.
+    pub file: String,
+    /// How it is written; told from the first line when missing.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub format: Option<TraceFormat>,
+    /// The column of the rate in a CSV file with several.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub column: Option<String>,
+    /// What to do where values are missing.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub gaps: Gaps,
+}
+
+/// Why a source gives no rate.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SourceError<E> {
+    /// The file could not be read.
+    Read(E),
+    /// The file is not a trace.
+    Trace {
+        /// The name of the file.
+        file: String,
+        /// What is wrong with it.
+        error: TraceError,
+    },
+    /// There is no trace of this model.
+    Model(ConfigError),
+}
+
+impl RateSource {
+    /// The rate. `read` gives the text of a file by its name.
+    pub fn resolve<E>(
+        self,
+        read: impl FnOnce(&str) -> Result<String, E>,
+    ) -> Result<RateProcess, SourceError<E>> {
+        Ok(match self {
+            RateSource::Unlimited => RateProcess::Unlimited,
+            RateSource::Constant(rate) => RateProcess::Constant(rate),
+            RateSource::Steps(steps) => RateProcess::Steps(steps),
+            RateSource::Trace(source) => {
+                let text = read(&source.file).map_err(SourceError::Read)?;
+                let trace = source.parse(&text);
+                RateProcess::Opportunities(
+                    trace.map_err(|error| SourceError::Trace { file: source.file, error })?,
+                )
+            }
+            RateSource::Generate(model) => {
+                RateProcess::Opportunities(model.generate().map_err(SourceError::Model)?)
+            }
+        })
+    }
+}
+
+impl TraceFile {
+    fn parse(&self, text: &str) -> Result<Trace, TraceError> {
+        let format = self.format.unwrap_or_else(|| TraceFormat::detect(text));
+        Trace::parse(text, format, &TraceOptions { column: self.column.as_deref(), gaps: self.gaps })
+    }
+}
+
+impl<E: fmt::Display> fmt::Display for SourceError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SourceError::Read(error) => write!(f, "{error}"),
+            SourceError::Trace { file, error } => write!(f, "{file}: {error}"),
+            SourceError::Model(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+impl<E: fmt::Debug + fmt::Display> core::error::Error for SourceError<E> {}

@@ -1,0 +1,144 @@
+//! What can be wrong with the text of a trace, told with the number of the line.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+/// Why there is no trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TraceError {
+    /// There is no row, or no opportunity in any of them.
+    Empty,
+    /// The last opportunity is at millisecond 0, so that the trace would repeat without end at one instant.
+    NoPeriod,
+    /// More opportunities or time than the type holds (some 4 * 10^9 of either).
+    TooLong,
+    /// Opportunities out of order.
+    Unordered {
+        /// The later entry.
+        at_ms: u32,
+        /// The entry before it.
+        previous_ms: u32,
+    },
+    /// One line cannot be used. Lines count from 1.
+    Line {
+        /// The number of the line.
+        line: usize,
+        /// What is wrong there.
+        problem: LineProblem,
+    },
+    /// The CSV header has no such column.
+    NoColumn {
+        /// What was asked for; `None`: any column of a rate.
+        wanted: Option<String>,
+        /// The columns that exist.
+        columns: Vec<String>,
+    },
+    /// The CSV header has several columns of rates, and none was asked for.
+    ManyColumns {
+        /// The candidates.
+        columns: Vec<String>,
+    },
+}
+
+/// What is wrong with a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LineProblem {
+    /// Not a whole number of milliseconds.
+    NotMilliseconds(String),
+    /// A time before that of the line above, in seconds as written.
+    TimeGoesBack {
+        /// The time of this line.
+        time: String,
+        /// The time of the line above.
+        previous: String,
+    },
+    /// A row with fewer or more cells than it should have.
+    CellCount {
+        /// Cells that a row should have.
+        wanted: usize,
+        /// Cells that this row has.
+        found: usize,
+    },
+    /// A cell without content where a number should be.
+    EmptyCell {
+        /// The name of the column.
+        column: String,
+    },
+    /// A cell that is not a number, or negative, or beyond any link.
+    NotANumber {
+        /// The name of the column.
+        column: String,
+        /// What stands there.
+        text: String,
+    },
+    /// Rows are missing between the line above and this one.
+    Gap {
+        /// The time of the line above.
+        previous: String,
+        /// The time of this line.
+        time: String,
+    },
+    /// Cells in quotes are not supported.
+    Quotes,
+}
+
+impl TraceError {
+    pub(super) fn line(line: usize, problem: LineProblem) -> Self {
+        TraceError::Line { line, problem }
+    }
+}
+
+impl fmt::Display for TraceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TraceError::Empty => f.write_str("no delivery opportunity in it"),
+            TraceError::NoPeriod => {
+                f.write_str("the last line must be later than 0 ms: it is the period of the trace")
+            }
+            TraceError::TooLong => {
+                f.write_str("too long: more than 4294967295 opportunities or milliseconds")
+            }
+            TraceError::Unordered { at_ms, previous_ms } => {
+                write!(f, "opportunity at {at_ms} ms after one at {previous_ms} ms")
+            }
+            TraceError::Line { line, problem } => write!(f, "line {line}: {problem}"),
+            TraceError::NoColumn { wanted: Some(wanted), columns } => {
+                write!(f, "line 1: no column `{wanted}`; there are {}", columns.join(", "))
+            }
+            TraceError::NoColumn { wanted: None, columns } => {
+                write!(f, "line 1: no column with `mbps` in its name; name one of {}", columns.join(", "))
+            }
+            TraceError::ManyColumns { columns } => {
+                write!(f, "line 1: several columns of rates; name one of {}", columns.join(", "))
+            }
+        }
+    }
+}
+
+impl fmt::Display for LineProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LineProblem::NotMilliseconds(text) => write!(f, "`{text}` is not a whole number of milliseconds"),
+            LineProblem::TimeGoesBack { time, previous } => {
+                write!(f, "time {time} is before {previous} of the line above")
+            }
+            LineProblem::CellCount { wanted, found } => write!(f, "{found} cells instead of {wanted}"),
+            LineProblem::EmptyCell { column } => {
+                write!(f, "no value in column `{column}`; choose to hold the last value or to count as zero")
+            }
+            LineProblem::NotANumber { column, text } => {
+                write!(f, "`{text}` in column `{column}` is not a number between 0 and 10^6")
+            }
+            LineProblem::Gap { previous, time } => {
+                write!(
+                    f,
+                    "rows are missing from {previous} to {time} s; choose to hold the last value or to count as zero"
+                )
+            }
+            LineProblem::Quotes => f.write_str("cells in quotes are not supported"),
+        }
+    }
+}
+
+impl core::error::Error for TraceError {}

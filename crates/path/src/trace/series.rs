@@ -1,0 +1,255 @@
+//! A rate as a function of time in steps, as applications record it, and its expansion to opportunities.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use paceline_wire::{Duration, Rate};
+
+use super::error::{LineProblem, TraceError};
+use super::parse::{TraceOptions, numbered, seconds};
+use super::{NANOS_PER_MS, OPPORTUNITY_BYTES, Trace};
+
+/// A rate that holds from `start` until the next sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// Since the start of the series.
+    pub start: Duration,
+    /// From then on.
+    pub rate: Rate,
+}
+
+/// What to do where rows or values are missing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(rename_all = "kebab-case"))]
+pub enum Gaps {
+    /// Refuse the file, naming the line.
+    #[default]
+    Refuse,
+    /// The last value goes on.
+    Hold,
+    /// Nothing is delivered.
+    Zero,
+}
+
+/// Rates in steps. The first begins at zero.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Series {
+    samples: Vec<Sample>,
+    end: Duration,
+}
+
+/// Names of a column that holds seconds.
+const TIME_COLUMNS: [&str; 7] = ["second", "seconds", "time", "time_s", "timestamp", "seq_num", "seq"];
+
+/// How long a row of a CSV file lasts, and any row that ends in a gap.
+const ROW: Duration = Duration::from_secs(1);
+
+/// Our choice: CSV rows come once a second, so that a longer step is a gap. Rounded times may be off by a half.
+const CSV_STEP_MAX: Duration = Duration::from_millis(1_500);
+
+/// Our choice: recorders of the irregular format write when the download has something to say; the longest step of the
+/// recorded trains and buses is below 7 s.
+const IRREGULAR_STEP_MAX: Duration = Duration::from_secs(10);
+
+/// More is a mistake in the unit.
+const MBPS_MAX: f64 = 1e6;
+
+impl Series {
+    /// A series from samples in rising order of time, the first one at zero, that lasts until `end`.
+    pub fn new(samples: Vec<Sample>, end: Duration) -> Result<Series, TraceError> {
+        let starts_at_zero = samples.first().is_some_and(|first| first.start.is_zero());
+        if !starts_at_zero || !samples.is_sorted_by(|a, b| a.start < b.start) {
+            return Err(TraceError::Empty);
+        }
+        match samples.last() {
+            Some(last) if last.start < end => Ok(Series { samples, end }),
+            _ => Err(TraceError::NoPeriod),
+        }
+    }
+
+    /// Rows of seconds and Mbit/s between blanks, without header; steps may be irregular, a value holds until the next row.
+    pub fn parse_one_second(text: &str, options: &TraceOptions<'_>) -> Result<Series, TraceError> {
+        let mut rows = Rows::new(options.gaps, IRREGULAR_STEP_MAX);
+        for (line, content) in numbered(text) {
+            let mut cells = content.split_whitespace();
+            let (Some(time), rate, None) = (cells.next(), cells.next(), cells.next()) else {
+                let found = content.split_whitespace().count();
+                return Err(TraceError::line(line, LineProblem::CellCount { wanted: 2, found }));
+            };
+            rows.push(line, time, ("Mbit/s", rate.unwrap_or("")))?;
+        }
+        rows.finish()
+    }
+
+    /// Rows of cells between commas under a header. The column of the rate is `options.column`, or else the only one with
+    /// `mbps` or `mbit` in its name. A column called `second`, `time`, `seq_num` or the like holds seconds; without one,
+    /// rows are a second apart.
+    pub fn parse_csv(text: &str, options: &TraceOptions<'_>) -> Result<Series, TraceError> {
+        let mut lines = numbered(text);
+        let (_, header) = lines.next().ok_or(TraceError::Empty)?;
+        let names: Vec<&str> = header.split(',').map(str::trim).collect();
+        let rate_column = find_rate_column(&names, options.column)?;
+        let time_column =
+            names.iter().position(|name| TIME_COLUMNS.contains(&name.to_ascii_lowercase().as_str()));
+        let mut rows = Rows::new(options.gaps, CSV_STEP_MAX);
+        for (line, content) in lines {
+            if content.contains('"') {
+                return Err(TraceError::line(line, LineProblem::Quotes));
+            }
+            let cells: Vec<&str> = content.split(',').map(str::trim).collect();
+            if cells.len() != names.len() {
+                let problem = LineProblem::CellCount { wanted: names.len(), found: cells.len() };
+                return Err(TraceError::line(line, problem));
+            }
+            let counted = (line - 2).to_string();
+            let time = time_column.map_or(counted.as_str(), |column| cells[column]);
+            rows.push(line, time, (names[rate_column], cells[rate_column]))?;
+        }
+        rows.finish()
+    }
+
+    /// The samples.
+    pub fn samples(&self) -> &[Sample] {
+        &self.samples
+    }
+
+    /// How long the series lasts.
+    pub fn duration(&self) -> Duration {
+        self.end
+    }
+
+    /// Expands to opportunities: one at the end of each millisecond in which the bytes so far reach the next multiple of
+    /// 1,500. The trace is never ahead of the series, and less than one opportunity behind; the period ends with one more.
+    ///
+    /// Recorded goodput is taken as the rate of IP bytes. It is a lower bound of what the link could do, so that adding
+    /// the headers' share would pretend a precision that is not there.
+    pub fn to_trace(&self) -> Result<Trace, TraceError> {
+        let mut counts = Vec::new();
+        let mut work = Work::default();
+        let ends = self.samples.iter().skip(1).map(|sample| sample.start).chain([self.end]);
+        for (sample, end) in self.samples.iter().zip(ends) {
+            let mut at = sample.start.as_nanos();
+            while at < end.as_nanos() {
+                let next = end.as_nanos().min((at / NANOS_PER_MS + 1) * NANOS_PER_MS);
+                let due = work.add(sample.rate, next - at);
+                if due > 0 {
+                    counts.push((milliseconds_up(next)?, due));
+                }
+                at = next;
+            }
+        }
+        close_period(&mut counts, milliseconds_up(self.end.as_nanos())?);
+        Trace::from_counts(counts)
+    }
+}
+
+/// Bytes that have flowed but do not yet fill an opportunity, in bytes * nanoseconds per second.
+#[derive(Default)]
+pub(crate) struct Work(u128);
+
+impl Work {
+    const OPPORTUNITY: u128 = OPPORTUNITY_BYTES as u128 * 1_000_000_000;
+
+    /// Lets `rate` flow for `nanos` and takes the opportunities that are full.
+    pub(crate) fn add(&mut self, rate: Rate, nanos: u64) -> u32 {
+        self.0 += u128::from(rate.as_bytes_per_sec()) * u128::from(nanos);
+        let due = u32::try_from(self.0 / Self::OPPORTUNITY).unwrap_or(u32::MAX);
+        self.0 -= u128::from(due) * Self::OPPORTUNITY;
+        due
+    }
+}
+
+/// A trace ends with an opportunity, which tells its period.
+pub(crate) fn close_period(counts: &mut Vec<(u32, u32)>, end_ms: u32) {
+    if counts.last().is_none_or(|(at_ms, _)| *at_ms < end_ms) {
+        counts.push((end_ms, 1));
+    }
+}
+
+fn milliseconds_up(nanos: u64) -> Result<u32, TraceError> {
+    u32::try_from(nanos.div_ceil(NANOS_PER_MS)).map_err(|_| TraceError::TooLong)
+}
+
+fn find_rate_column(names: &[&str], wanted: Option<&str>) -> Result<usize, TraceError> {
+    let is_rate = |name: &str| {
+        let name = name.to_ascii_lowercase();
+        name.contains("mbps") || name.contains("mbit")
+    };
+    let matches = |name: &str| wanted.map_or_else(|| is_rate(name), |wanted| name == wanted);
+    let found: Vec<usize> = (0..names.len()).filter(|index| matches(names[*index])).collect();
+    match found.as_slice() {
+        [one] => Ok(*one),
+        [] => Err(TraceError::NoColumn {
+            wanted: wanted.map(String::from),
+            columns: names.iter().map(|name| name.to_string()).collect(),
+        }),
+        many => Err(TraceError::ManyColumns {
+            columns: many.iter().map(|index| names[*index].to_string()).collect(),
+        }),
+    }
+}
+
+/// Rows on their way to a series.
+struct Rows {
+    gaps: Gaps,
+    step_max: Duration,
+    samples: Vec<Sample>,
+    /// The time of the first row, and of the last one with its text.
+    first: Option<f64>,
+    last: (Duration, String),
+}
+
+impl Rows {
+    fn new(gaps: Gaps, step_max: Duration) -> Self {
+        Rows { gaps, step_max, samples: Vec::new(), first: None, last: (Duration::ZERO, String::new()) }
+    }
+
+    fn push(&mut self, line: usize, time: &str, (column, rate): (&str, &str)) -> Result<(), TraceError> {
+        let fail = |problem| Err(TraceError::line(line, problem));
+        let Some(time_s) = number(time) else {
+            return fail(LineProblem::NotANumber { column: "time".to_string(), text: time.to_string() });
+        };
+        let first = *self.first.get_or_insert(time_s);
+        let start = seconds(time_s - first);
+        let is_first = self.last.1.is_empty();
+        let previous = core::mem::replace(&mut self.last, (start, time.to_string()));
+        if !is_first && (time_s < first || start <= previous.0) {
+            return fail(LineProblem::TimeGoesBack { time: time.to_string(), previous: previous.1 });
+        }
+        if start.saturating_sub(previous.0) > self.step_max {
+            match self.gaps {
+                Gaps::Refuse => {
+                    return fail(LineProblem::Gap { previous: previous.1, time: time.to_string() });
+                }
+                Gaps::Hold => {}
+                Gaps::Zero => self.samples.push(Sample { start: previous.0 + ROW, rate: Rate::ZERO }),
+            }
+        }
+        let rate = match (number(rate), self.gaps) {
+            (Some(mbps), _) if mbps <= MBPS_MAX => Rate::from_mbps(mbps),
+            (None, Gaps::Hold) if rate.is_empty() => self.samples.last().map_or(Rate::ZERO, |last| last.rate),
+            (None, Gaps::Zero) if rate.is_empty() => Rate::ZERO,
+            _ if rate.is_empty() => return fail(LineProblem::EmptyCell { column: column.to_string() }),
+            _ => return fail(LineProblem::NotANumber { column: column.to_string(), text: rate.to_string() }),
+        };
+        self.samples.push(Sample { start, rate });
+        Ok(())
+    }
+
+    /// The last row lasts as long as the step before it, or a second if there is none.
+    fn finish(self) -> Result<Series, TraceError> {
+        let step = match self.samples.as_slice() {
+            [.., before, last] => last.start - before.start,
+            _ => ROW,
+        };
+        Series::new(self.samples, self.last.0 + step)
+    }
+}
+
+/// A finite number that is not negative.
+fn number(text: &str) -> Option<f64> {
+    text.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0)
+}
+
+#[cfg(test)]
+mod tests;
