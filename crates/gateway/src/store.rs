@@ -50,7 +50,7 @@ impl Chunk {
         let segments = (limit / segment).max(1);
         // The FIN travels with the last byte.
         let end = start.saturating_add(segments * segment);
-        if end + 1 >= self.end { self.end } else { end }
+        if end >= self.end - 1 { self.end } else { end }
     }
 }
 

@@ -48,20 +48,21 @@ impl VirtualWindow {
         self.ramping = true;
     }
 
-    /// The window, in bytes, to be written into an ACK.
-    pub(crate) fn size(&mut self, config: &VirtualWindowConfig, input: &WindowInput) -> u64 {
-        if config.mode == VirtualWindowMode::None || input.client_window == 0 {
-            // A closed window is passed on at once.
-            self.edge = self.edge.max(input.ack + input.client_window);
-            return input.client_window;
-        }
+    /// The window field to be written into an ACK, in units of `1 << shift` bytes.
+    pub(crate) fn field(&mut self, config: &VirtualWindowConfig, input: &WindowInput, shift: u8) -> u16 {
         let wanted = match config.mode {
-            VirtualWindowMode::Fixed => input.ack + config.max_bytes.max(input.client_window),
-            _ => self.sized(config, input),
+            _ if input.client_window == 0 => 0,
+            VirtualWindowMode::None => input.client_window,
+            VirtualWindowMode::Fixed => config.max_bytes.max(input.client_window),
+            VirtualWindowMode::Sized => self.sized(config, input).saturating_sub(input.ack).min(config.max_bytes),
         };
-        // The right edge does not move back (RFC 9293, Section 3.8.6).
-        self.edge = self.edge.max(wanted).min(input.ack + config.max_bytes.max(input.client_window));
-        self.edge.saturating_sub(input.ack)
+        // The right edge does not move back (RFC 9293, Section 3.8.6), not even by rounding (RFC 7323, Section 2.4),
+        // unless the client's own window closes or is passed on: that is shown at once.
+        let keeps_edge = input.client_window > 0 && config.mode != VirtualWindowMode::None;
+        let promised = if keeps_edge { self.edge.saturating_sub(input.ack).div_ceil(1 << shift) } else { 0 };
+        let units = (wanted >> shift).max(promised).min(u64::from(u16::MAX));
+        self.edge = self.edge.max(input.ack + (units << shift));
+        units as u16
     }
 
     /// Our choice: the server may send what arrives in one server-side RTT at the flow's rate, so that
@@ -110,7 +111,7 @@ mod tests {
     #[test]
     fn a_ramping_server_may_double() {
         let mut window = VirtualWindow::new(1_000_000);
-        assert_eq!(window.size(&config(), &input()), 200_000);
+        assert_eq!(window.field(&config(), &input(), 3), 25_000);
     }
 
     #[test]
@@ -118,24 +119,27 @@ mod tests {
         let mut window = VirtualWindow::new(1_000_000);
         let input = WindowInput { waiting: 30_000, ..input() };
         // 1 MB/s: 40,000 on the wired path, target 20,000, 30,000 wait already.
-        assert_eq!(window.size(&config(), &input), 100_000 + 40_000 + 20_000 - 30_000);
+        let expected = (100_000 + 40_000 + 20_000 - 30_000) / 8;
+        assert_eq!(window.field(&config(), &input, 3), expected as u16);
         assert!(!window.is_ramping());
     }
 
     #[test]
-    fn the_right_edge_stays_but_a_closed_window_is_shown() {
+    fn the_right_edge_stays_even_in_coarse_units_but_a_closed_window_is_shown() {
         let mut window = VirtualWindow::new(1_000_000);
-        let first = window.size(&config(), &input());
-        let later = WindowInput { ack: 1_010_000, waiting: 90_000, ..input() };
-        assert_eq!(window.size(&config(), &later), first - 10_000);
-        assert_eq!(window.size(&config(), &WindowInput { client_window: 0, ..later }), 0);
+        let edge = 1_000_000 + (u64::from(window.field(&config(), &input(), 7)) << 7);
+        for ack in (1_000_000..1_100_000).step_by(1_448) {
+            let later = WindowInput { ack, waiting: 90_000, ..input() };
+            assert!(ack + (u64::from(window.field(&config(), &later, 7)) << 7) >= edge);
+        }
+        assert_eq!(window.field(&config(), &WindowInput { client_window: 0, ..input() }, 7), 0);
     }
 
     #[test]
     fn a_fixed_window_is_the_constant_and_none_is_the_clients_own() {
-        let fixed = VirtualWindowConfig { mode: VirtualWindowMode::Fixed, max_bytes: 10_000_000, ..config() };
-        assert_eq!(VirtualWindow::new(1_000_000).size(&fixed, &input()), 10_000_000);
+        let fixed = VirtualWindowConfig { mode: VirtualWindowMode::Fixed, max_bytes: 8_000_000, ..config() };
+        assert_eq!(VirtualWindow::new(1_000_000).field(&fixed, &input(), 7), 62_500);
         let none = VirtualWindowConfig { mode: VirtualWindowMode::None, ..config() };
-        assert_eq!(VirtualWindow::new(1_000_000).size(&none, &input()), 17_000);
+        assert_eq!(VirtualWindow::new(1_000_000).field(&none, &input(), 0), 17_000);
     }
 }

@@ -230,12 +230,13 @@ impl Flow {
             server_rtt: self.server_rtt.get(),
             segment: self.segment(),
         };
-        let window = if self.gave_up {
-            client_window
+        let config = &ctx.config.virtual_window;
+        let field = if self.gave_up {
+            self.shifts.shown_field(client_window)
         } else {
-            self.virtual_window.size(&ctx.config.virtual_window, &input)
+            self.virtual_window.field(config, &input, self.shifts.shown)
         };
-        let field = self.shifts.shown_field(window);
+        let window = u64::from(field) << self.shifts.shown;
         if let Some(mut tcp) = packet.tcp_mut() {
             tcp.set_window(field);
         }
