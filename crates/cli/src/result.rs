@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::scenario::{Direction, EventAction, IpVersion, Protocol};
 
-pub(crate) use store::{RunFiles, Store};
+pub(crate) use metric::check_all as check_bounds;
+pub(crate) use store::{RunFiles, Store, write_whole};
 pub(crate) use summary::{bounds_table, summary_table};
 
 /// Raised whenever a field changes its meaning or goes; new fields do not raise it.

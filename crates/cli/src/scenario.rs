@@ -9,7 +9,7 @@ mod load;
 mod path;
 mod vary;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::units::{Rate, Size, Time};
 
@@ -19,11 +19,11 @@ pub(crate) use gateway::{EventAction, Gateway, GatewayEvent, Io, Profile};
 #[cfg(test)]
 pub(crate) use load::parse_text;
 pub(crate) use load::{ScenarioFile, load_file};
-pub(crate) use path::{Path, PathDirection, Queue, TraceModel, TraceSpec};
+pub(crate) use path::Path;
 pub(crate) use vary::{Variant, name_matches};
 
 /// One cell of an experiment, with nothing left to vary.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct Scenario {
     pub(crate) name: String,
@@ -45,19 +45,18 @@ pub(crate) struct Scenario {
     pub(crate) wired: Path,
     pub(crate) radio: Path,
     pub(crate) flows: Vec<Flow>,
-    #[serde(default, skip_serializing)]
+    #[serde(default)]
     pub(crate) vary: Vec<vary::Vary>,
     #[serde(default)]
     pub(crate) bounds: Vec<Bound>,
 }
 
 /// The hosts on the wired side.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub(crate) struct Server {
     pub(crate) congestion_control: String,
     /// The kernel's own (200 ms) when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) rto_min: Option<Time>,
     pub(crate) tail_loss_probe: bool,
     /// Upper end of the send buffer's autotuning.
@@ -77,22 +76,20 @@ impl Default for Server {
 }
 
 /// The hosts on the radio side.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub(crate) struct Client {
     pub(crate) congestion_control: String,
     /// A fixed window, or autotuned when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) receive_buffer: Option<Size>,
     /// Upper end of the autotuning.
     pub(crate) receive_buffer_max: Size,
     pub(crate) window_scaling: bool,
     pub(crate) sack: bool,
     pub(crate) timestamps: bool,
-    /// How fast the application reads.
-    pub(crate) read_rate: Rate,
+    /// How fast the application reads; as fast as data comes when absent.
+    pub(crate) read_rate: Option<Rate>,
     /// When the application stops reading.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) read_pause: Option<Span>,
 }
 
@@ -105,14 +102,14 @@ impl Default for Client {
             window_scaling: true,
             sack: true,
             timestamps: true,
-            read_rate: Rate::UNLIMITED,
+            read_rate: None,
             read_pause: None,
         }
     }
 }
 
 /// A stretch of a run.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct Span {
     pub(crate) at: Time,
@@ -123,7 +120,7 @@ pub(crate) struct Span {
 impl Scenario {
     /// When the last flow is given up as hung: no transfer of any scenario lasts longer than this unless it stands still.
     pub(crate) fn patience(&self) -> Time {
-        Time::from_secs_f64(self.duration.seconds() * 3.0 + 30.0)
+        Time::from_millis((self.duration.seconds() * 3000.0) as u64 + 30_000)
     }
 }
 

@@ -42,8 +42,12 @@ pub(crate) fn values(run: &Run, metric: &str, flow: Option<&str>) -> Vec<f64> {
         .collect()
 }
 
-/// Checks `bound` on every variant that it names.
-pub(crate) fn check(bound: &Bound, runs: &[Run]) -> Vec<Outcome> {
+/// Checks every bound on every variant that it names.
+pub(crate) fn check_all(bounds: &[Bound], runs: &[Run]) -> Vec<Outcome> {
+    bounds.iter().flat_map(|bound| check(bound, runs)).collect()
+}
+
+fn check(bound: &Bound, runs: &[Run]) -> Vec<Outcome> {
     let mut variants: Vec<&str> = Vec::new();
     for run in runs {
         if !variants.contains(&run.variant.as_str()) && names(&run.variant, &bound.variant) {

@@ -1,13 +1,16 @@
 //! What the types cannot say: which keys exclude each other, what needs what.
 
-use super::{Direction, EventAction, Path, PathDirection, Profile, Protocol, Scenario};
+use std::path::Path as FilePath;
+
+use super::{Direction, EventAction, Profile, Protocol, Scenario};
+use crate::units::Time;
 
 type Fault = (&'static str, String);
 
 /// # Errors
 /// The dotted key at fault, and what is wrong in one line.
-pub(super) fn check(scenario: &Scenario) -> Result<(), Fault> {
-    if scenario.duration.seconds() <= 0.0 {
+pub(super) fn check(scenario: &Scenario, folder: &FilePath) -> Result<(), Fault> {
+    if scenario.duration == Time::default() {
         return Err(("duration", "give a duration above zero, such as \"60s\"".into()));
     }
     if scenario.runs == 0 {
@@ -21,8 +24,13 @@ pub(super) fn check(scenario: &Scenario) -> Result<(), Fault> {
     flows(scenario)?;
     gateway(scenario)?;
     client(scenario)?;
-    path(&scenario.wired, ["wired", "wired.down", "wired.up"])?;
-    path(&scenario.radio, ["radio", "radio.down", "radio.up"])
+    for (key, path) in [("wired", &scenario.wired), ("radio", &scenario.radio)] {
+        if path.rtt_steps.windows(2).any(|pair| pair[1].at <= pair[0].at) {
+            return Err((key, format!("{key}: `rtt-steps` must be in rising order of `at`")));
+        }
+        path.resolve(folder).map_err(|why| (key, format!("{key}: {why}")))?;
+    }
+    Ok(())
 }
 
 fn flows(scenario: &Scenario) -> Result<(), Fault> {
@@ -33,8 +41,8 @@ fn flows(scenario: &Scenario) -> Result<(), Fault> {
         let fault = |text: &str| Err(("flows", format!("flow `{}`: {text}", flow.name)));
         match (flow.protocol, flow.rate) {
             (Protocol::Udp, None) => return fault("UDP needs `rate`, such as \"10mbit\""),
-            (Protocol::Udp, Some(rate)) if rate.mbps().is_none_or(|mbps| mbps <= 0.0) => {
-                return fault("UDP needs a finite `rate` above zero");
+            (Protocol::Udp, Some(rate)) if rate.to_wire().is_zero() => {
+                return fault("UDP needs a `rate` above zero");
             }
             (Protocol::Tcp, Some(_)) => {
                 return fault("`rate` is for protocol = \"udp\"; TCP sends as fast as it may");
@@ -115,48 +123,4 @@ fn client(scenario: &Scenario) -> Result<(), Fault> {
         return Err(("client.receive-buffer", text.into()));
     }
     Ok(())
-}
-
-fn path(path: &Path, keys: [&'static str; 3]) -> Result<(), Fault> {
-    if path.rtt_steps.windows(2).any(|pair| pair[1].at < pair[0].at) {
-        return Err((keys[0], "`rtt-steps` must be sorted by `at`".into()));
-    }
-    direction(&path.down, keys[1])?;
-    direction(&path.up, keys[2])
-}
-
-fn direction(direction: &PathDirection, key: &'static str) -> Result<(), Fault> {
-    let fault = |text: &str| Err((key, format!("{key}: {text}")));
-    let models = [
-        direction.loss.fraction() > 0.0,
-        direction.loss_bursts.is_some(),
-        direction.loss_with_load.is_some(),
-        !direction.loss_of_packets.is_empty(),
-    ];
-    if models.into_iter().filter(|given| *given).count() > 1 {
-        return fault("give one of `loss`, `loss-bursts`, `loss-with-load`, `loss-of-packets`");
-    }
-    if direction.rate.mbps().is_some_and(|mbps| mbps <= 0.0) {
-        return fault("a link of rate zero passes nothing; for an outage write `outages`");
-    }
-    if direction.rate_steps.windows(2).any(|pair| pair[1].at < pair[0].at) {
-        return fault("`rate-steps` must be sorted by `at`");
-    }
-    if direction.outages.windows(2).any(|pair| pair[1].at < pair[0].at) {
-        return fault("`outages` must be sorted by `at`");
-    }
-    let Some(trace) = &direction.trace else {
-        return Ok(());
-    };
-    if direction.rate.mbps().is_some() || !direction.rate_steps.is_empty() {
-        return fault("give either `rate` (and `rate-steps`) or `trace`");
-    }
-    match (&trace.file, trace.generate) {
-        (Some(_), Some(_)) | (None, None) => fault("`trace` needs either `file` or `generate`"),
-        (Some(_), None) if trace.mean.is_some() || trace.variation.is_some() || trace.length.is_some() => {
-            fault("`mean`, `variation` and `length` are for a generated trace")
-        }
-        (None, Some(_)) if trace.format.is_some() => fault("`format` is for a trace from a file"),
-        _ => Ok(()),
-    }
 }

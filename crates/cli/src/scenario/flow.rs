@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::units::{Rate, Size, Time};
 
 /// One or several transfers that are alike.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct Flow {
     pub(crate) name: String,
@@ -18,7 +18,7 @@ pub(crate) struct Flow {
     #[serde(default)]
     pub(crate) start: Time,
     /// Bulk until the run ends, when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub(crate) size: Option<SizeSpec>,
     #[serde(default = "super::one")]
     pub(crate) count: u32,
@@ -35,10 +35,10 @@ pub(crate) struct Flow {
     #[serde(default)]
     pub(crate) bypass: bool,
     /// Of UDP.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub(crate) rate: Option<Rate>,
     /// The sender's, when it differs from that of its host.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub(crate) congestion_control: Option<String>,
 }
 
@@ -71,8 +71,8 @@ pub(crate) enum IpVersion {
 }
 
 /// `"100kb"`, or `"1kb..2mb"`: drawn for each transfer, evenly on a logarithmic scale.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
 pub(crate) struct SizeSpec {
     pub(crate) min: Size,
     pub(crate) max: Size,
@@ -81,10 +81,11 @@ pub(crate) struct SizeSpec {
 impl TryFrom<String> for SizeSpec {
     type Error = String;
     fn try_from(text: String) -> Result<Self, String> {
+        let parse = |text: &str| text.parse::<Size>().map_err(|error| error.to_string());
         let (min, max) = match text.split_once("..") {
-            Some((min, max)) => (min.parse()?, max.parse()?),
+            Some((min, max)) => (parse(min)?, parse(max)?),
             None => {
-                let size: Size = text.parse()?;
+                let size = parse(&text)?;
                 (size, size)
             }
         };
@@ -92,12 +93,6 @@ impl TryFrom<String> for SizeSpec {
             return Err(format!("`{text}`: give a size above zero, or \"smallest..largest\""));
         }
         Ok(SizeSpec { min, max })
-    }
-}
-
-impl From<SizeSpec> for String {
-    fn from(size: SizeSpec) -> String {
-        if size.min == size.max { size.min.to_string() } else { format!("{}..{}", size.min, size.max) }
     }
 }
 
@@ -117,7 +112,6 @@ mod tests {
     fn a_range_of_sizes_is_drawn_between_its_ends() {
         let range = SizeSpec::try_from("1kb..2mb".to_string()).unwrap();
         assert_eq!((range.at(0.0), range.at(1.0)), (1_000, 2_000_000));
-        assert_eq!(String::from(range), "1kb..2mb");
         let fixed = SizeSpec::try_from("100kb".to_string()).unwrap();
         assert_eq!(fixed.at(0.7), 100_000);
         assert!(SizeSpec::try_from("2mb..1kb".to_string()).is_err());

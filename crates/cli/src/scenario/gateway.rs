@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::Time;
 
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub(crate) struct Gateway {
     pub(crate) profile: Profile,
@@ -19,7 +19,7 @@ pub(crate) struct Gateway {
 }
 
 /// A named set of parts. Each from `window` on adds one part to the one before it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Profile {
     /// No gateway: the kernel forwards.
@@ -42,7 +42,7 @@ pub(crate) enum Profile {
 }
 
 /// How packets reach the gateway.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Io {
     /// Between two ports of a bridge; addresses and TTL untouched.
@@ -53,7 +53,7 @@ pub(crate) enum Io {
 }
 
 /// Something that happens to the gateway's process.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct GatewayEvent {
     pub(crate) at: Time,

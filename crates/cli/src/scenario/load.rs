@@ -10,51 +10,67 @@ use super::Scenario;
 use super::check::check;
 use super::vary::{self, Variant};
 use crate::error::{Error, Result};
+use crate::units::Time;
 
 /// A scenario file with all its cells.
 #[derive(Clone, Debug)]
 pub(crate) struct ScenarioFile {
-    pub(crate) path: PathBuf,
+    /// Where trace files are looked for.
+    pub(crate) folder: PathBuf,
     /// As written, before anything is varied.
     pub(crate) base: Scenario,
     pub(crate) variants: Vec<Variant>,
 }
 
-/// Reads and checks `path`.
-pub(crate) fn load_file(path: &Path) -> Result<ScenarioFile> {
+/// Reads and checks `path`; `duration` overrides the file's.
+pub(crate) fn load_file(path: &Path, duration: Option<Time>) -> Result<ScenarioFile> {
     let text = std::fs::read_to_string(path).map_err(|error| {
         Error::input(format!(
             "cannot read scenario {}: {error}; give the path of a .toml file",
             path.display()
         ))
     })?;
-    parse(path, &text)
+    parse(path, &text, duration)
 }
 
-pub(crate) fn parse(path: &Path, text: &str) -> Result<ScenarioFile> {
+fn parse(path: &Path, text: &str, duration: Option<Time>) -> Result<ScenarioFile> {
     let at = |line: usize, message: String| Error::input(format!("{}:{line}: {message}", path.display()));
     let typed = |error: toml::de::Error| at(line_of(text, error.span()), explain(error.message()));
     let base: Scenario = toml::from_str(text).map_err(typed)?;
     // The gateway's keys are kept as a table in `Scenario`; here they are parsed for what they are, with their lines.
     toml::from_str::<GatewayKeys>(text).map_err(typed)?;
-    let document: Table = toml::from_str(text).map_err(typed)?;
+    let mut document: Table = toml::from_str(text).map_err(typed)?;
+    if let Some(duration) = duration {
+        document.insert("duration".into(), duration.to_string().into());
+    }
+    let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
     let cells =
         vary::expand(&document, &base.vary).map_err(|(index, why)| at(vary_line(text, index), why))?;
     let mut variants: Vec<Variant> = Vec::with_capacity(cells.len());
     for (name, table) in cells {
+        let settings = settings(&table);
         let scenario: Scenario = table.try_into().map_err(|error: toml::de::Error| {
             at(vary_line(text, 0), format!("variant `{name}`: {}", explain(error.message())))
         })?;
-        check(&scenario).map_err(|(key, why)| at(key_line(text, key), format!("variant `{name}`: {why}")))?;
+        check(&scenario, &folder)
+            .map_err(|(key, why)| at(key_line(text, key), format!("variant `{name}`: {why}")))?;
         if variants.iter().any(|other| other.name == name) {
             return Err(at(
                 vary_line(text, 0),
                 format!("two variants are named `{name}`; give each its own name"),
             ));
         }
-        variants.push(Variant { name, scenario });
+        variants.push(Variant { name, scenario, settings });
     }
-    Ok(ScenarioFile { path: path.to_path_buf(), base, variants })
+    Ok(ScenarioFile { folder, base, variants })
+}
+
+fn settings(table: &Table) -> String {
+    let mut table = table.clone();
+    for key in ["title", "runs", "seed", "bounds"] {
+        table.remove(key);
+    }
+    toml::to_string(&table).unwrap_or_default()
 }
 
 #[derive(Deserialize)]
@@ -72,6 +88,13 @@ struct ConfigKeys {
 /// Turns serde's "unknown field `los`, expected one of `loss`, ..." into a suggestion.
 pub(crate) fn explain(message: &str) -> String {
     let message = message.lines().next().unwrap_or(message);
+    if let Some((given, _)) =
+        message.strip_prefix("invalid type: ").and_then(|m| m.split_once(", expected a string"))
+    {
+        return format!(
+            "{given} where text belongs; a number with a unit is written \"7.2mbit\", \"100ms\", \"17kb\", \"0.6%\""
+        );
+    }
     let Some(rest) =
         message.strip_prefix("unknown field `").or_else(|| message.strip_prefix("unknown variant `"))
     else {
@@ -123,7 +146,7 @@ fn key_line(text: &str, key: &str) -> usize {
 
 #[cfg(test)]
 pub(crate) fn parse_text(text: &str) -> Result<ScenarioFile> {
-    parse(Path::new("x.toml"), text)
+    parse(Path::new("x.toml"), text, None)
 }
 
 #[cfg(test)]

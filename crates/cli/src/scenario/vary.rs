@@ -32,6 +32,8 @@ pub(crate) struct Variant {
     /// Parts joined by commas.
     pub(crate) name: String,
     pub(crate) scenario: Scenario,
+    /// What decides the result of a run, as text; not how often it is run, nor what is expected of it.
+    pub(crate) settings: String,
 }
 
 impl Variant {

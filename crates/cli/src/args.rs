@@ -1,0 +1,323 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use ipnet::IpNet;
+use paceline_path::QueueLimit;
+use paceline_path::random::Probability;
+use paceline_path::units::de::share;
+use paceline_path::units::parse_probability;
+use serde::de::{Deserialize, IntoDeserializer};
+
+use crate::scenario::Profile;
+use crate::units::{Rate, Size, Time};
+
+/// Speeds up TCP over mobile access links, and measures it on real packets.
+#[derive(Debug, Parser)]
+#[command(name = "paceline", version, max_term_width = 100, after_help = EXIT_CODES)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Download over an emulated radio link without and with acceleration, and show the difference (needs root)
+    Demo(DemoArgs),
+    /// Run a scenario file and print or store its results
+    Run(RunArgs),
+    /// Accelerate the TCP flows that pass between two interfaces, or through a TUN device (needs root)
+    Gateway(GatewayArgs),
+    /// Join two interfaces by a link with a rate, a queue, delay and losses (needs root)
+    Emulate(EmulateArgs),
+    /// Look at, make, convert and draw traces of link rates
+    #[command(subcommand)]
+    Trace(TraceCommand),
+    /// Measure what the gateway costs, beside kernel forwarding and a forwarder that does nothing (needs root)
+    #[command(subcommand)]
+    Bench(BenchCommand),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// Folder for the plot and the results
+    #[arg(long, value_name = "DIR", default_value = "results/demo")]
+    pub(crate) out: PathBuf,
+    /// How long each of the two downloads lasts
+    #[arg(long, value_name = "TIME", default_value = "15s")]
+    pub(crate) duration: Time,
+    /// Print the results as one JSON object instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// Scenario file (docs/scenario.md describes every key)
+    #[arg(value_name = "SCENARIO.toml")]
+    pub(crate) scenario: PathBuf,
+    /// Where to run: `lab` is real packets between kernel sockets in network namespaces (needs root)
+    #[arg(long, value_enum, default_value_t = On::Lab)]
+    pub(crate) on: On,
+    /// Repetitions of each variant, with seeds that count upwards [default: as the scenario says]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) runs: Option<u32>,
+    /// Seed of the first repetition [default: as the scenario says]
+    #[arg(long, value_name = "S")]
+    pub(crate) seed: Option<u64>,
+    /// Length of each run, such as 10s [default: as the scenario says]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) duration: Option<Time>,
+    /// Only variants whose name has these comma-separated parts; may be given several times
+    #[arg(long, value_name = "VARIANT")]
+    pub(crate) only: Vec<String>,
+    /// Runs at the same time; more than the machine can bear distorts what is measured
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) jobs: u32,
+    /// Folder for results; runs that are there already are not done again [default: results/NAME]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Do runs again that are there already
+    #[arg(long)]
+    pub(crate) fresh: bool,
+    /// Print one JSON object (docs/results-schema.md) instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Only print the names of the variants
+    #[arg(long)]
+    pub(crate) list: bool,
+    /// Fail (exit code 1) if a bound of the scenario is missed
+    #[arg(long)]
+    pub(crate) check: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum On {
+    Lab,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GatewayArgs {
+    /// Interface towards the servers
+    #[arg(
+        long,
+        value_name = "IFACE",
+        requires = "radio",
+        required_unless_present = "tun",
+        conflicts_with = "tun"
+    )]
+    pub(crate) wan: Option<String>,
+    /// Interface towards the clients
+    #[arg(long, value_name = "IFACE", requires = "wan")]
+    pub(crate) radio: Option<String>,
+    /// Name of a TUN device to make; packets of the clients are routed through it
+    #[arg(long, value_name = "NAME", requires = "clients")]
+    pub(crate) tun: Option<String>,
+    /// Addresses of the clients, such as 10.0.0.0/8; several with commas
+    #[arg(long, value_name = "PREFIX", value_delimiter = ',', requires = "tun")]
+    pub(crate) clients: Vec<IpNet>,
+    /// Configuration (docs/gateway.md) as TOML; what it leaves out is as in the profile
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Which parts are on
+    #[arg(long, value_enum, default_value_t = Profile::Full)]
+    pub(crate) profile: Profile,
+    /// Write counters to this file once a second and at the end
+    #[arg(long, value_name = "FILE")]
+    pub(crate) stats_json: Option<PathBuf>,
+    /// Write what happens to each flow to this file, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    pub(crate) events: Option<PathBuf>,
+    /// Write window, rate, RTT and delay of each flow to this CSV file, twenty times a second
+    #[arg(long, value_name = "FILE")]
+    pub(crate) series: Option<PathBuf>,
+    /// File that keeps the window shifts of rescaled flows over a restart
+    #[arg(long, value_name = "FILE", default_value = "/run/paceline/shifts")]
+    pub(crate) shift_file: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EmulateArgs {
+    /// Interface towards the servers
+    #[arg(value_name = "IFACE_UP")]
+    pub(crate) up: String,
+    /// Interface towards the clients
+    #[arg(value_name = "IFACE_DOWN")]
+    pub(crate) down: String,
+    /// The link as TOML: the keys of [radio] in docs/scenario.md; the options below override it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) link: Option<PathBuf>,
+    /// Propagation there and back, such as 100ms
+    #[arg(long, value_name = "TIME")]
+    pub(crate) rtt: Option<Time>,
+    /// Rate towards the clients, such as 7.2mbit
+    #[arg(long, value_name = "RATE")]
+    pub(crate) rate: Option<Rate>,
+    /// Rate towards the servers
+    #[arg(long, value_name = "RATE")]
+    pub(crate) up_rate: Option<Rate>,
+    /// Queue towards the clients, such as 3mb or "1000 packets"
+    #[arg(long, value_name = "SIZE", value_parser = parse_queue)]
+    pub(crate) queue: Option<QueueLimit>,
+    /// Share of packets towards the clients that are lost, such as 0.6%
+    #[arg(long, value_name = "SHARE", value_parser = parse_probability)]
+    pub(crate) loss: Option<Probability>,
+    /// Seed of every random choice
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Write counters to this file at the end
+    #[arg(long, value_name = "FILE")]
+    pub(crate) stats_json: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TraceCommand {
+    /// Length, mean, variation, percentiles and outages
+    Info(TraceInput),
+    /// Make a trace from a model; mean and variation are parameters
+    Generate(TraceGenerate),
+    /// Rewrite a trace in another format
+    Convert(TraceConvert),
+    /// Draw rate over time as SVG
+    Plot(TracePlot),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TraceInput {
+    /// Trace file
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Format of FILE [default: told from its first line]
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<TraceFormatArg>,
+    /// CSV column with the rate in Mbit/s [default: the only one named so]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) column: Option<String>,
+    /// What missing rows or values mean
+    #[arg(long, value_enum, default_value_t = GapsArg::Refuse)]
+    pub(crate) gaps: GapsArg,
+    /// Averaging window of rates, such as 100ms
+    #[arg(long, value_name = "TIME", default_value = "1s")]
+    pub(crate) window: Time,
+}
+
+/// How a trace is written down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TraceFormatArg {
+    /// One line for each chance to deliver 1500 bytes: its time in milliseconds
+    Mahimahi,
+    /// Header line, rows with commas
+    Csv,
+    /// Second, blank, Mbit/s
+    OneSecond,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GapsArg {
+    /// An error that names the line
+    Refuse,
+    /// The last value goes on
+    Hold,
+    /// Nothing is delivered
+    Zero,
+}
+
+/// A kind of mobile link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ModelArg {
+    /// 3G on the move
+    Hspa,
+    /// LTE in a car
+    LteDriving,
+    /// 5G with hand-overs to 4G and back
+    #[value(name = "5g")]
+    FiveG,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TraceGenerate {
+    /// The kind of link
+    #[arg(value_enum)]
+    pub(crate) model: ModelArg,
+    /// File to write [default: standard output]
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Format to write
+    #[arg(long, value_enum, default_value_t = TraceFormatArg::Mahimahi)]
+    pub(crate) to: TraceFormatArg,
+    /// Length
+    #[arg(long, value_name = "TIME", default_value = "60s")]
+    pub(crate) length: Time,
+    /// Mean rate [default: the model's]
+    #[arg(long, value_name = "RATE")]
+    pub(crate) mean: Option<Rate>,
+    /// Standard deviation over mean, in one-second steps [default: the model's]
+    #[arg(long, value_name = "SHARE", value_parser = parse_share)]
+    pub(crate) variation: Option<f64>,
+    /// Seed: the same one gives the same trace on every machine
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub(crate) seed: u64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TraceConvert {
+    #[command(flatten)]
+    pub(crate) input: TraceInput,
+    /// Format to write
+    #[arg(long, value_enum)]
+    pub(crate) to: TraceFormatArg,
+    /// File to write [default: standard output]
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TracePlot {
+    #[command(flatten)]
+    pub(crate) input: TraceInput,
+    /// SVG file to write
+    #[arg(long, short, value_name = "FILE.svg")]
+    pub(crate) out: PathBuf,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BenchCommand {
+    /// CPU per packet and per Gbit/s with 1, 100 and 1000 flows, memory per flow, latency added at idle
+    Gateway(BenchArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchArgs {
+    /// Interleaved runs of each kind; medians are reported
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) runs: u32,
+    /// Length of one run
+    #[arg(long, value_name = "TIME", default_value = "5s")]
+    pub(crate) duration: Time,
+    /// Numbers of flows
+    #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [1, 100, 1000])]
+    pub(crate) flows: Vec<u32>,
+    /// Largest IP packet between the hosts
+    #[arg(long, value_name = "SIZE", default_value = "1500b")]
+    pub(crate) mtu: Size,
+    /// Folder for results
+    #[arg(long, value_name = "DIR", default_value = "results/bench-gateway")]
+    pub(crate) out: PathBuf,
+    /// Print one JSON object instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// As in scenario files.
+fn parse_queue(text: &str) -> Result<QueueLimit, serde::de::value::Error> {
+    QueueLimit::deserialize(text.into_deserializer())
+}
+
+/// Above 100 % for very bursty traces.
+fn parse_share(text: &str) -> Result<f64, serde::de::value::Error> {
+    share(text.into_deserializer())
+}
+
+const EXIT_CODES: &str = "Exit codes: 0 done; 1 a run failed; 2 bad arguments or input; 3 privilege missing; 130 interrupted.
+Numbers need units: rates bit, kbit, mbit, gbit; times us, ms, s, min; sizes b, kb, mb (1000), kib, mib (1024); shares %.";

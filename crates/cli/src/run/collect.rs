@@ -1,0 +1,261 @@
+//! From what hosts, links and gateway measured to the one result.
+
+use std::collections::BTreeMap;
+
+use paceline_linux::Quantiles;
+use paceline_linux::emulator::{DirectionReport, EmulatorReport, FlowDelivery, Series};
+use paceline_linux::endpoint::{TrafficReport, TransferReport, UdpReport};
+use paceline_wire::{Duration, Instant};
+use serde_json::Value;
+
+use super::fairness;
+use super::hosts::{Plan, Planned};
+use super::links::Reports;
+use crate::result::{EventResult, FlowResult, GatewayResult, LinkResult, Percentiles, Run};
+use crate::scenario::{Direction, Protocol, Scenario};
+
+/// All that one run left behind.
+#[derive(Debug)]
+pub(super) struct Measured {
+    pub(super) start: Instant,
+    pub(super) traffic: TrafficReport,
+    pub(super) links: Reports,
+    /// Of each gateway process that ended in order.
+    pub(super) gateway: Vec<Value>,
+}
+
+pub(super) fn result(variant: &str, seed: u64, scenario: &Scenario, plan: &Plan, measured: &Measured) -> Run {
+    let flows: Vec<FlowResult> =
+        plan.planned.iter().map(|planned| flow(planned, scenario, measured)).collect();
+    let end = measured.links.last.duration.as_secs_f64();
+    Run {
+        variant: variant.into(),
+        seed,
+        duration_s: round(end),
+        links: measured
+            .links
+            .at_end
+            .directions
+            .iter()
+            .map(|d| (d.name.clone(), link(d, &measured.links.at_end)))
+            .collect(),
+        gateway: gateway(scenario, measured),
+        path_delay_ms: measured
+            .links
+            .at_end
+            .path_delay
+            .as_ref()
+            .map(|p| percentiles(&p.delays))
+            .unwrap_or_default(),
+        fairness: fairness::between(scenario, plan, &measured.links.last),
+        flows,
+    }
+}
+
+/// The packets of one transfer at the radio link, in the direction of its data.
+pub(super) fn delivery<'a>(
+    planned: &Planned,
+    down: bool,
+    links: &'a EmulatorReport,
+) -> Option<&'a FlowDelivery> {
+    links.flows.iter().find(|flow| {
+        let server = if down { flow.key.src } else { flow.key.dst };
+        server.port() == planned.port
+    })
+}
+
+pub(super) fn percentiles(quantiles: &Quantiles) -> Percentiles {
+    Percentiles::of_histogram(quantiles.count(), |quantile| quantiles.quantile(quantile).as_secs_f64() * 1e3)
+}
+
+fn flow(planned: &Planned, scenario: &Scenario, measured: &Measured) -> FlowResult {
+    let spec = &scenario.flows[planned.flow];
+    let common = FlowResult {
+        name: spec.name.clone(),
+        index: planned.index,
+        protocol: spec.protocol,
+        direction: spec.direction,
+        ip: spec.ip,
+        ..FlowResult::default()
+    };
+    match spec.protocol {
+        Protocol::Tcp => {
+            tcp_flow(common, planned, &measured.traffic.transfers[planned.place], scenario, measured)
+        }
+        Protocol::Udp => udp_flow(common, &measured.traffic.streams[planned.place], spec.start.seconds()),
+    }
+}
+
+fn tcp_flow(
+    common: FlowResult,
+    planned: &Planned,
+    transfer: &TransferReport,
+    scenario: &Scenario,
+    measured: &Measured,
+) -> FlowResult {
+    let since_start = |at: Instant| round(at.saturating_since(measured.start).as_secs_f64());
+    let down = common.direction == Direction::Down;
+    let end = scenario.duration.to_wire();
+    let gap = delivery(planned, down, &measured.links.last)
+        .map_or(0.0, |flow| longest_gap_s(&flow.series, down, &measured.links.at_end, end));
+    FlowResult {
+        start_s: transfer.began.map_or(0.0, since_start),
+        bytes: transfer.received_bytes,
+        goodput_mbps: round(transfer.goodput().as_mbps()),
+        completion_s: transfer.completion().map(|time| round(time.as_secs_f64())),
+        retransmitted_segments: transfer.retransmitted_segments,
+        timeouts: transfer.timeouts,
+        tail_loss_probes: transfer.tail_loss_probes.unwrap_or_else(|| shared_probes(planned, measured)),
+        rtt_ms: percentiles(&transfer.rtt),
+        completed: transfer.completed,
+        sha256_ok: transfer.sha256_ok.unwrap_or(false),
+        longest_gap_s: gap,
+        error: transfer.failure.clone(),
+        ..common
+    }
+}
+
+/// The kernel counts probes per namespace. Of flows that ran beside each other the first is given all of them, so that the
+/// sum over flows is right.
+fn shared_probes(planned: &Planned, measured: &Measured) -> u64 {
+    let ambiguous = measured.traffic.transfers.iter().position(|t| t.tail_loss_probes.is_none());
+    if ambiguous != Some(planned.place) {
+        return 0;
+    }
+    let samples = &measured.traffic.server_mib;
+    let all = match (samples.first(), samples.last()) {
+        (Some(first), Some(last)) => last.counters.since(&first.counters).tail_loss_probes,
+        _ => 0,
+    };
+    let told: u64 = measured.traffic.transfers.iter().filter_map(|t| t.tail_loss_probes).sum();
+    all.saturating_sub(told)
+}
+
+fn udp_flow(common: FlowResult, stream: &UdpReport, start_s: f64) -> FlowResult {
+    FlowResult {
+        start_s,
+        bytes: stream.received_ip_bytes,
+        goodput_mbps: round(stream.throughput.as_mbps()),
+        completed: stream.failure.is_none(),
+        sha256_ok: true,
+        error: stream.failure.clone(),
+        ..common
+    }
+}
+
+fn link(direction: &DirectionReport, report: &EmulatorReport) -> LinkResult {
+    let seconds = report.duration.as_secs_f64().max(1e-9);
+    let causes = [
+        ("queue", direction.dropped_by_queue),
+        ("loss", direction.dropped_by_loss),
+        ("outage", direction.dropped_by_outage),
+    ];
+    LinkResult {
+        utilization: direction.utilization().map(round),
+        capacity_mbps: direction.capacity_bytes.map(|bytes| round(bytes as f64 * 8e-6 / seconds)),
+        queue_delay_ms: percentiles(&direction.queue_delay),
+        drops: direction.drops(),
+        drops_by_cause: causes
+            .into_iter()
+            .map(|(cause, count)| (cause.to_string(), count))
+            .collect::<BTreeMap<_, _>>(),
+        delivered_packets: direction.delivered_packets,
+        delivered_bytes: direction.delivered_bytes,
+    }
+}
+
+/// Counters of all processes added up; the sojourn times of the last.
+fn gateway(scenario: &Scenario, measured: &Measured) -> GatewayResult {
+    let mut result = GatewayResult::default();
+    for stats in &measured.gateway {
+        if let Some(sojourn) = stats.get("sojourn_ms") {
+            result.sojourn_ms = serde_json::from_value(sojourn.clone()).ok();
+        }
+        for (name, value) in stats["counters"].as_object().into_iter().flatten() {
+            let sum =
+                result.counters.get(name).and_then(Value::as_u64).unwrap_or(0) + value.as_u64().unwrap_or(0);
+            result.counters.insert(name.clone(), sum.into());
+        }
+    }
+    if scenario.gateway.profile != crate::scenario::Profile::Off {
+        result.events = events(scenario, measured);
+    }
+    result
+}
+
+/// For each event the longest silence of all TCP flows together that began before the next event.
+fn events(scenario: &Scenario, measured: &Measured) -> Vec<EventResult> {
+    let mut total: Vec<u64> = Vec::new();
+    for flow in &measured.links.last.flows {
+        add(&mut total, &flow.series);
+    }
+    let bin = |at: Duration| (at.as_nanos() / Series::BIN.as_nanos()) as usize;
+    let events = &scenario.gateway.events;
+    let gap_after = |index: usize| {
+        let from = bin(events[index].at.to_wire()).min(total.len());
+        let until = events.get(index + 1).map_or(total.len(), |next| bin(next.at.to_wire()).min(total.len()));
+        longest_run(&total[from..until.max(from)], |bytes| bytes == 0)
+    };
+    let result = |index: usize| EventResult {
+        at_s: events[index].at.seconds(),
+        action: events[index].action,
+        gap_s: (!total.is_empty()).then(|| round(gap_after(index) as f64 * Series::BIN.as_secs_f64())),
+    };
+    (0..events.len()).map(result).collect()
+}
+
+/// The longest stretch, until the run's end, in which less than a tenth of the link's capacity arrived; nothing at all on a
+/// link without limit.
+fn longest_gap_s(series: &Series, down: bool, report: &EmulatorReport, end: Duration) -> f64 {
+    let name = if down { "radio_down" } else { "radio_up" };
+    let capacity = report.directions.iter().find(|d| d.name == name).and_then(|d| d.capacity_bytes);
+    let share = GAP_WINDOW.as_secs_f64() / report.duration.as_secs_f64().max(1e-9);
+    let little = capacity.map_or(0, |bytes| (bytes as f64 * share * 0.1) as u64);
+    let per_window = (GAP_WINDOW.as_nanos() / Series::BIN.as_nanos()) as usize;
+    let last = (end.as_nanos() / Series::BIN.as_nanos()) as usize;
+    let within = last.saturating_sub(series.first()).min(series.values().len());
+    let windows: Vec<u64> = series.values()[..within]
+        .chunks_exact(per_window)
+        .map(|bins| bins.iter().map(|bytes| u64::from(*bytes)).sum())
+        .collect();
+    round(longest_run(&windows, |bytes| bytes <= little) as f64 * GAP_WINDOW.as_secs_f64())
+}
+
+pub(super) fn add(total: &mut Vec<u64>, series: &Series) {
+    let length = series.first() + series.values().len();
+    if total.len() < length {
+        total.resize(length, 0);
+    }
+    for (sum, bytes) in total[series.first()..].iter_mut().zip(series.values()) {
+        *sum += u64::from(*bytes);
+    }
+}
+
+fn longest_run(values: &[u64], counts: impl Fn(u64) -> bool) -> usize {
+    let (mut longest, mut run) = (0, 0);
+    for value in values {
+        run = if counts(*value) { run + 1 } else { 0 };
+        longest = longest.max(run);
+    }
+    longest
+}
+
+/// Microseconds and bits per second are more than any of these numbers is good for.
+fn round(value: f64) -> f64 {
+    (value * 1e6).round() / 1e6
+}
+
+/// Our choice: two round trips of the scenarios, so that the burst of each round trip of a window-limited flow counts as
+/// one stream.
+const GAP_WINDOW: Duration = Duration::from_millis(200);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_silence_is_found() {
+        assert_eq!(longest_run(&[0, 5, 0, 0, 0, 7, 0], |bytes| bytes == 0), 3);
+        assert_eq!(longest_run(&[], |_| true), 0);
+    }
+}

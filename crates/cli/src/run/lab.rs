@@ -1,0 +1,167 @@
+//! One run in the live lab, from empty namespaces to a result.
+
+use std::fs;
+use std::path::Path;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration as StdDuration;
+
+use paceline_gateway::GatewayConfig;
+use paceline_gateway::config::{FlowAction, FlowMatch, FlowRule};
+use paceline_linux::endpoint::{self, Control};
+use paceline_linux::lab::{GatewayKind, Lab, LabConfig};
+use paceline_linux::{SystemError, clock};
+use paceline_wire::Instant;
+
+use super::collect::{self, Measured};
+use super::gateway_process::{GatewayProcess, soon};
+use super::hosts::{self, Plan};
+use super::links::Links;
+use super::series;
+use crate::error::{Error, Result};
+use crate::interrupt;
+use crate::result::{Run, RunFiles};
+use crate::scenario::{Io, Profile, Scenario, Variant};
+
+/// What a run tells while it goes on.
+pub(crate) trait Watch: Sync {
+    /// `seconds` of the scenario have passed, and so many payload bytes arrived.
+    fn progress(&self, seconds: f64, received_bytes: u64);
+}
+
+/// Executes `variant` with `seed`; writes time series beside `files`.
+pub(crate) fn execute(
+    variant: &Variant,
+    seed: u64,
+    folder: &Path,
+    files: &RunFiles,
+    watch: &dyn Watch,
+) -> Result<Run> {
+    let scenario = &variant.scenario;
+    let scratch = tempfile::Builder::new()
+        .prefix("paceline-")
+        .tempdir()
+        .map_err(|error| Error::io("make a temporary folder", &error))?;
+    let lab = Lab::build(lab_config(scenario)).map_err(system)?;
+    hosts::set_up(&lab, scenario).map_err(system)?;
+    let plan = hosts::plan(&lab, scenario, seed);
+    let (measured, gateway_series) = thread::scope(|scope| {
+        let links = Links::start(scope, &lab, scenario, folder, seed)?;
+        let gateway = gateway_config(scenario, &plan)?
+            .map(|config| GatewayProcess::start(&lab, scenario, &config, scratch.path()))
+            .transpose();
+        let outcome = gateway.and_then(|gateway| measure(&lab, &plan, &links, gateway, watch));
+        let reports = links.finish();
+        let (start, traffic, gateway, samples) = outcome?;
+        Ok::<_, Error>((Measured { start, traffic, links: reports?, gateway }, samples))
+    })?;
+    if interrupt::requested() {
+        return Err(Error::interrupted());
+    }
+    series::write(files, &plan, scenario, &measured)?;
+    if let Some(samples) = gateway_series {
+        let target = files.with("gateway.csv");
+        fs::write(&target, samples)
+            .map_err(|error| Error::io(format_args!("write {}", target.display()), &error))?;
+    }
+    Ok(collect::result(&variant.name, seed, scenario, &plan, &measured))
+}
+
+/// Errors of the system as ours: those that root would not have get their own exit code.
+pub(crate) fn system(error: SystemError) -> Error {
+    if error.is_permission() { Error::privilege(error.to_string()) } else { Error::failed(error.to_string()) }
+}
+
+type Outcome = (Instant, endpoint::TrafficReport, Vec<serde_json::Value>, Option<Vec<u8>>);
+
+fn measure(
+    lab: &Lab,
+    plan: &Plan,
+    links: &Links<'_>,
+    mut gateway: Option<GatewayProcess<'_>>,
+    watch: &dyn Watch,
+) -> Result<Outcome> {
+    let control = Control::new();
+    let start = soon(clock::now());
+    links.begin(start);
+    let traffic = thread::scope(|scope| {
+        let (done, finished) = mpsc::channel::<()>();
+        let (control, traffic) = (&control, &plan.traffic);
+        let hosts = scope.spawn(move || {
+            // Dropped when the run is over, which wakes the supervisor.
+            let _done = done;
+            endpoint::run(traffic, &lab.server, &lab.client, start, control)
+        });
+        let supervised = supervise(start, control, gateway.as_mut(), &finished, watch);
+        if supervised.is_err() {
+            control.cancel();
+        }
+        let report = hosts.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).map_err(system);
+        supervised.and(report)
+    })?;
+    let Some(gateway) = gateway else {
+        return Ok((start, traffic, Vec::new(), None));
+    };
+    let samples = gateway.series_file();
+    let stats = gateway.finish()?;
+    Ok((start, traffic, stats, fs::read(samples).ok()))
+}
+
+/// Watches the run: progress, Ctrl-C, and what befalls the gateway.
+fn supervise(
+    start: Instant,
+    control: &Control,
+    mut gateway: Option<&mut GatewayProcess<'_>>,
+    finished: &mpsc::Receiver<()>,
+    watch: &dyn Watch,
+) -> Result<()> {
+    loop {
+        let since_start = clock::now().saturating_since(start);
+        if interrupt::requested() {
+            return Err(Error::interrupted());
+        }
+        watch.progress(since_start.as_secs_f64(), control.received_bytes());
+        let mut wait = StdDuration::from_millis(100);
+        if let Some(gateway) = gateway.as_deref_mut()
+            && let Some(next) = gateway.act(since_start)?
+        {
+            wait = wait.min(StdDuration::from_nanos(next.as_nanos()));
+        }
+        match finished.recv_timeout(wait) {
+            Err(mpsc::RecvTimeoutError::Timeout) => {}
+            _ => return Ok(()),
+        }
+    }
+}
+
+fn lab_config(scenario: &Scenario) -> LabConfig {
+    let gateway = match scenario.gateway.io {
+        Io::AfPacket => GatewayKind::Bridged,
+        Io::Tun => GatewayKind::Routed,
+    };
+    LabConfig { gateway, ..LabConfig::default() }
+}
+
+/// The gateway's configuration file, with a rule for each flow that the scenario treats otherwise; `None` without gateway.
+fn gateway_config(scenario: &Scenario, plan: &Plan) -> Result<Option<String>> {
+    if scenario.gateway.profile == Profile::Off {
+        return Ok(None);
+    }
+    let Some(mut config) = scenario.gateway.resolve().map_err(Error::input)? else {
+        return Ok(None);
+    };
+    for planned in &plan.planned {
+        let flow = &scenario.flows[planned.flow];
+        if flow.bypass || flow.weight != 1 {
+            let matches = FlowMatch { server_port: Some(planned.port), ..FlowMatch::default() };
+            let action = if flow.bypass { FlowAction::Bypass } else { FlowAction::Accelerate };
+            config.sharing.flows.push(FlowRule { matches, action, weight: flow.weight });
+        }
+    }
+    render(&config).map(Some)
+}
+
+fn render(config: &GatewayConfig) -> Result<String> {
+    toml::to_string(config)
+        .map_err(|error| Error::failed(format!("cannot write the gateway's configuration: {error}")))
+}
