@@ -89,6 +89,11 @@ impl PacketSocket {
         self.received.stamp_ns(index)
     }
 
+    /// The longest batch.
+    pub(crate) fn batch(&self) -> usize {
+        self.received.capacity()
+    }
+
     /// Sends what the device takes of `outbox`.
     pub(crate) fn send(&mut self, outbox: &mut Outbox) -> Sent {
         self.sending.send(self.socket.as_fd(), outbox)

@@ -10,6 +10,12 @@ pub fn now() -> Instant {
     Instant::from_nanos(read_nanos(ClockId::CLOCK_MONOTONIC))
 }
 
+/// True in a kernel whose time passes only while nothing has work to do: User-Mode Linux, as the kernel lab runs it.
+/// There reading the clock is a system call, and system calls are the cost of everything.
+pub fn is_virtual() -> bool {
+    std::fs::read_to_string("/proc/cpuinfo").is_ok_and(|text| text.contains("User Mode Linux"))
+}
+
 /// Maps the receive stamps of one port to `CLOCK_MONOTONIC`.
 ///
 /// AF_PACKET stamps are of `CLOCK_REALTIME`, which an operator or NTP may step. The offset between the two clocks is
@@ -28,27 +34,30 @@ impl ArrivalClock {
         ArrivalClock { offset_ns: 0, sampled: None, last: Instant::ZERO }
     }
 
-    /// Samples the offset of the clocks unless that was done a moment ago. To be called before a batch is mapped.
-    pub fn refresh(&mut self, now: Instant) {
-        let fresh = self.sampled.is_some_and(|at| now.saturating_since(at) < OFFSET_AGE_MAX);
+    /// Samples the offset of the clocks unless that was done a moment before the last arrival. To be called before a batch
+    /// is mapped.
+    pub fn refresh(&mut self) {
+        let fresh = self.sampled.is_some_and(|at| self.last.saturating_since(at) < OFFSET_AGE_MAX);
         if fresh {
             return;
         }
-        self.sampled = Some(now);
         let before = read_nanos(ClockId::CLOCK_MONOTONIC) as i64;
         let realtime = read_nanos(ClockId::CLOCK_REALTIME) as i64;
         let after = read_nanos(ClockId::CLOCK_MONOTONIC) as i64;
         self.offset_ns = before + (after - before) / 2 - realtime;
+        self.sampled = Some(Instant::from_nanos(after as u64));
     }
 
     /// The arrival of a packet that the kernel stamped with `realtime_ns` (none: arrival is the read, at `now`).
     pub fn arrival(&mut self, realtime_ns: Option<u64>, now: Instant) -> Instant {
-        let stamp = match realtime_ns {
-            Some(ns) => Instant::from_nanos((ns as i64).saturating_add(self.offset_ns).max(0) as u64),
-            None => now,
-        };
-        self.last = stamp.min(now).max(self.last);
+        self.last = self.mapped(realtime_ns, now).max(self.last);
         self.last
+    }
+
+    /// The same without regard to earlier packets.
+    pub fn mapped(&self, realtime_ns: Option<u64>, now: Instant) -> Instant {
+        let Some(ns) = realtime_ns else { return now };
+        Instant::from_nanos((ns as i64).saturating_add(self.offset_ns).max(0) as u64).min(now)
     }
 }
 
@@ -95,7 +104,7 @@ mod tests {
     fn the_mapping_of_the_present_is_the_present() {
         let mut clock = ArrivalClock::new();
         let before = now();
-        clock.refresh(before);
+        clock.refresh();
         let realtime = read_nanos(ClockId::CLOCK_REALTIME);
         let after = now();
         let mapped = clock.arrival(Some(realtime), after);

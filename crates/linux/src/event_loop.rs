@@ -28,6 +28,9 @@ impl Default for EventLoopConfig {
 }
 
 /// Waits for packets, time and signals, and hands them to a node. Never polls: the thread sleeps when nothing is due.
+///
+/// The time of a turn is read from the clock, except under virtual time, where reading it costs as much as sending a packet
+/// and the event that woke the thread has it: the deadline of the timer, or the stamps of the packets.
 #[derive(Debug)]
 pub struct EventLoop {
     epoll: Epoll,
@@ -37,6 +40,10 @@ pub struct EventLoop {
     ports: Vec<Port>,
     pool: BufferPool,
     config: EventLoopConfig,
+    reads_clock: bool,
+    /// The latest time that the node was told.
+    time: Instant,
+    fired: Option<Instant>,
     housekeeping_due: Instant,
     ended: Option<Ended>,
     counters: LoopCounters,
@@ -78,6 +85,9 @@ impl EventLoop {
             ports: Vec::new(),
             pool: BufferPool::new(config.pool_bytes),
             config,
+            reads_clock: !clock::is_virtual(),
+            time: Instant::ZERO,
+            fired: None,
             housekeeping_due: Instant::ZERO,
             ended: None,
             counters: LoopCounters::default(),
@@ -90,6 +100,8 @@ impl EventLoop {
         if self.ports.len() == PORTS_MAX {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "an event loop has at most 64 devices"));
         }
+        // What a TUN delivers has no stamp.
+        self.reads_clock |= matches!(device, Device::Tun { .. });
         let port = Port::new(device);
         self.epoll.add(&port, EpollEvent::new(EpollFlags::EPOLLIN, self.ports.len() as u64))?;
         self.ports.push(port);
@@ -117,28 +129,29 @@ impl EventLoop {
     ) -> io::Result<Ended> {
         let mut events = [EpollEvent::empty(); EVENTS_MAX];
         let mut wait = EpollTimeout::ZERO;
+        self.time = clock::now();
         loop {
             let count = match self.epoll.wait(&mut events, wait) {
                 Err(nix::errno::Errno::EINTR) => 0,
                 result => result?,
             };
-            let now = clock::now();
             self.counters.turns += 1;
-            let readable = self.note_events(&events[..count], now);
+            let readable = self.note_events(&events[..count]);
+            let now = self.receive(readable)?;
             if now >= self.housekeeping_due {
+                let now = clock::now();
                 self.housekeeping_due = now + self.config.housekeeping_interval;
                 housekeeping(node, &mut Housekeeping { now, event_loop: self })?;
             }
             if let Some(ended) = self.ended.take() {
                 return Ok(ended);
             }
-            let received = self.receive(readable, now)?;
-            self.deliver(node, readable, now);
-            let sent = self.transmit(node, now);
-            wait = if sent == TRANSMITS_MAX {
+            let delivered = self.deliver(node, now);
+            let sent = self.transmit(node);
+            wait = if delivered.more || sent == TRANSMITS_MAX {
                 EpollTimeout::ZERO
             } else {
-                self.prepare_to_wait(node, now, received + sent > 0)?
+                self.prepare_to_wait(node, delivered.packets + sent > 0)?
             };
         }
     }
@@ -158,15 +171,11 @@ impl EventLoop {
         &self.lateness
     }
 
-    fn note_events(&mut self, events: &[EpollEvent], now: Instant) -> Readable {
+    fn note_events(&mut self, events: &[EpollEvent]) -> Readable {
         let mut readable = Readable::default();
         for event in events {
             match event.data() {
-                TIMER => {
-                    if let Some(deadline) = self.timer.fired() {
-                        self.lateness.record(now.saturating_since(deadline));
-                    }
-                }
+                TIMER => self.fired = self.timer.fired(),
                 STOP => self.ended = Some(Ended::Stopped),
                 SIGNAL => {
                     let signal = self.termination.as_ref().and_then(Termination::received);
@@ -180,47 +189,71 @@ impl EventLoop {
     }
 
     /// Reads one batch of each readable device: bounded, so that sending and timers never wait for a flood to end.
-    fn receive(&mut self, readable: Readable, now: Instant) -> io::Result<usize> {
-        let mut count = 0;
+    /// Returns the time of this turn.
+    fn receive(&mut self, readable: Readable) -> io::Result<Instant> {
+        let fired = self.fired.take();
+        let (mut now, latest) = if self.reads_clock {
+            let now = clock::now();
+            if let Some(deadline) = fired {
+                self.lateness.record(now.saturating_since(deadline));
+            }
+            (now, now)
+        } else {
+            (self.time.max(fired.unwrap_or(Instant::ZERO)), FAR_FUTURE)
+        };
         for index in readable.iter() {
-            count += self.ports[index].receive(now)?;
-        }
-        Ok(count)
-    }
-
-    /// Hands the packets of all batches to the node in the order in which they arrived.
-    fn deliver<N: Node + ?Sized>(&mut self, node: &mut N, readable: Readable, now: Instant) {
-        let mut last = Instant::ZERO;
-        while let Some((arrival, index)) = self.earliest(readable) {
-            let taken = self.ports[index].take(now, &mut self.pool);
-            // Two devices may differ by what arrived after the first was read.
-            last = arrival.max(last);
-            if let Some((port, packet)) = taken {
-                if node.poll_timeout().is_some_and(|deadline| deadline < last) {
-                    node.handle_timeout(last);
-                }
-                node.handle_packet(last, port, packet);
+            let port = &mut self.ports[index];
+            if port.next_arrival().is_none() {
+                now = port.receive(latest)?.map_or(now, |arrival| arrival.max(now));
             }
         }
-        if node.poll_timeout().is_some_and(|deadline| deadline <= now) {
-            node.handle_timeout(now);
-        }
+        Ok(now)
     }
 
-    fn earliest(&self, readable: Readable) -> Option<(Instant, usize)> {
-        readable.iter().filter_map(|index| Some((self.ports[index].next_arrival()?, index))).min()
+    /// Hands the packets of all batches to the node in the order in which they arrived, up to the point where a device
+    /// may have more that arrived earlier than the rest. There the node's time stands still for this turn.
+    fn deliver<N: Node + ?Sized>(&mut self, node: &mut N, now: Instant) -> Delivered {
+        let mut delivered = Delivered { packets: 0, more: false };
+        while let Some((arrival, index)) = self.earliest() {
+            let port = &mut self.ports[index];
+            let taken = port.take(&mut self.pool);
+            self.time = arrival.max(self.time);
+            delivered.packets += 1;
+            if let Some((port, packet)) = taken {
+                if node.poll_timeout().is_some_and(|deadline| deadline < self.time) {
+                    node.handle_timeout(self.time);
+                }
+                node.handle_packet(self.time, port, packet);
+            }
+            if self.ports[index].may_have_more() {
+                delivered.more = true;
+                break;
+            }
+        }
+        if !delivered.more {
+            self.time = now.max(self.time);
+        }
+        if node.poll_timeout().is_some_and(|deadline| deadline <= self.time) {
+            node.handle_timeout(self.time);
+        }
+        delivered
+    }
+
+    fn earliest(&self) -> Option<(Instant, usize)> {
+        let arrivals = self.ports.iter().enumerate();
+        arrivals.filter_map(|(index, port)| Some((port.next_arrival()?, index))).min()
     }
 
     /// Moves what the node has to send to the devices; returns how many packets that were.
-    fn transmit<N: Node + ?Sized>(&mut self, node: &mut N, now: Instant) -> usize {
+    fn transmit<N: Node + ?Sized>(&mut self, node: &mut N) -> usize {
         let mut count = 0;
         while count < TRANSMITS_MAX {
-            let Some((port, packet)) = node.poll_transmit(now) else { break };
+            let Some((port, packet)) = node.poll_transmit(self.time) else { break };
             self.push(port, packet);
             count += 1;
         }
         for port in &mut self.ports {
-            port.flush(now);
+            port.flush(self.time);
         }
         count
     }
@@ -233,17 +266,13 @@ impl EventLoop {
     }
 
     /// Arms the timer for whatever is due next, and says how long to wait: for ever, or not at all.
-    fn prepare_to_wait<N: Node + ?Sized>(
-        &mut self,
-        node: &N,
-        now: Instant,
-        busy: bool,
-    ) -> io::Result<EpollTimeout> {
+    fn prepare_to_wait<N: Node + ?Sized>(&mut self, node: &N, busy: bool) -> io::Result<EpollTimeout> {
         let mut deadline = self.housekeeping_due;
         for retry_at in self.ports.iter().filter_map(Port::retry_at) {
             deadline = deadline.min(retry_at);
         }
         if let Some(mut due) = node.poll_timeout() {
+            let now = self.time;
             if due <= now && busy {
                 return Ok(EpollTimeout::ZERO);
             }
@@ -292,6 +321,13 @@ impl Housekeeping<'_> {
     }
 }
 
+#[derive(Clone, Copy, Debug)]
+struct Delivered {
+    packets: usize,
+    /// Packets wait, in a batch or in the kernel.
+    more: bool,
+}
+
 /// The devices that have something to read, as bits.
 #[derive(Clone, Copy, Debug, Default)]
 struct Readable(u64);
@@ -309,6 +345,7 @@ impl Readable {
 const TIMER: u64 = u64::MAX;
 const STOP: u64 = u64::MAX - 1;
 const SIGNAL: u64 = u64::MAX - 2;
+const FAR_FUTURE: Instant = Instant::from_nanos(u64::MAX);
 const EVENTS_MAX: usize = 16;
 /// Devices of one loop: as many as there are bits in [`Readable`].
 const PORTS_MAX: usize = 64;

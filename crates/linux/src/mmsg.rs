@@ -42,6 +42,10 @@ impl ReceiveBatch {
         ReceiveBatch { bytes, control, iovecs, headers }
     }
 
+    pub(crate) fn capacity(&self) -> usize {
+        self.headers.len()
+    }
+
     /// Receives what waits, up to the capacity; `Ok(0)` when nothing waits.
     pub(crate) fn receive(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
         debug_assert_eq!(self.iovecs.len(), self.headers.len());

@@ -65,8 +65,10 @@ pub(crate) struct Port {
     outbox: Outbox,
     retry_at: Option<Instant>,
     batch_len: usize,
+    /// The index of the next packet, when it arrived, and when the batch was read.
     next: usize,
     next_arrival: Instant,
+    now: Instant,
     discard_before: Instant,
     counters: PortCounters,
 }
@@ -81,18 +83,20 @@ impl Port {
             batch_len: 0,
             next: 0,
             next_arrival: Instant::ZERO,
+            now: Instant::ZERO,
             discard_before: Instant::ZERO,
             counters: PortCounters::default(),
         }
     }
 
-    /// Reads a batch and returns its length. An error of one packet or of the link is counted; one that will not pass is returned.
-    pub(crate) fn receive(&mut self, now: Instant) -> io::Result<usize> {
+    /// Reads a batch and returns when its last packet arrived, which is not later than `now`. An error of one packet or of
+    /// the link is counted; one that will not pass is returned.
+    pub(crate) fn receive(&mut self, now: Instant) -> io::Result<Option<Instant>> {
         let count = match &mut self.device {
             Device::Packet { socket, .. } => socket.receive(),
             Device::Tun { tun, .. } => tun.receive(),
         };
-        let count = count.or_else(|error| match error.raw_os_error() {
+        self.batch_len = count.or_else(|error| match error.raw_os_error() {
             // A deleted TUN; a packet socket only ever reports passing conditions.
             Some(libc::EBADFD | libc::EBADF) => Err(error),
             _ => {
@@ -100,10 +104,11 @@ impl Port {
                 Ok(0)
             }
         })?;
-        self.arrivals.refresh(now);
-        (self.batch_len, self.next) = (count, 0);
-        self.look_ahead(now);
-        Ok(count)
+        let Some(last) = self.batch_len.checked_sub(1) else { return Ok(None) };
+        self.arrivals.refresh();
+        (self.next, self.now) = (0, now);
+        self.look_ahead();
+        Ok(Some(self.arrivals.mapped(self.stamp(last), now).max(self.next_arrival)))
     }
 
     /// When the next packet of the batch arrived; `None` at its end.
@@ -112,11 +117,11 @@ impl Port {
     }
 
     /// The next packet of the batch and the port it came by; `None` when it had to be dropped.
-    pub(crate) fn take(&mut self, now: Instant, pool: &mut BufferPool) -> Option<(PortId, Packet)> {
+    pub(crate) fn take(&mut self, pool: &mut BufferPool) -> Option<(PortId, Packet)> {
         let (index, arrival) = (self.next, self.next_arrival);
         self.next += 1;
         let taken = if arrival < self.discard_before { None } else { Some(self.take_frame(index, pool)) };
-        self.look_ahead(now);
+        self.look_ahead();
         match taken {
             None => self.counters.stale += 1,
             Some(Ok((port, packet))) => {
@@ -144,13 +149,25 @@ impl Port {
         }
     }
 
-    fn look_ahead(&mut self, now: Instant) {
+    /// True at the end of a batch that was as long as it could be.
+    pub(crate) fn may_have_more(&self) -> bool {
+        let capacity = match &self.device {
+            Device::Packet { socket, .. } => socket.batch(),
+            Device::Tun { tun, .. } => tun.batch(),
+        };
+        self.next == self.batch_len && self.batch_len == capacity
+    }
+
+    fn look_ahead(&mut self) {
         if self.next < self.batch_len {
-            let stamp = match &self.device {
-                Device::Packet { socket, .. } => socket.stamp_ns(self.next),
-                Device::Tun { .. } => None,
-            };
-            self.next_arrival = self.arrivals.arrival(stamp, now);
+            self.next_arrival = self.arrivals.arrival(self.stamp(self.next), self.now);
+        }
+    }
+
+    fn stamp(&self, index: usize) -> Option<u64> {
+        match &self.device {
+            Device::Packet { socket, .. } => socket.stamp_ns(index),
+            Device::Tun { .. } => None,
         }
     }
 

@@ -65,6 +65,11 @@ impl Tun {
         Ok(self.lens.len())
     }
 
+    /// The longest batch.
+    pub(crate) fn batch(&self) -> usize {
+        BATCH
+    }
+
     /// Packet `index` of the batch that was read last.
     pub(crate) fn frame(&self, index: usize) -> Result<Frame<'_>, FrameError> {
         let start = index * SLOT_BYTES;

@@ -1,4 +1,5 @@
 //! Real TCP connections through the live emulator, with all offloads of the virtual interfaces on.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;
 

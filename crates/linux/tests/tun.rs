@@ -1,4 +1,5 @@
 //! Real TCP connections through a TUN in the gateway's place, and past it when it is gone.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;
 

@@ -1,4 +1,5 @@
 //! What the tests with real TCP connections share.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 use std::io::{self, Read, Write};
