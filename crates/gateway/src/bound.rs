@@ -5,15 +5,19 @@
 //! steady link gets little more than the target and a varying one what it needs. `docs/queue-bound.md` has the reasons and
 //! the measurements.
 
+mod baseline;
 mod delivery;
 #[cfg(test)]
 mod tests;
 
 use paceline_wire::{Duration, Instant, Rate};
 
-use crate::rtt_min::RttMin;
+use baseline::Baseline;
 use delivery::Delivery;
 pub use delivery::DeliveryConfig;
+
+/// Our choice: the target is at least two full packets, the least that keeps a link busy under delayed ACKs.
+const MIN_QUEUE: u64 = 3_000;
 
 /// Parameters of [`QueueBound`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +70,7 @@ pub struct BoundSample {
 #[derive(Clone, Debug)]
 pub struct QueueBound {
     config: QueueBoundConfig,
-    rtt_min: RttMin,
+    baseline: Baseline,
     delivery: Delivery,
     limit: Option<u64>,
 }
@@ -76,7 +80,7 @@ impl QueueBound {
     pub fn new(config: QueueBoundConfig) -> Self {
         QueueBound {
             config,
-            rtt_min: RttMin::new(config.rtt_min_window),
+            baseline: Baseline::new(config.rtt_min_window),
             delivery: Delivery::new(config.delivery),
             limit: None,
         }
@@ -90,25 +94,62 @@ impl QueueBound {
 
     /// An acknowledgement arrived.
     pub fn on_ack(&mut self, sample: &BoundSample) {
-        let rtt_min = match sample.rtt {
-            Some(rtt) => Some(self.rtt_min.update(sample.now, rtt)),
-            None => self.rtt_min.get(),
-        };
-        let Some(rtt_min) = rtt_min else { return };
+        if let Some(rtt) = sample.rtt {
+            let held = sample.outstanding <= self.limit.unwrap_or(u64::MAX);
+            let forecast = self.delivery.forecast();
+            let limit = self.limit.filter(|_| !forecast.is_zero()).map(|limit| forecast.time_for(limit));
+            if self.baseline.on_rtt(sample.now, rtt, self.explained(), limit, held) == Some(true) {
+                self.delivery.too_high();
+            }
+        }
+        let Some(rtt_min) = self.baseline.rtt_min() else { return };
         let queued = sample.rtt.map(|rtt| rtt.saturating_sub(rtt_min));
         let link_limited = sample.limited || queued.is_some_and(|queued| queued > self.config.target);
-        if link_limited {
+        let sent = sample.now - sample.rtt.unwrap_or(rtt_min);
+        if link_limited && !self.baseline.in_drain(sent) {
             self.delivery.update(sample.now, sample.delivered, sample.rtt, rtt_min);
         } else {
             self.delivery.restart(sample.now, sample.delivered);
         }
+        if let Some(rtt) = sample.rtt {
+            let drain_limit = self.drain_limit(rtt_min);
+            self.baseline.on_drain(sample.now, rtt, sample.outstanding, drain_limit);
+        }
+        let rtt_min = self.baseline.rtt_min().unwrap_or(rtt_min);
         let forecast = self.delivery.forecast();
         if forecast.is_zero() {
             return;
         }
-        let error = self.delivery.error().mul_ratio(self.config.error_gain_percent, 100);
-        let limit = forecast.bytes_in(rtt_min + self.config.target) + error.bytes_in(rtt_min);
+        let limit = if self.baseline.draining() {
+            self.drain_limit(rtt_min)
+        } else {
+            let queue = forecast.bytes_in(self.config.target).max(MIN_QUEUE);
+            forecast.bytes_in(rtt_min) + queue + self.error_queue(rtt_min)
+        };
         self.limit = Some(limit.max(self.config.floor));
+    }
+
+    /// Low enough that no queue of ours is left, if the forecast is off by no more than usual.
+    fn drain_limit(&self, rtt_min: Duration) -> u64 {
+        let product = self.delivery.forecast().bytes_in(rtt_min);
+        let margin = self.error_queue(rtt_min).clamp(product / 8, product / 4);
+        (product - margin).max(self.config.floor)
+    }
+
+    /// The queue that covers the forecast's error.
+    fn error_queue(&self, rtt_min: Duration) -> u64 {
+        self.delivery.error().mul_ratio(self.config.error_gain_percent, 100).bytes_in(rtt_min)
+    }
+
+    /// What the shortest round-trip time should not exceed for long.
+    fn explained(&self) -> Option<Duration> {
+        let forecast = self.delivery.forecast();
+        let target = self.config.target.max(forecast.time_for(MIN_QUEUE));
+        if forecast.is_zero() {
+            None
+        } else {
+            self.baseline.rtt_min().map(|rtt_min| rtt_min + rtt_min / 16 + target)
+        }
     }
 
     /// Bytes that may be outstanding at `now`; `None` before the first estimate: forward on arrival.
@@ -121,13 +162,8 @@ impl QueueBound {
         self.delivery.forecast()
     }
 
-    #[doc(hidden)]
-    pub fn debug(&self) -> alloc::string::String {
-        self.delivery.debug()
-    }
-
     /// The smallest recent round-trip time.
     pub fn rtt_min(&self) -> Option<Duration> {
-        self.rtt_min.get()
+        self.baseline.rtt_min()
     }
 }

@@ -69,20 +69,12 @@ impl Delivery {
         self.error
     }
 
-    pub(super) fn debug(&self) -> alloc::string::String {
-        alloc::format!(
-            "fast {:?} slow {:?} fc {:?} err {:?} idle {:?}",
-            self.fast,
-            self.slow,
-            self.forecast,
-            self.error,
-            self.idle
-        )
-    }
-
-    /// Bytes delivered in the last `age`, or since the start if that is later.
-    pub(super) fn in_last(&self, age: Duration) -> u64 {
-        self.before(age).map_or(0, |checkpoint| self.delivered - checkpoint.delivered)
+    /// A whole round trip was longer than the forecast explains.
+    pub(super) fn too_high(&mut self) {
+        if self.slow > self.fast {
+            self.slow =
+                Rate::from_bytes_per_sec((self.slow.as_bytes_per_sec() + self.fast.as_bytes_per_sec()) / 2);
+        }
     }
 
     /// The servers were the limit: measure anew from `now`.
@@ -102,9 +94,12 @@ impl Delivery {
         }
         self.delivered += delivered;
         if let Some(rtt) = rtt {
-            // It would have left behind the packet before it, had it been there: the link was idle in between.
+            // Without a queue it is reported at its sending time + rtt_min. The link was idle between the packet before it
+            // and its own transmission, which takes at least half of what the forecast says: that leaves room for a
+            // link that became twice as fast.
             let unqueued = now - rtt + rtt_min;
-            self.idle += unqueued.saturating_since(self.last);
+            let own = (self.forecast.time_for(delivered) / 2).min(rtt_min);
+            self.idle += unqueued.saturating_since(self.last).saturating_sub(own);
         }
         let gap = now.saturating_since(self.last);
         self.last = now;

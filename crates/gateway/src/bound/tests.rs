@@ -1,1 +1,185 @@
-//! Behaviour on synthetic links.
+//! Behaviour on synthetic links: packets of 1,500 bytes, a queue without end, an acknowledgement for each packet.
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+
+use super::*;
+
+const PACKET: u64 = 1_500;
+
+fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+fn at(ms: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(ms)
+}
+
+/// A link whose rate and round trip change at times in milliseconds, behind a gateway that always has data.
+struct Link {
+    mbps: Vec<(u64, f64)>,
+    rtt_ms: Vec<(u64, u64)>,
+}
+
+/// Departures and the queueing delay of each packet.
+struct Outcome {
+    departures: Vec<(Instant, Duration)>,
+    bound: QueueBound,
+}
+
+impl Link {
+    fn constant(mbps: f64, rtt_ms: u64) -> Self {
+        Link { mbps: Vec::from([(0, mbps)]), rtt_ms: Vec::from([(0, rtt_ms)]) }
+    }
+
+    fn run(&self, until: Instant) -> Outcome {
+        let mut bound = QueueBound::new(QueueBoundConfig::default());
+        let mut departures = Vec::new();
+        // Acknowledgements by arrival and number, with the time of sending.
+        let mut acks: BTreeMap<(Instant, u64), Instant> = BTreeMap::new();
+        let (mut now, mut free, mut outstanding) = (Instant::ZERO, Instant::ZERO, 0);
+        let mut number = 0;
+        // A server in slow start: what it has not sent does not wait.
+        let mut waiting = 10u64;
+        while now < until {
+            while waiting > 0 && bound.limit(now).is_none_or(|limit| outstanding + PACKET <= limit) {
+                waiting -= 1;
+                outstanding += PACKET;
+                bound.on_sent(now, PACKET, outstanding);
+                let start = free.max(now);
+                free = start + Rate::from_mbps(step(&self.mbps, start)).time_for(PACKET);
+                departures.push((free, start.saturating_since(now)));
+                acks.insert((free + ms(step(&self.rtt_ms, free)), number), now);
+                number += 1;
+            }
+            let Some(((arrival, _), sent)) = acks.pop_first() else { break };
+            now = arrival;
+            outstanding -= PACKET;
+            let rtt = Some(now.saturating_since(sent));
+            bound.on_ack(&BoundSample { now, delivered: PACKET, rtt, outstanding, limited: waiting > 0 });
+            waiting += 2;
+        }
+        Outcome { departures, bound }
+    }
+}
+
+fn step<T: Copy>(steps: &[(u64, T)], now: Instant) -> T {
+    steps.iter().rev().find(|step| at(step.0) <= now).unwrap_or(&steps[0]).1
+}
+
+impl Outcome {
+    fn between(&self, from_ms: u64, to_ms: u64) -> impl Iterator<Item = &(Instant, Duration)> {
+        self.departures.iter().filter(move |d| d.0 >= at(from_ms) && d.0 < at(to_ms))
+    }
+
+    fn mbps(&self, from_ms: u64, to_ms: u64) -> f64 {
+        self.between(from_ms, to_ms).count() as f64 * 1_500.0 * 8.0 / ((to_ms - from_ms) as f64 * 1_000.0)
+    }
+
+    fn p95(&self, from_ms: u64, to_ms: u64) -> Duration {
+        let mut delays: Vec<_> = self.between(from_ms, to_ms).map(|d| d.1).collect();
+        delays.sort_unstable();
+        delays[delays.len() * 95 / 100]
+    }
+
+    fn max(&self, from_ms: u64, to_ms: u64) -> Duration {
+        self.between(from_ms, to_ms).map(|d| d.1).max().unwrap()
+    }
+}
+
+#[test]
+fn a_steady_link_is_filled_with_a_short_queue() {
+    for (mbps, rtt_ms, delay) in [(20.0, 60, 20), (7.2, 100, 25), (100.0, 20, 20), (2.0, 60, 25)] {
+        let outcome = Link::constant(mbps, rtt_ms).run(at(30_000));
+        assert!(outcome.mbps(2_000, 30_000) > 0.98 * mbps, "{mbps}: {}", outcome.mbps(2_000, 30_000));
+        assert!(outcome.p95(2_000, 30_000) <= ms(delay), "{mbps}: {:?}", outcome.p95(2_000, 30_000));
+    }
+}
+
+#[test]
+fn a_rising_link_is_followed_within_some_round_trips() {
+    let link = Link { mbps: Vec::from([(0, 5.0), (5_000, 20.0)]), ..Link::constant(5.0, 40) };
+    let outcome = link.run(at(10_000));
+    assert!(outcome.mbps(5_300, 6_000) > 0.95 * 20.0, "{}", outcome.mbps(5_300, 6_000));
+    assert!(outcome.max(5_000, 10_000) < ms(100));
+}
+
+#[test]
+fn a_falling_link_drains() {
+    let link = Link { mbps: Vec::from([(0, 20.0), (5_000, 5.0)]), ..Link::constant(20.0, 40) };
+    let outcome = link.run(at(10_000));
+    assert!(outcome.max(6_000, 10_000) < ms(60), "{:?}", outcome.max(6_000, 10_000));
+    assert!(outcome.mbps(5_000, 10_000) > 0.95 * 5.0);
+}
+
+#[test]
+fn a_longer_path_does_not_strangle() {
+    for longer in [50, 60, 80, 160] {
+        let link = Link { rtt_ms: Vec::from([(0, 40), (5_000, longer)]), ..Link::constant(20.0, 40) };
+        let outcome = link.run(at(10_000));
+        assert!(outcome.mbps(7_000, 10_000) > 0.95 * 20.0, "{longer}: {}", outcome.mbps(7_000, 10_000));
+        assert!(outcome.p95(8_000, 10_000) < ms(60), "{longer}: {:?}", outcome.p95(8_000, 10_000));
+    }
+}
+
+#[test]
+fn hand_over_to_a_slower_longer_path_and_back() {
+    let mbps = Vec::from([(0, 20.0), (5_000, 5.0), (10_000, 20.0)]);
+    let outcome = Link { mbps, rtt_ms: Vec::from([(0, 40), (5_000, 80)]) }.run(at(15_000));
+    assert!(outcome.mbps(7_000, 9_500) > 0.95 * 5.0, "{}", outcome.mbps(7_000, 9_500));
+    assert!(outcome.max(5_500, 10_000) < ms(200), "{:?}", outcome.max(5_500, 10_000));
+    assert!(outcome.mbps(10_500, 12_000) > 0.95 * 20.0, "{}", outcome.mbps(10_500, 12_000));
+}
+
+#[test]
+fn the_standing_queue_does_not_creep_into_the_minimum() {
+    let outcome = Link::constant(20.0, 60).run(at(120_000));
+    assert!(outcome.bound.rtt_min().unwrap() < ms(62));
+    assert!(outcome.p95(100_000, 120_000) < ms(20));
+}
+
+#[test]
+fn servers_that_send_little_do_not_lower_the_rate() {
+    let mut bound = Link::constant(20.0, 60).run(at(3_000)).bound;
+    let (before, mut now) = (bound.limit(at(3_000)).unwrap(), at(3_000));
+    let mut outstanding = VecDeque::new();
+    for _ in 0..2_000 {
+        now += ms(5);
+        outstanding.push_back(now);
+        if now.saturating_since(outstanding[0]) >= ms(61) {
+            let rtt = outstanding.pop_front().map(|sent| now.saturating_since(sent));
+            let left = outstanding.len() as u64 * PACKET;
+            bound.on_ack(&BoundSample { now, delivered: PACKET, rtt, outstanding: left, limited: false });
+        }
+    }
+    assert!(bound.limit(now).unwrap() >= before * 9 / 10, "{before} -> {:?}", bound.limit(now));
+}
+
+#[test]
+fn silence_changes_nothing() {
+    let bound = Link::constant(20.0, 60).run(at(3_000)).bound;
+    assert_eq!(bound.limit(at(3_000)), bound.limit(at(8_000)));
+}
+
+#[test]
+fn nothing_is_bounded_before_the_first_estimate() {
+    let bound = QueueBound::new(QueueBoundConfig::default());
+    assert_eq!(bound.limit(at(1_000)), None);
+    assert_eq!(bound.rtt_min(), None);
+}
+
+#[test]
+fn odd_samples_do_no_harm() {
+    let mut bound = QueueBound::new(QueueBoundConfig::default());
+    let zero = BoundSample { now: Instant::ZERO, delivered: 0, rtt: None, outstanding: 0, limited: true };
+    for now in [0, 0, 5, 3, 1_000_000_000, 7] {
+        let now = at(now);
+        for rtt in [None, Some(Duration::ZERO), Some(Duration::MAX), Some(ms(5))] {
+            for delivered in [0, 1, u64::from(u32::MAX)] {
+                bound.on_ack(&BoundSample { now, delivered, rtt, ..zero });
+                bound.on_loss(now, delivered);
+            }
+        }
+    }
+    assert!(bound.limit(at(8)).is_none_or(|limit| limit >= 2 * PACKET));
+}
