@@ -25,6 +25,7 @@ mod scoreboard;
 mod server_rtt;
 mod store;
 mod subscriber;
+mod supply;
 mod table;
 mod virtual_window;
 

@@ -6,6 +6,7 @@ use alloc::collections::VecDeque;
 use paceline_wire::{Duration, Instant, Packet};
 
 use crate::config::{RttModulationConfig, RttModulationMode};
+use crate::supply::Verdict;
 
 /// Packets that may wait in one flow: an ACK every 100 us for 400 ms. What comes on top pushes the oldest out.
 const LANE_MAX: usize = 4096;
@@ -36,10 +37,8 @@ pub(crate) struct ModulationInput {
     pub(crate) rtt: Duration,
     /// rtt_dev of the text.
     pub(crate) deviation: Duration,
-    /// The server is ahead of the client: packets wait in the gateway.
-    pub(crate) server_ahead: bool,
-    /// The server has fallen behind for longer than a round trip.
-    pub(crate) starved: bool,
+    /// Whether packets wait in the gateway.
+    pub(crate) supply: Verdict,
 }
 
 impl Modulation {
@@ -50,23 +49,30 @@ impl Modulation {
 
     /// An ACK arrived: Eq. (17) while D < L x rtt, Eq. (16).
     ///
-    /// The text only ever raises D. Our choices: it grows only while packets wait here, for a longer RTT needs a
-    /// larger congestion window at the server, which it shows by being ahead; this also keeps a starting flow's
-    /// doubling and BBR's window (twice its estimate of the BDP) out of harm's way. It halves when the server cannot
-    /// keep the gateway supplied, and it follows L x rtt down.
+    /// The text only ever raises D. A longer RTT needs a larger congestion window at the server, which CUBIC takes
+    /// seconds to open and BBR limits to twice its estimate of the BDP. So, our choice: D grows only after rounds in
+    /// which packets always waited here, by no more than a 256th of its goal per ACK, and gives way ([`Self::on_round`])
+    /// when the server no longer keeps up.
     pub(crate) fn on_ack(&mut self, config: &RttModulationConfig, input: &ModulationInput) {
         if config.mode == RttModulationMode::None {
             return;
         }
         let goal = input.rtt * u64::from(config.attempts);
-        if input.starved {
-            self.delay = self.delay / 2;
-        } else if input.server_ahead && self.delay < goal {
-            // A deviation of nothing would never raise it; a sixty-fourth of the goal per ACK does in a second or so.
-            let step = (input.deviation * u64::from(config.beta)).max(goal / 64).min(goal / 8);
+        if input.supply == Verdict::Ahead && self.delay < goal {
+            // A deviation of nothing would never raise it: a 1024th at least.
+            let step = (input.deviation * u64::from(config.beta)).max(goal / 1024).min(goal / 256);
             self.delay += step;
         }
         self.delay = self.delay.min(goal);
+    }
+
+    /// A round trip is over.
+    pub(crate) fn on_round(&mut self, verdict: Verdict) {
+        self.delay = match verdict {
+            Verdict::Ahead => self.delay,
+            Verdict::Even => self.delay.mul_ratio(7, 8),
+            Verdict::Behind => self.delay / 2,
+        };
     }
 
     /// Appends a packet; `late` is how much longer than usual the client took for what it acknowledges.
@@ -110,7 +116,7 @@ mod tests {
     const RTT: Duration = Duration::from_millis(100);
 
     fn input() -> ModulationInput {
-        ModulationInput { rtt: RTT, deviation: Duration::from_millis(3), server_ahead: true, starved: false }
+        ModulationInput { rtt: RTT, deviation: Duration::from_micros(100), supply: Verdict::Ahead }
     }
 
     fn ack() -> Packet {
@@ -122,25 +128,25 @@ mod tests {
     fn grows_by_beta_deviations_an_ack_up_to_l_round_trips() {
         let (config, mut modulation) = (RttModulationConfig::default(), Modulation::default());
         modulation.on_ack(&config, &input());
-        assert_eq!(modulation.delay(), Duration::from_millis(6));
-        (0..100).for_each(|_| modulation.on_ack(&config, &input()));
+        assert_eq!(modulation.delay(), Duration::from_micros(200));
+        (0..1000).for_each(|_| modulation.on_ack(&config, &input()));
         assert_eq!(modulation.delay(), RTT);
     }
 
     #[test]
     fn waits_for_the_server_to_be_ahead_and_shrinks_when_it_is_behind() {
         let (config, mut modulation) = (RttModulationConfig::default(), Modulation::default());
-        modulation.on_ack(&config, &ModulationInput { server_ahead: false, ..input() });
+        modulation.on_ack(&config, &ModulationInput { supply: Verdict::Even, ..input() });
         assert!(modulation.delay().is_zero());
-        (0..100).for_each(|_| modulation.on_ack(&config, &input()));
-        modulation.on_ack(&config, &ModulationInput { starved: true, ..input() });
+        (0..1000).for_each(|_| modulation.on_ack(&config, &input()));
+        modulation.on_round(Verdict::Behind);
         assert_eq!(modulation.delay(), RTT / 2);
     }
 
     #[test]
     fn a_late_ack_waits_less_and_order_is_kept() {
         let (config, mut modulation) = (RttModulationConfig::default(), Modulation::default());
-        (0..100).for_each(|_| modulation.on_ack(&config, &input()));
+        (0..1000).for_each(|_| modulation.on_ack(&config, &input()));
         let now = Instant::ZERO + Duration::from_secs(1);
         modulation.push(now, Duration::ZERO, false, true, ack());
         modulation.push(now + RTT / 2, RTT * 2, false, true, ack());

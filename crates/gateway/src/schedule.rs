@@ -11,7 +11,9 @@ pub(crate) struct Receiver {
     pub(crate) window_max: u64,
     /// t_i: arrival of the newest ACK that advanced.
     pub(crate) acked_at: Instant,
-    /// rtt, smoothed; none before the first sample.
+    /// rtt; none before the first sample. The text takes the smoothed RTT, under its assumption that delays are constant.
+    /// Ours is the shortest of late: the smoothed one contains the queue that the schedule itself builds, by a_i every
+    /// round trip, and would let it grow without end.
     pub(crate) rtt: Option<Duration>,
     /// R; none before the first sample.
     pub(crate) rate: Option<Rate>,

@@ -8,6 +8,10 @@ use paceline_wire::{Duration, Instant};
 use crate::bound::{BoundSample, QueueBound, QueueBoundConfig};
 use crate::config::{self, QueueBoundMode, SharingConfig};
 use crate::flow::LinkReport;
+use crate::rtt_min::RttMin;
+
+/// As BBR's: a path that has become longer is believed after ten seconds.
+const RTT_MIN_WINDOW: Duration = Duration::from_secs(10);
 
 /// The address prefix that names a subscriber.
 pub(crate) fn prefix(config: &SharingConfig, client: IpAddr) -> IpAddr {
@@ -41,6 +45,8 @@ pub(crate) struct Subscriber {
     /// Bytes in flight of all flows.
     pub(crate) outstanding: u64,
     bound: Option<QueueBound>,
+    /// Used where there is no bound, which keeps its own.
+    rtt_min: RttMin,
     /// The bound has held a packet back since the last ACK.
     limited: bool,
 }
@@ -59,8 +65,14 @@ impl Subscriber {
             active: false,
             outstanding: 0,
             bound: (bound.mode == QueueBoundMode::Adaptive).then(|| QueueBound::new(bound_config(bound))),
+            rtt_min: RttMin::new(RTT_MIN_WINDOW),
             limited: false,
         }
+    }
+
+    /// The shortest RTT of late.
+    pub(crate) fn path_rtt(&self) -> Option<Duration> {
+        self.bound.as_ref().map_or_else(|| self.rtt_min.get(), QueueBound::rtt_min)
     }
 
     /// Bytes that may leave now; `u64::MAX` without a bound or before the first estimate.
@@ -87,7 +99,12 @@ impl Subscriber {
     /// The bytes in flight of one of its flows went from `before` to `after`, and its client reported.
     pub(crate) fn on_report(&mut self, now: Instant, before: u64, after: u64, report: &LinkReport) {
         self.outstanding = (self.outstanding + after).saturating_sub(before);
-        let Some(bound) = &mut self.bound else { return };
+        let Some(bound) = &mut self.bound else {
+            if let Some(rtt) = report.rtt {
+                self.rtt_min.update(now, rtt);
+            }
+            return;
+        };
         if report.lost > 0 {
             bound.on_loss(now, report.lost);
         }

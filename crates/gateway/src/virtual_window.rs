@@ -54,7 +54,9 @@ impl VirtualWindow {
             _ if input.client_window == 0 => 0,
             VirtualWindowMode::None => input.client_window,
             VirtualWindowMode::Fixed => config.max_bytes.max(input.client_window),
-            VirtualWindowMode::Sized => self.sized(config, input).saturating_sub(input.ack).min(config.max_bytes),
+            VirtualWindowMode::Sized => {
+                self.sized(config, input).saturating_sub(input.ack).min(config.max_bytes)
+            }
         };
         // The right edge does not move back (RFC 9293, Section 3.8.6), not even by rounding (RFC 7323, Section 2.4),
         // unless the client's own window closes or is passed on: that is shown at once.

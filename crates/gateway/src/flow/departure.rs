@@ -32,7 +32,7 @@ impl Flow {
             window: self.window,
             window_max: self.window_max,
             acked_at: self.acked_at,
-            rtt: self.rtt.smoothed(),
+            rtt: self.path_rtt,
             rate: self.rate.rate(),
         }
     }
@@ -60,7 +60,14 @@ impl Flow {
                 continue;
             }
             let end = chunk.piece_end(lost.start, limit).min(lost.end);
-            let packet = chunk.packet(lost.start, end);
+            let mut packet = chunk.packet(lost.start, end);
+            // As a server's own retransmission would: what it acknowledges has moved on since.
+            if let Some((ack, window)) = self.newest
+                && let Some(mut tcp) = packet.tcp_mut()
+            {
+                tcp.set_ack(ack);
+                tcp.set_window(window);
+            }
             let sojourn = ctx.now.saturating_since(chunk.arrival);
             let order = self.flight.push(lost.start, end, ctx.now, false);
             self.board.on_repeated(lost.start..end, Repeat { order, sent_at: ctx.now });

@@ -24,6 +24,9 @@ impl Flow {
         }
         let ack = tcp.ack();
         self.note_server_ack(ctx, flags, ack);
+        if flags.contains(Flags::ACK) {
+            self.note_newest(&packet);
+        }
         if self.shifts.added {
             let field = self.shifts.server_field(tcp.window());
             if let Some(mut tcp) = packet.tcp_mut() {
@@ -108,7 +111,14 @@ impl Flow {
             self.board.mark_unsent(first.max(self.board.una())..last.min(sent));
         }
         self.received = self.received.max(end);
-        self.starved_since = None;
+    }
+
+    /// What the server last told the client of the uplink, for packets that leave a second time.
+    fn note_newest(&mut self, packet: &Packet) {
+        let Some(tcp) = packet.tcp() else { return };
+        if self.newest.is_none_or(|(ack, _)| tcp.ack().distance(ack) >= 0) {
+            self.newest = Some((tcp.ack(), self.shifts.server_field(tcp.window())));
+        }
     }
 
     fn note_server_ack(&mut self, ctx: &mut Context<'_>, flags: Flags, ack: paceline_wire::Seq) {

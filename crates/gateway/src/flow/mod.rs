@@ -13,7 +13,7 @@ mod uplink;
 
 use alloc::collections::VecDeque;
 
-use paceline_wire::{Duration, FlowKey, Instant, Packet, PortId};
+use paceline_wire::{Duration, FlowKey, Instant, Packet, PortId, Seq};
 
 use crate::config::{GatewayConfig, RetransmissionMode, ScheduleMode};
 use crate::counters::Counters;
@@ -26,6 +26,7 @@ use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
 use crate::server_rtt::ServerRtt;
 use crate::store::Store;
+use crate::supply::Supply;
 use crate::virtual_window::VirtualWindow;
 use crate::{RADIO, WAN};
 
@@ -121,8 +122,11 @@ pub(crate) struct Flow {
     modulation: Modulation,
     filter: AckFilter,
     timers: Timers,
-    /// When the last packet that waited left: since then the server is the limit.
-    starved_since: Option<Instant>,
+    supply: Supply,
+    /// Acknowledgement and window field of the server's newest packet, as the client is to see them.
+    newest: Option<(Seq, u16)>,
+    /// The shortest RTT of the subscriber's path of late.
+    path_rtt: Option<Duration>,
     server_fin: Option<u64>,
     client_fin: Option<u64>,
     client_fin_acked: bool,
@@ -159,7 +163,9 @@ impl Flow {
             modulation: Modulation::default(),
             filter: AckFilter::default(),
             timers: Timers::default(),
-            starved_since: None,
+            supply: Supply::default(),
+            newest: None,
+            path_rtt: None,
             server_fin: None,
             client_fin: None,
             client_fin_acked: false,
@@ -177,6 +183,11 @@ impl Flow {
     /// Bytes in flight to the client.
     pub(crate) fn in_flight(&self) -> u64 {
         self.flight.bytes()
+    }
+
+    /// The subscriber's shortest RTT, which is that of all its flows.
+    pub(crate) fn set_path_rtt(&mut self, path_rtt: Option<Duration>) {
+        self.path_rtt = path_rtt;
     }
 
     /// There is data to send, now or later.

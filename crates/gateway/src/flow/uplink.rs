@@ -8,6 +8,7 @@ use super::{Context, Flow, LinkReport, Phase};
 use crate::config::VirtualWindowMode;
 use crate::modulation::{Held, ModulationInput};
 use crate::observe::Event;
+use crate::supply::Verdict;
 use crate::virtual_window::WindowInput;
 
 impl Flow {
@@ -185,21 +186,17 @@ impl Flow {
 
     fn adapt_delay(&mut self, ctx: &mut Context<'_>) {
         let Some(rtt) = self.rtt.smoothed() else { return };
-        if self.waiting() > 0 {
-            self.starved_since = None;
-        } else if self.starved_since.is_none() {
-            self.starved_since = Some(ctx.now);
-        }
-        let round = self.smoothed_rtt() + self.server_rtt.get() + self.modulation.delay();
-        let starved = self.starved_since.is_some_and(|since| ctx.now.saturating_since(since) > round);
-        if starved {
-            self.virtual_window.on_starved();
-            self.starved_since = Some(ctx.now);
+        let round = rtt + self.server_rtt.get() + self.modulation.delay();
+        if let Some(verdict) = self.supply.on_ack(ctx.now, self.waiting(), round) {
+            self.modulation.on_round(verdict);
+            if verdict == Verdict::Behind {
+                self.virtual_window.on_starved();
+            }
         }
         let sized = ctx.config.virtual_window.mode == VirtualWindowMode::Sized;
         let ramping = sized && self.virtual_window.is_ramping();
-        let server_ahead = self.waiting() >= 2 * self.segment() && !ramping;
-        let input = ModulationInput { rtt, deviation: self.rtt.deviation(), server_ahead, starved };
+        let supply = if ramping { Verdict::Even } else { self.supply.verdict() };
+        let input = ModulationInput { rtt, deviation: self.rtt.deviation(), supply };
         self.modulation.on_ack(&ctx.config.rtt_modulation, &input);
     }
 
