@@ -75,7 +75,8 @@ const SPREAD_MAX: f64 = 6.0;
 
 impl TraceModel {
     /// 3G on the move: 3 Mbit/s. Recordings of UMTS and HSDPA in cars, buses and trains have means of 1.6 to 2.5 Mbit/s,
-    /// variations of 50 to 83 %, correlation times of 7 to 55 s, and pauses above 100 ms every 4 s.
+    /// variations of 50 to 83 %, correlation times of 7 to 55 s, and pauses above 100 ms every 4 s, a third of them above
+    /// 500 ms.
     pub fn hspa() -> Self {
         TraceModel {
             mean: Rate::from_bits_per_sec(3_000_000),
@@ -86,16 +87,16 @@ impl TraceModel {
             interval_ms: 2,
             served: Probability::from_ppm(250_000),
             handover: Some(Handover {
-                every: Duration::from_secs(8),
+                every: Duration::from_secs(5),
                 pause_min: Duration::from_millis(100),
-                pause_max: Duration::from_millis(1_000),
+                pause_max: Duration::from_millis(2_000),
                 other_cell: Probability::ONE,
             }),
         }
     }
 
     /// LTE in a car: 8 Mbit/s. Recordings of LTE on the move have means of 5 to 17 Mbit/s, variations of 60 to 78 %,
-    /// correlation times of 2 to 20 s, and pauses above 100 ms every 4 to 6 s, most of them short.
+    /// correlation times of 2 to 20 s, and pauses above 100 ms every 4 to 6 s, a quarter of them or less above 500 ms.
     pub fn lte_driving() -> Self {
         TraceModel {
             mean: Rate::from_bits_per_sec(8_000_000),
@@ -104,9 +105,9 @@ impl TraceModel {
             interval_ms: 1,
             served: Probability::from_ppm(400_000),
             handover: Some(Handover {
-                every: Duration::from_secs(10),
+                every: Duration::from_secs(5),
                 pause_min: Duration::from_millis(50),
-                pause_max: Duration::from_millis(500),
+                pause_max: Duration::from_millis(1_000),
                 other_cell: Probability::ONE,
             }),
             ..TraceModel::hspa()

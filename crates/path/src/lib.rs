@@ -76,7 +76,6 @@ pub use loss::{GilbertElliott, LoadLoss, LoadPoint, Loss, LossScope, ScriptedLos
 pub use oracle::{Oracle, OraclePath};
 pub use outage::{OutageEffect, OutageWindow, Outages, PeriodicOutage};
 pub use queue::QueueLimit;
-pub use random::Probability;
 pub use rate::{RateProcess, RateStep};
 pub use source::{RateSource, SourceError, TraceFile};
 pub use trace::{

@@ -99,7 +99,7 @@ impl Trace {
         let through = end.checked_sub(1).map_or(0, |index| u64::from(self.slots[index].through));
         // On the boundary of two periods `rest` is 0: the division counts the last slot of the old one in full, and the
         // search finds millisecond 0 of the new one.
-        cycle * self.opportunities() + through
+        cycle.saturating_mul(self.opportunities()).saturating_add(through)
     }
 
     pub(crate) fn period_ns(&self) -> u64 {

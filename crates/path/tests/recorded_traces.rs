@@ -82,7 +82,8 @@ fn goodput_series_expand_to_their_means() {
         assert_near(trace.mean_rate().as_mbps(), mbps, 0.001);
     }
     let Some(bus) = plain("norway-hsdpa/norway_bus_12") else { return };
-    assert!((1.5..3.5).contains(&bus.mean_rate().as_mbps()), "{bus:?}");
+    // The mean over time; that over rows is higher, because the rows of fast spells are closer.
+    assert_near(bus.mean_rate().as_mbps(), 1.45, 0.01);
 }
 
 #[test]

@@ -11,7 +11,7 @@ pub enum TraceError {
     Empty,
     /// The last opportunity is at millisecond 0, so that the trace would repeat without end at one instant.
     NoPeriod,
-    /// More opportunities or time than the type holds (some 4 * 10^9 of either).
+    /// More opportunities than the type holds (some 4 * 10^9), or a series longer than a day.
     TooLong,
     /// Opportunities out of order.
     Unordered {
@@ -97,7 +97,7 @@ impl fmt::Display for TraceError {
                 f.write_str("the last line must be later than 0 ms: it is the period of the trace")
             }
             TraceError::TooLong => {
-                f.write_str("too long: more than 4294967295 opportunities or milliseconds")
+                f.write_str("too long: more than 4294967295 opportunities, or rates of more than a day")
             }
             TraceError::Unordered { at_ms, previous_ms } => {
                 write!(f, "opportunity at {at_ms} ms after one at {previous_ms} ms")

@@ -16,7 +16,7 @@ pub enum TraceFormat {
     Mahimahi,
     /// A header and rows of cells between commas; one column holds Mbit/s, another may hold seconds.
     Csv,
-    /// Seconds, blanks, Mbit/s; the steps may be irregular.
+    /// Seconds, blanks, mean Mbit/s since the row above; the steps may be irregular.
     OneSecond,
 }
 
@@ -96,6 +96,8 @@ pub(super) fn seconds(seconds: f64) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn parse(text: &str, format: TraceFormat) -> Result<Trace, TraceError> {
@@ -128,5 +130,22 @@ mod tests {
         assert_eq!(TraceFormat::detect("12\n13\n"), TraceFormat::Mahimahi);
         assert_eq!(TraceFormat::detect("1.0\t8.0\n"), TraceFormat::OneSecond);
         assert_eq!(TraceFormat::detect("second,download_mbps\n"), TraceFormat::Csv);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_the_parser_panic(
+            text in "([0-9]{0,12}[\t ,.eE+-]?[0-9a-z\"]{0,6}\r?\n?){0,20}|(?s).{0,100}",
+            header in prop::sample::select(alloc::vec!["", "second,mbps\n", "a_mbps,b\n"]),
+            hold: bool,
+        ) {
+            let text = alloc::format!("{header}{text}");
+            let gaps = if hold { Gaps::Hold } else { Gaps::Zero };
+            for format in [TraceFormat::detect(&text), TraceFormat::Mahimahi, TraceFormat::Csv, TraceFormat::OneSecond] {
+                if let Ok(trace) = Trace::parse(&text, format, &TraceOptions { column: None, gaps }) {
+                    prop_assert!(trace.opportunities() > 0 && !trace.period().is_zero());
+                }
+            }
+        }
     }
 }

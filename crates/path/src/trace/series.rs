@@ -51,6 +51,9 @@ const CSV_STEP_MAX: Duration = Duration::from_millis(1_500);
 /// recorded trains and buses is below 7 s.
 const IRREGULAR_STEP_MAX: Duration = Duration::from_secs(10);
 
+/// Our choice: a longer one is a mistake in the column of the time.
+const SERIES_MAX: Duration = Duration::from_secs(24 * 3_600);
+
 /// More is a mistake in the unit.
 const MBPS_MAX: f64 = 1e6;
 
@@ -62,12 +65,15 @@ impl Series {
             return Err(TraceError::Empty);
         }
         match samples.last() {
+            _ if end > SERIES_MAX => Err(TraceError::TooLong),
             Some(last) if last.start < end => Ok(Series { samples, end }),
             _ => Err(TraceError::NoPeriod),
         }
     }
 
-    /// Rows of seconds and Mbit/s between blanks, without header; steps may be irregular, a value holds until the next row.
+    /// Rows of seconds and Mbit/s between blanks, without header. Steps may be irregular: a value is the mean since the
+    /// row above, as the recorders of this format count bytes and then write. (In the recorded trains and buses, value
+    /// times step varies least when read so.)
     pub fn parse_one_second(text: &str, options: &TraceOptions<'_>) -> Result<Series, TraceError> {
         let mut rows = Rows::new(options.gaps, IRREGULAR_STEP_MAX);
         for (line, content) in numbered(text) {
@@ -78,12 +84,12 @@ impl Series {
             };
             rows.push(line, time, ("Mbit/s", rate.unwrap_or("")))?;
         }
-        rows.finish()
+        rows.ending_at_their_times()
     }
 
     /// Rows of cells between commas under a header. The column of the rate is `options.column`, or else the only one with
     /// `mbps` or `mbit` in its name. A column called `second`, `time`, `seq_num` or the like holds seconds; without one,
-    /// rows are a second apart.
+    /// rows are a second apart. A value holds from the time of its row.
     pub fn parse_csv(text: &str, options: &TraceOptions<'_>) -> Result<Series, TraceError> {
         let mut lines = numbered(text);
         let (_, header) = lines.next().ok_or(TraceError::Empty)?;
@@ -105,7 +111,7 @@ impl Series {
             let time = time_column.map_or(counted.as_str(), |column| cells[column]);
             rows.push(line, time, (names[rate_column], cells[rate_column]))?;
         }
-        rows.finish()
+        rows.starting_at_their_times()
     }
 
     /// The samples.
@@ -189,19 +195,25 @@ fn find_rate_column(names: &[&str], wanted: Option<&str>) -> Result<usize, Trace
     }
 }
 
-/// Rows on their way to a series.
+/// Rows on their way to a series, with times since the first of them.
 struct Rows {
     gaps: Gaps,
     step_max: Duration,
-    samples: Vec<Sample>,
-    /// The time of the first row, and of the last one with its text.
-    first: Option<f64>,
-    last: (Duration, String),
+    rows: Vec<Row>,
+    /// The time of the first row, and the text of the last.
+    first_s: f64,
+    last_text: String,
+}
+
+struct Row {
+    time: Duration,
+    rate: Rate,
+    after_gap: bool,
 }
 
 impl Rows {
     fn new(gaps: Gaps, step_max: Duration) -> Self {
-        Rows { gaps, step_max, samples: Vec::new(), first: None, last: (Duration::ZERO, String::new()) }
+        Rows { gaps, step_max, rows: Vec::new(), first_s: 0.0, last_text: String::new() }
     }
 
     fn push(&mut self, line: usize, time: &str, (column, rate): (&str, &str)) -> Result<(), TraceError> {
@@ -209,40 +221,63 @@ impl Rows {
         let Some(time_s) = number(time) else {
             return fail(LineProblem::NotANumber { column: "time".to_string(), text: time.to_string() });
         };
-        let first = *self.first.get_or_insert(time_s);
-        let start = seconds(time_s - first);
-        let is_first = self.last.1.is_empty();
-        let previous = core::mem::replace(&mut self.last, (start, time.to_string()));
-        if !is_first && (time_s < first || start <= previous.0) {
-            return fail(LineProblem::TimeGoesBack { time: time.to_string(), previous: previous.1 });
+        let previous = core::mem::replace(&mut self.last_text, time.to_string());
+        let last = self.rows.last().map(|row| row.time);
+        if last.is_none() {
+            self.first_s = time_s;
         }
-        if start.saturating_sub(previous.0) > self.step_max {
-            match self.gaps {
-                Gaps::Refuse => {
-                    return fail(LineProblem::Gap { previous: previous.1, time: time.to_string() });
-                }
-                Gaps::Hold => {}
-                Gaps::Zero => self.samples.push(Sample { start: previous.0 + ROW, rate: Rate::ZERO }),
-            }
+        let since_first = seconds(time_s - self.first_s);
+        if last.is_some_and(|last| since_first <= last) {
+            return fail(LineProblem::TimeGoesBack { time: time.to_string(), previous });
+        }
+        let after_gap = last.is_some_and(|last| since_first - last > self.step_max);
+        if after_gap && self.gaps == Gaps::Refuse {
+            return fail(LineProblem::Gap { previous, time: time.to_string() });
         }
         let rate = match (number(rate), self.gaps) {
             (Some(mbps), _) if mbps <= MBPS_MAX => Rate::from_mbps(mbps),
-            (None, Gaps::Hold) if rate.is_empty() => self.samples.last().map_or(Rate::ZERO, |last| last.rate),
+            (None, Gaps::Hold) if rate.is_empty() => self.rows.last().map_or(Rate::ZERO, |last| last.rate),
             (None, Gaps::Zero) if rate.is_empty() => Rate::ZERO,
             _ if rate.is_empty() => return fail(LineProblem::EmptyCell { column: column.to_string() }),
             _ => return fail(LineProblem::NotANumber { column: column.to_string(), text: rate.to_string() }),
         };
-        self.samples.push(Sample { start, rate });
+        self.rows.push(Row { time: since_first, rate, after_gap });
         Ok(())
     }
 
-    /// The last row lasts as long as the step before it, or a second if there is none.
-    fn finish(self) -> Result<Series, TraceError> {
-        let step = match self.samples.as_slice() {
-            [.., before, last] => last.start - before.start,
+    /// A value holds from the time of its row. The last row lasts as long as the step before it.
+    fn starting_at_their_times(self) -> Result<Series, TraceError> {
+        let mut samples = Vec::with_capacity(self.rows.len());
+        let mut last = Duration::ZERO;
+        for row in &self.rows {
+            if row.after_gap && self.gaps == Gaps::Zero {
+                samples.push(Sample { start: last + ROW, rate: Rate::ZERO });
+            }
+            samples.push(Sample { start: row.time, rate: row.rate });
+            last = row.time;
+        }
+        let step = match self.rows.as_slice() {
+            [.., before, last] => last.time - before.time,
             _ => ROW,
         };
-        Series::new(self.samples, self.last.0 + step)
+        Series::new(samples, last + step)
+    }
+
+    /// A value holds until the time of its row, from that of the row above. The first row lasts as long as the second.
+    fn ending_at_their_times(self) -> Result<Series, TraceError> {
+        let lead = self.rows.get(1).map_or(ROW, |second| second.time);
+        let mut samples = Vec::with_capacity(self.rows.len());
+        let mut start = Duration::ZERO;
+        for row in &self.rows {
+            let end = lead + row.time;
+            if row.after_gap && self.gaps == Gaps::Zero {
+                samples.push(Sample { start, rate: Rate::ZERO });
+                start = end - ROW;
+            }
+            samples.push(Sample { start, rate: row.rate });
+            start = end;
+        }
+        Series::new(samples, start)
     }
 }
 

@@ -20,32 +20,30 @@ impl Trace {
     /// A header and one row for each `bin` of one period: the second at which it begins, and the rate in Mbit/s.
     pub fn write_csv(&self, out: &mut impl Write, bin: Duration) -> fmt::Result {
         writeln!(out, "second,mbps")?;
-        self.write_rows(out, bin, ',')
-    }
-
-    /// One row for each second of one period: the second, a tab, the rate in Mbit/s.
-    pub fn write_one_second(&self, out: &mut impl Write) -> fmt::Result {
-        self.write_rows(out, Duration::from_secs(1), '\t')
-    }
-
-    fn write_rows(&self, out: &mut impl Write, bin: Duration, separator: char) -> fmt::Result {
-        for (start, rate) in self.rates(bin) {
-            writeln!(out, "{:.3}{separator}{:.6}", start.as_secs_f64(), rate.as_mbps())?;
+        for (start, _, rate) in self.rates(bin) {
+            writeln!(out, "{:.3},{:.6}", start.as_secs_f64(), rate.as_mbps())?;
         }
         Ok(())
     }
 
-    /// The rate over each `bin` of one period, with the time at which the bin starts. The last bin may be shorter; it
-    /// includes the end of the period.
-    pub fn rates(&self, bin: Duration) -> impl Iterator<Item = (Duration, Rate)> + '_ {
+    /// One row for each second of one period: the second at which it ends, a tab, the rate in Mbit/s.
+    pub fn write_one_second(&self, out: &mut impl Write) -> fmt::Result {
+        for (_, end, rate) in self.rates(Duration::from_secs(1)) {
+            writeln!(out, "{:.3}\t{:.6}", end.as_secs_f64(), rate.as_mbps())?;
+        }
+        Ok(())
+    }
+
+    /// Start, end and rate of each `bin` of one period. The last bin may be shorter; it includes the end of the period.
+    pub fn rates(&self, bin: Duration) -> impl Iterator<Item = (Duration, Duration, Rate)> + '_ {
         let bin_ns = bin.as_nanos().max(1);
         let period = self.period();
         (0..period.as_nanos().div_ceil(bin_ns)).map(move |index| {
             let start = Duration::from_nanos(index * bin_ns);
-            let end = start + Duration::from_nanos(bin_ns);
+            let end = (start + Duration::from_nanos(bin_ns)).min(period);
             let through = if end < period { self.opportunities_before(end) } else { self.opportunities() };
             let bytes = (through - self.opportunities_before(start)) * OPPORTUNITY_BYTES;
-            (start, Rate::from_bytes_in(bytes, end.min(period) - start))
+            (start, end, Rate::from_bytes_in(bytes, end - start))
         })
     }
 }
@@ -77,7 +75,7 @@ mod tests {
         assert_eq!(csv, "second,mbps\n0.000,0.072000\n0.500,0.000000\n1.000,0.000000\n1.500,0.048000\n");
         let mut rows = String::new();
         trace.write_one_second(&mut rows).unwrap();
-        assert_eq!(rows, "0.000\t0.036000\n1.000\t0.024000\n");
+        assert_eq!(rows, "1.000\t0.036000\n2.000\t0.024000\n");
     }
 
     #[test]

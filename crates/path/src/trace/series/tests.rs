@@ -14,11 +14,17 @@ fn csv_error(text: &str) -> String {
 }
 
 #[test]
-fn irregular_steps_hold_until_the_next_row() {
+fn irregular_steps_are_means_since_the_row_above() {
     let text = "3.0\t8.0\n4.5\t4\n5.25\t0\n";
     let series = Series::parse_one_second(text, &TraceOptions::default()).unwrap();
-    assert_eq!(mbps(&series), [(0, 8.0), (1_500, 4.0), (2_250, 0.0)]);
-    assert_eq!(series.duration(), Duration::from_millis(3_000));
+    assert_eq!(mbps(&series), [(0, 8.0), (1_500, 4.0), (3_000, 0.0)]);
+    assert_eq!(series.duration(), Duration::from_millis(3_750));
+    let gap = "1 8\n2 8\n20 4\n";
+    let options = TraceOptions { gaps: Gaps::Zero, ..TraceOptions::default() };
+    let series = Series::parse_one_second(gap, &options).unwrap();
+    assert_eq!(mbps(&series), [(0, 8.0), (1_000, 8.0), (2_000, 0.0), (19_000, 4.0)]);
+    let refused = Series::parse_one_second(gap, &TraceOptions::default()).unwrap_err().to_string();
+    assert!(refused.starts_with("line 3: rows are missing from 2 to 20 s"), "{refused}");
 }
 
 #[test]
@@ -62,8 +68,9 @@ fn gaps_are_held_or_count_as_zero() {
 #[test]
 fn expansion_spreads_opportunities_evenly() {
     // 6 Mbit/s = 750 bytes per ms: one opportunity each 2 ms; 12 Mbit/s: one each ms.
-    let text = "0 6\n0.006 12\n0.010 0\n0.020 0\n";
-    let trace = Trace::parse(text, TraceFormat::OneSecond, &TraceOptions::default()).unwrap();
+    let sample = |at, rate| Sample { start: Duration::from_millis(at), rate: Rate::from_mbps(rate) };
+    let samples = alloc::vec![sample(0, 6.0), sample(6, 12.0), sample(10, 0.0)];
+    let trace = Series::new(samples, Duration::from_millis(30)).unwrap().to_trace().unwrap();
     let times: Vec<_> = trace.counts().collect();
     assert_eq!(times, [(2, 1), (4, 1), (6, 1), (7, 1), (8, 1), (9, 1), (10, 1), (30, 1)]);
 }
@@ -75,4 +82,10 @@ fn expansion_keeps_the_mean_at_high_rates() {
     let bytes = (1234.5 + 0.7 + 800.0) * 125_000.0;
     let difference = trace.opportunities() as f64 * 1_500.0 - bytes;
     assert!(difference.abs() <= 1_500.0, "{difference} bytes off");
+}
+
+#[test]
+fn times_beyond_a_day_are_refused() {
+    let held = csv("second,mbps\n0,8\n1e15,4\n", None, Gaps::Hold);
+    assert_eq!(held, Err(TraceError::TooLong));
 }
