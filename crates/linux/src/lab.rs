@@ -101,6 +101,20 @@ impl Lab {
             }
             netlink.set_up(bridge, true)?;
         }
+        netlink.wait_until_ready(&["n0", "n1", "n2", "n3", "wired", "radio"])
+    }
+
+    /// Sets the minimum retransmission timeout, in milliseconds, of connections of the server with the clients.
+    pub fn set_server_rto_min(&self, ms: u32) -> Result<(), SystemError> {
+        let netlink = self.server.netlink()?;
+        for ipv6 in [false, true] {
+            let target = match self.config.gateway {
+                GatewayKind::Bridged => RouteTarget::Interface("s0".to_owned()),
+                GatewayKind::Routed => RouteTarget::Via(host(ipv6, Side::Server, ROUTER)),
+            };
+            let route = Route { rto_min_ms: Some(ms), ..Route::new(self.client_prefix(ipv6), target) };
+            netlink.set_route(&route)?;
+        }
         Ok(())
     }
 
@@ -147,19 +161,23 @@ impl Lab {
     }
 
     fn bring_up(&self) -> Result<(), SystemError> {
-        for (namespace, interfaces) in [
-            (&self.server, &["s0"][..]),
-            (&self.net, &["n0", "n1", "n2", "n3"]),
-            (&self.gateway, &["g0", "g1"]),
-            (&self.client, &["c0"]),
-        ] {
-            let netlink = namespace.netlink()?;
-            for interface in interfaces {
+        let ends = [
+            (self.server.netlink()?, &["s0"][..]),
+            (self.net.netlink()?, &["n0", "n1", "n2", "n3"]),
+            (self.gateway.netlink()?, &["g0", "g1"]),
+            (self.client.netlink()?, &["c0"]),
+        ];
+        for (netlink, interfaces) in &ends {
+            for interface in *interfaces {
                 netlink.set_mtu(interface, self.config.mtu)?;
                 netlink.set_up(interface, true)?;
             }
         }
-        Ok(())
+        ends.iter().try_for_each(|(netlink, interfaces)| netlink.wait_until_ready(interfaces))?;
+        match self.config.gateway {
+            GatewayKind::Bridged => self.gateway.netlink()?.wait_until_ready(&["br0"]),
+            GatewayKind::Routed => Ok(()),
+        }
     }
 
     fn address_hosts(&self) -> Result<(), SystemError> {

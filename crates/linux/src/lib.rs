@@ -1,5 +1,6 @@
 //! Packet I/O, the event loop and the lab on Linux. The only crate with `unsafe`, sockets and devices.
 
+pub mod endpoint;
 pub mod lab;
 pub mod netlink;
 pub mod netns;

@@ -5,8 +5,8 @@ use std::os::fd::{AsFd, AsRawFd};
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{
-    BridgeStpState, InfoBridge, InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags,
-    LinkInfo as LinkInfoNla, LinkMessage,
+    BridgePortState, BridgeStpState, InfoBridge, InfoBridgePort, InfoData, InfoKind, InfoPortData, InfoVeth,
+    LinkAttribute, LinkFlags, LinkInfo as LinkInfoNla, LinkMessage, State,
 };
 
 use super::Netlink;
@@ -27,6 +27,8 @@ pub struct LinkInfo {
     pub master: Option<u32>,
     /// Administratively up.
     pub up: bool,
+    /// Packets get through: the other end is there, the transmit queue works, a bridge port forwards.
+    pub ready: bool,
 }
 
 impl Netlink {
@@ -108,6 +110,26 @@ impl Netlink {
         Ok(answers.into_iter().filter_map(link_info).collect())
     }
 
+    /// Waits until packets get through all of these interfaces. The kernel activates an interface some time after the other
+    /// end came up (linkwatch, up to a second or two), and drops what is sent before.
+    pub fn wait_until_ready(&self, names: &[&str]) -> Result<(), SystemError> {
+        let begin = std::time::Instant::now();
+        loop {
+            let links = self.links()?;
+            let waits = |name: &&&str| !links.iter().any(|link| link.name == ***name && link.ready);
+            match names.iter().find(waits) {
+                // The state is shown a moment before the transmit queue is switched on. Both happen under the lock that a change
+                // takes, even one that changes nothing.
+                None => return names.iter().try_for_each(|name| self.set_up(name, true)),
+                Some(name) if begin.elapsed() > READY_PATIENCE => {
+                    let source = std::io::Error::from(std::io::ErrorKind::TimedOut);
+                    return Err(SystemError::new(format!("send through interface {name}"), source));
+                }
+                Some(_) => std::thread::sleep(std::time::Duration::from_millis(2)),
+            }
+        }
+    }
+
     fn add_link(&self, name: &str, info: Vec<LinkInfoNla>) -> Result<(), SystemError> {
         let mut message = LinkMessage::default();
         message.attributes.push(LinkAttribute::IfName(name.to_owned()));
@@ -124,13 +146,15 @@ impl Netlink {
 
 fn link_info(message: RouteNetlinkMessage) -> Option<LinkInfo> {
     let RouteNetlinkMessage::NewLink(message) = message else { return None };
+    let up = message.header.flags.contains(LinkFlags::Up);
     let mut info = LinkInfo {
         name: String::new(),
         index: message.header.index,
         mac: Vec::new(),
         mtu: 0,
         master: None,
-        up: message.header.flags.contains(LinkFlags::Up),
+        up,
+        ready: up,
     };
     for attribute in message.attributes {
         match attribute {
@@ -138,8 +162,20 @@ fn link_info(message: RouteNetlinkMessage) -> Option<LinkInfo> {
             LinkAttribute::Address(mac) => info.mac = mac,
             LinkAttribute::Mtu(mtu) => info.mtu = mtu,
             LinkAttribute::Controller(index) => info.master = Some(index),
+            LinkAttribute::OperState(state) => info.ready &= matches!(state, State::Up | State::Unknown),
+            LinkAttribute::Qdisc(name) => info.ready &= name != "noop",
+            LinkAttribute::LinkInfo(details) => info.ready &= !details.iter().any(is_blocked_port),
             _ => {}
         }
     }
     Some(info)
 }
+
+fn is_blocked_port(detail: &LinkInfoNla) -> bool {
+    let LinkInfoNla::PortData(InfoPortData::BridgePort(port)) = detail else { return false };
+    let forwards = InfoBridgePort::State(BridgePortState::Forwarding);
+    port.iter().any(|attribute| matches!(attribute, InfoBridgePort::State(_)) && *attribute != forwards)
+}
+
+/// Longer than the kernel's worst delay, on a busy machine.
+const READY_PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);

@@ -87,9 +87,11 @@ impl Netlink {
             }
         }
         message.attributes.extend(route.priority.map(RouteAttribute::Priority));
-        let metrics: Vec<_> = (route.rto_min_ms.map(RouteMetric::RtoMin).into_iter())
-            .chain(route.initial_cwnd.map(RouteMetric::InitCwnd))
-            .collect();
+        let mut metrics: Vec<_> = route.initial_cwnd.map(RouteMetric::InitCwnd).into_iter().collect();
+        if let Some(ms) = route.rto_min_ms {
+            // TCP heeds this one only if it is locked.
+            metrics.extend([RouteMetric::Lock(1 << RTAX_RTO_MIN), RouteMetric::RtoMin(ms)]);
+        }
         if !metrics.is_empty() {
             message.attributes.push(RouteAttribute::Metrics(metrics));
         }
@@ -103,3 +105,5 @@ fn route_address(address: IpAddr) -> RouteAddress {
         IpAddr::V6(address) => RouteAddress::Inet6(address),
     }
 }
+
+const RTAX_RTO_MIN: u32 = 13;
