@@ -210,3 +210,6 @@ fn split_virtio(bytes: &[u8]) -> Result<(VirtioHeader, &[u8]), FrameError> {
     let header = VirtioHeader::parse(bytes).ok_or(FrameError::Malformed)?;
     Ok((header, &bytes[virtio::HEADER_LEN..]))
 }
+
+#[cfg(test)]
+mod tests;

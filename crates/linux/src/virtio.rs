@@ -83,3 +83,37 @@ impl VirtioHeader {
         matches!(self.gso_type & !GSO_ECN, GSO_TCPV4 | GSO_TCPV6) && self.gso_size > 0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_and_fields_correspond() {
+        let header = VirtioHeader {
+            flags: NEEDS_CSUM,
+            gso_type: GSO_TCPV4 | GSO_ECN,
+            header_len: 54,
+            gso_size: 1448,
+            csum_start: 34,
+            csum_offset: 16,
+        };
+        let bytes = header.to_bytes();
+        assert_eq!(bytes[..2], [1, 0x81]);
+        assert_eq!(u16::from_ne_bytes([bytes[4], bytes[5]]), 1448);
+        assert_eq!(VirtioHeader::parse(&bytes), Some(header));
+        assert_eq!(VirtioHeader::parse(&bytes[..9]), None);
+        assert!(header.is_tcp_gso() && header.needs_checksum());
+        assert!(!VirtioHeader { gso_size: 0, ..header }.is_tcp_gso());
+        assert!(!VirtioHeader { gso_type: GSO_UDP_L4, ..header }.is_tcp_gso());
+    }
+
+    #[test]
+    fn a_longer_link_header_moves_the_checksum() {
+        let header =
+            VirtioHeader { flags: NEEDS_CSUM, header_len: 40, csum_start: 20, ..VirtioHeader::default() };
+        let moved = header.moved_by(18);
+        assert_eq!((moved.header_len, moved.csum_start), (58, 38));
+        assert_eq!(VirtioHeader::default().moved_by(14).csum_start, 0);
+    }
+}
