@@ -252,9 +252,12 @@ pub(crate) struct TraceGenerate {
     /// Mean rate [default: the model's]
     #[arg(long, value_name = "RATE")]
     pub(crate) mean: Option<Rate>,
-    /// Standard deviation over mean, in one-second steps [default: the model's]
+    /// Standard deviation over mean, in windows of 100 ms [default: the model's]
     #[arg(long, value_name = "SHARE", value_parser = parse_share)]
     pub(crate) variation: Option<f64>,
+    /// Width of the rows of CSV
+    #[arg(long, value_name = "TIME", default_value = "1s")]
+    pub(crate) window: Time,
     /// Seed: the same one gives the same trace on every machine
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub(crate) seed: u64,

@@ -1,11 +1,16 @@
 //! `paceline`: accelerate TCP over mobile access links, and measure it on real packets.
 
 mod args;
+mod demo;
+mod emulate;
 mod error;
+mod gateway;
 mod interrupt;
+mod plot;
 mod result;
 mod run;
 mod scenario;
+mod trace;
 mod units;
 
 use std::process::ExitCode;
@@ -28,11 +33,11 @@ fn main() -> ExitCode {
 
 fn dispatch(command: Command) -> Result<()> {
     match command {
-        Command::Demo(_args) => Ok(()),
+        Command::Demo(args) => demo::command(&args),
         Command::Run(args) => run::command(&args),
-        Command::Gateway(_args) => Ok(()),
-        Command::Emulate(_args) => Ok(()),
-        Command::Trace(_args) => Ok(()),
+        Command::Gateway(args) => gateway::command(&args),
+        Command::Emulate(args) => emulate::command(&args),
+        Command::Trace(command) => trace::command(&command),
         Command::Bench(_args) => Ok(()),
     }
 }

@@ -13,7 +13,7 @@ use crate::scenario::{Direction, EventAction, IpVersion, Protocol};
 
 pub(crate) use metric::check_all as check_bounds;
 pub(crate) use store::{RunFiles, Store, write_whole};
-pub(crate) use summary::{bounds_table, summary_table};
+pub(crate) use summary::{bounds_table, links_table, summary_table};
 
 /// Raised whenever a field changes its meaning or goes; new fields do not raise it.
 pub(crate) const SCHEMA: u32 = 1;
@@ -45,6 +45,17 @@ pub(crate) struct Run {
     /// Between bulk downloads while all of them were active; absent with fewer than two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) fairness: Option<Fairness>,
+    /// What the radio downlink's schedule changed, and how soon the run followed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) changes: Vec<Change>,
+    /// The slowest of `changes`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) rate_settled_s: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) delay_settled_s: Option<f64>,
+    /// What a sender that knows everything could reach on the radio downlink.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) oracle: Option<OracleResult>,
 }
 
 /// One transfer.
@@ -75,6 +86,9 @@ pub(crate) struct FlowResult {
     pub(crate) sha256_ok: bool,
     /// The longest stretch in which less than 10 % of the link's rate arrived.
     pub(crate) longest_gap_s: f64,
+    /// From the return of a reader that paused until the radio link delivered to it again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) resumed_s: Option<f64>,
     /// Why it did not complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<String>,
@@ -113,6 +127,23 @@ pub(crate) struct EventResult {
     pub(crate) action: EventAction,
     /// Until data arrived again.
     pub(crate) gap_s: Option<f64>,
+}
+
+/// A change of the radio downlink's rate or round trip.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
+pub(crate) struct Change {
+    pub(crate) at_s: f64,
+    /// Until half a second began in which 95 % of the new rate arrived; until the next change if none did; null without limit.
+    pub(crate) rate_settled_s: Option<f64>,
+    /// Until the path's delay stayed below 200 ms.
+    pub(crate) delay_settled_s: Option<f64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
+pub(crate) struct OracleResult {
+    /// Payload, from the first SYN on.
+    pub(crate) goodput_mbps: f64,
+    pub(crate) path_delay_p95_ms: f64,
 }
 
 /// Null where nothing was measured.

@@ -32,6 +32,10 @@ pub(crate) fn sample(variant: &str, seed: u64, goodput_mbps: f64) -> Run {
         gateway: GatewayResult::default(),
         path_delay_ms: percentiles,
         fairness: None,
+        changes: Vec::new(),
+        rate_settled_s: None,
+        delay_settled_s: None,
+        oracle: None,
     }
 }
 

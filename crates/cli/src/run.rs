@@ -7,6 +7,7 @@ mod hosts;
 pub(crate) mod lab;
 mod links;
 mod series;
+mod settling;
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -15,13 +16,27 @@ use std::sync::PoisonError;
 use std::thread;
 
 use indicatif::{ProgressBar, ProgressStyle};
+use paceline_linux::emulator::DirectionReport;
+use paceline_wire::Duration;
 
 use crate::args::{On, RunArgs};
 use crate::error::{Error, Kind, Result};
 use crate::interrupt;
-use crate::result::{Results, Run, SCHEMA, Store, bounds_table, check_bounds, summary_table, write_whole};
+use crate::result::{
+    LinkResult, Results, Run, SCHEMA, Store, bounds_table, check_bounds, summary_table, write_whole,
+};
 use crate::scenario::{ScenarioFile, Variant, load_file};
+pub(crate) use collect::link_result;
 use lab::Watch;
+
+/// A table of link directions observed for `duration`.
+pub(crate) fn links_table(directions: &[DirectionReport], duration: Duration) -> String {
+    let links: Vec<(&str, LinkResult)> = directions
+        .iter()
+        .map(|direction| (direction.name.as_str(), link_result(direction, duration)))
+        .collect();
+    crate::result::links_table(&links)
+}
 
 pub(crate) fn command(args: &RunArgs) -> Result<()> {
     let file = load_file(&args.scenario, args.duration)?;

@@ -15,10 +15,10 @@ use crate::units::{Rate, Size, Time};
 
 pub(crate) use bounds::{Bound, Statistic};
 pub(crate) use flow::{Direction, Flow, IpVersion, Protocol, SizeSpec};
-pub(crate) use gateway::{EventAction, Gateway, GatewayEvent, Io, Profile};
+pub(crate) use gateway::{EventAction, Gateway, GatewayEvent, Io, Profile, merge};
 #[cfg(test)]
 pub(crate) use load::parse_text;
-pub(crate) use load::{ScenarioFile, load_file};
+pub(crate) use load::{ScenarioFile, explain, line_of, load_file, parse};
 pub(crate) use path::Path;
 pub(crate) use vary::{Variant, name_matches};
 

@@ -116,7 +116,7 @@ impl Emulator {
         let probe = config.path.map(|(wired, radio)| PathProbe {
             wired: down_of(wired),
             radio: down_of(radio),
-            probe: Probe::default(),
+            probe: Probe::new(start),
         });
         let delivery = [down_of(config.delivery), up_of(config.delivery)];
         let measurements = Measurements { start, flows: Flows::new(start), delivery, probe };
@@ -132,7 +132,7 @@ impl Emulator {
         self.measurements.start = start;
         self.measurements.flows = Flows::new(start);
         if let Some(path) = &mut self.measurements.probe {
-            path.probe = Probe::default();
+            path.probe = Probe::new(start);
         }
     }
 

@@ -94,12 +94,20 @@ fn outcome(bound: &Bound, runs: &[Run], variant: &str) -> Outcome {
     Outcome { bound: bound.clone(), variant: variant.into(), value, samples }
 }
 
+/// `variant` with the parts that `named` names replaced, one after the other, by those of `other`.
+fn counterpart(variant: &str, named: &str, other: &str) -> String {
+    let pairs: Vec<(&str, &str)> =
+        named.split(',').map(str::trim).zip(other.split(',').map(str::trim)).collect();
+    let replace = |part| pairs.iter().find(|(from, _)| *from == part).map_or(part, |(_, to)| *to);
+    variant.split(',').map(replace).collect::<Vec<&str>>().join(",")
+}
+
 fn names(variant: &str, selection: &str) -> bool {
     crate::scenario::name_matches(variant, selection)
 }
 
 fn lookup(value: &Value, dotted: &str) -> Option<f64> {
-    let found = dotted.split('.').try_fold(value, |value, part| value.get(part))?;
+    let found = value.pointer(&format!("/{}", dotted.replace('.', "/")))?;
     match found {
         Value::Bool(flag) => Some(f64::from(u8::from(*flag))),
         number => number.as_f64(),
@@ -150,6 +158,12 @@ mod tests {
         );
         let outcomes = check(&ratio, &runs);
         assert_eq!((outcomes.len(), outcomes[0].value), (1, Some(3.0)));
+        let both = counterpart(
+            "accelerated,server=cubic,trace=x",
+            "accelerated,server=cubic",
+            "unaccelerated,server=bbr",
+        );
+        assert_eq!(both, "unaccelerated,server=bbr,trace=x");
     }
 
     #[test]

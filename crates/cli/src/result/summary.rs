@@ -2,27 +2,30 @@
 
 use comfy_table::{CellAlignment, Table, presets};
 
-use super::Run;
 use super::metric::{Outcome, statistic, values};
+use super::{LinkResult, Run};
 use crate::scenario::Statistic;
 use crate::units::tidy;
 
 /// One row for each variant and flow name, medians over runs.
 pub(crate) fn summary_table(runs: &[Run]) -> String {
-    let mut table = new_table(&[
-        "variant",
-        "flow",
-        "runs",
-        "goodput",
-        "completion",
-        "RTT p50",
-        "path delay p95",
-        "link used",
-        "resent",
-        "RTO",
-        "TLP",
-        "done",
-    ]);
+    let mut table = new_table(
+        2,
+        &[
+            "variant",
+            "flow",
+            "runs",
+            "goodput",
+            "completion",
+            "RTT p50",
+            "path delay p95",
+            "link used",
+            "resent",
+            "RTO",
+            "TLP",
+            "done",
+        ],
+    );
     for (variant, flow) in rows(runs) {
         let of = |metric: &str| {
             let of_variant = runs.iter().filter(|run| run.variant == variant);
@@ -59,7 +62,7 @@ pub(crate) fn bounds_table(outcomes: &[Outcome]) -> Option<String> {
     if outcomes.is_empty() {
         return None;
     }
-    let mut table = new_table(&["bound on", "variant", "value", "wanted", "samples", ""]);
+    let mut table = new_table(2, &["bound on", "variant", "value", "wanted", "samples", ""]);
     for outcome in outcomes {
         let bound = &outcome.bound;
         let metric = match &bound.relative_to {
@@ -82,10 +85,31 @@ pub(crate) fn bounds_table(outcomes: &[Outcome]) -> Option<String> {
     Some(table.to_string())
 }
 
-fn new_table(header: &[&str]) -> Table {
+/// One row for each link direction.
+pub(crate) fn links_table(links: &[(&str, LinkResult)]) -> String {
+    let mut table =
+        new_table(1, &["link", "packets", "bytes", "used", "capacity", "queue p50", "queue p95", "drops"]);
+    let ms = |value: Option<f64>| value.map_or("-".into(), |value| format!("{value:.1} ms"));
+    for (name, link) in links {
+        table.add_row([
+            name.to_string(),
+            link.delivered_packets.to_string(),
+            link.delivered_bytes.to_string(),
+            link.utilization.map_or("-".into(), |share| format!("{:.1} %", share * 100.0)),
+            link.capacity_mbps.map_or("unlimited".into(), |mbps| format!("{mbps:.2} Mbit/s")),
+            ms(link.queue_delay_ms.p50),
+            ms(link.queue_delay_ms.p95),
+            link.drops.to_string(),
+        ]);
+    }
+    table.to_string()
+}
+
+/// The first `labels` columns are words, the others numbers.
+fn new_table(labels: usize, header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_header(header.iter().map(|name| name.to_string()));
-    for column in table.column_iter_mut().skip(2) {
+    for column in table.column_iter_mut().skip(labels) {
         column.set_cell_alignment(CellAlignment::Right);
     }
     table

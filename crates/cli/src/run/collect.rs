@@ -5,13 +5,17 @@ use std::collections::BTreeMap;
 use paceline_linux::Quantiles;
 use paceline_linux::emulator::{DirectionReport, EmulatorReport, FlowDelivery, Series};
 use paceline_linux::endpoint::{TrafficReport, TransferReport, UdpReport};
+use paceline_path::{LinkConfig, Oracle, OraclePath};
 use paceline_wire::{Duration, Instant};
 use serde_json::Value;
 
 use super::fairness;
 use super::hosts::{Plan, Planned};
 use super::links::Reports;
-use crate::result::{EventResult, FlowResult, GatewayResult, LinkResult, Percentiles, Run};
+use super::settling;
+use crate::result::{
+    Change, EventResult, FlowResult, GatewayResult, LinkResult, OracleResult, Percentiles, Run,
+};
 use crate::scenario::{Direction, Protocol, Scenario};
 
 /// All that one run left behind.
@@ -22,13 +26,20 @@ pub(super) struct Measured {
     pub(super) links: Reports,
     /// Of each gateway process that ended in order.
     pub(super) gateway: Vec<Value>,
+    /// The radio downlink as it was emulated.
+    pub(super) downlink: LinkConfig,
 }
 
 pub(super) fn result(variant: &str, seed: u64, scenario: &Scenario, plan: &Plan, measured: &Measured) -> Run {
     let flows: Vec<FlowResult> =
         plan.planned.iter().map(|planned| flow(planned, scenario, measured)).collect();
     let end = measured.links.last.duration.as_secs_f64();
+    let changes = settling::changes(scenario, &measured.downlink, &measured.links.last);
+    let slowest = |of: &dyn Fn(&Change) -> Option<f64>| changes.iter().filter_map(of).reduce(f64::max);
     Run {
+        rate_settled_s: slowest(&|change| change.rate_settled_s),
+        delay_settled_s: slowest(&|change| change.delay_settled_s),
+        oracle: oracle(scenario, &measured.downlink),
         variant: variant.into(),
         seed,
         duration_s: round(end),
@@ -37,7 +48,7 @@ pub(super) fn result(variant: &str, seed: u64, scenario: &Scenario, plan: &Plan,
             .at_end
             .directions
             .iter()
-            .map(|d| (d.name.clone(), link(d, &measured.links.at_end)))
+            .map(|d| (d.name.clone(), link_result(d, measured.links.at_end.duration)))
             .collect(),
         gateway: gateway(scenario, measured),
         path_delay_ms: measured
@@ -49,7 +60,20 @@ pub(super) fn result(variant: &str, seed: u64, scenario: &Scenario, plan: &Plan,
             .unwrap_or_default(),
         fairness: fairness::between(scenario, plan, &measured.links.last),
         flows,
+        changes,
     }
+}
+
+/// Of one full-sized flow over the whole duration; `None` where nothing limits it.
+fn oracle(scenario: &Scenario, downlink: &LinkConfig) -> Option<OracleResult> {
+    let rtt = scenario.wired.rtt.to_wire() + scenario.radio.rtt.to_wire();
+    let path = OraclePath { rtt, packet_bytes: MTU, from: Duration::ZERO, to: scenario.duration.to_wire() };
+    let oracle = Oracle::new(&downlink.rate, &path)?;
+    let payload = MTU - 40 - if scenario.client.timestamps { 12 } else { 0 };
+    Some(OracleResult {
+        goodput_mbps: round(oracle.throughput.as_mbps() * payload as f64 / MTU as f64),
+        path_delay_p95_ms: round(oracle.queue_delay_p95.as_secs_f64() * 1e3),
+    })
 }
 
 /// The packets of one transfer at the radio link, in the direction of its data.
@@ -96,8 +120,8 @@ fn tcp_flow(
     let since_start = |at: Instant| round(at.saturating_since(measured.start).as_secs_f64());
     let down = common.direction == Direction::Down;
     let end = scenario.duration.to_wire();
-    let gap = delivery(planned, down, &measured.links.last)
-        .map_or(0.0, |flow| longest_gap_s(&flow.series, down, &measured.links.at_end, end));
+    let delivery = delivery(planned, down, &measured.links.last);
+    let gap = delivery.map_or(0.0, |flow| longest_gap_s(&flow.series, down, &measured.links.at_end, end));
     FlowResult {
         start_s: transfer.began.map_or(0.0, since_start),
         bytes: transfer.received_bytes,
@@ -110,6 +134,7 @@ fn tcp_flow(
         completed: transfer.completed,
         sha256_ok: transfer.sha256_ok.unwrap_or(false),
         longest_gap_s: gap,
+        resumed_s: delivery.filter(|_| down).and_then(|flow| settling::resumed_s(scenario, &flow.series)),
         error: transfer.failure.clone(),
         ..common
     }
@@ -143,8 +168,9 @@ fn udp_flow(common: FlowResult, stream: &UdpReport, start_s: f64) -> FlowResult 
     }
 }
 
-fn link(direction: &DirectionReport, report: &EmulatorReport) -> LinkResult {
-    let seconds = report.duration.as_secs_f64().max(1e-9);
+/// One direction of a link, observed for `duration`.
+pub(crate) fn link_result(direction: &DirectionReport, duration: Duration) -> LinkResult {
+    let seconds = duration.as_secs_f64().max(1e-9);
     let causes = [
         ("queue", direction.dropped_by_queue),
         ("loss", direction.dropped_by_loss),
@@ -248,6 +274,8 @@ fn round(value: f64) -> f64 {
 /// Our choice: two round trips of the scenarios, so that the burst of each round trip of a window-limited flow counts as
 /// one stream.
 const GAP_WINDOW: Duration = Duration::from_millis(200);
+/// IP bytes of a full-sized packet in the lab.
+const MTU: u64 = 1500;
 
 #[cfg(test)]
 mod tests {

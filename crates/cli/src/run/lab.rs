@@ -45,6 +45,7 @@ pub(crate) fn execute(
     let lab = Lab::build(lab_config(scenario)).map_err(system)?;
     hosts::set_up(&lab, scenario).map_err(system)?;
     let plan = hosts::plan(&lab, scenario, seed);
+    let [downlink, _] = scenario.radio.resolve(folder).map_err(Error::input)?;
     let (measured, gateway_series) = thread::scope(|scope| {
         let links = Links::start(scope, &lab, scenario, folder, seed)?;
         let gateway = gateway_config(scenario, &plan)?
@@ -53,7 +54,10 @@ pub(crate) fn execute(
         let outcome = gateway.and_then(|gateway| measure(&lab, &plan, &links, gateway, watch));
         let reports = links.finish();
         let (start, traffic, gateway, samples) = outcome?;
-        Ok::<_, Error>((Measured { start, traffic, links: reports?, gateway }, samples))
+        Ok::<_, Error>((
+            Measured { start, traffic, links: reports?, gateway, downlink: downlink.clone() },
+            samples,
+        ))
     })?;
     if interrupt::requested() {
         return Err(Error::interrupted());

@@ -126,7 +126,7 @@ impl Profile {
 }
 
 /// Puts every leaf of `changes` into `table`.
-fn merge(table: &mut toml::Table, changes: &toml::Table) {
+pub(crate) fn merge(table: &mut toml::Table, changes: &toml::Table) {
     for (key, value) in changes {
         match (table.get_mut(key), value) {
             (Some(toml::Value::Table(inner)), toml::Value::Table(changes)) => merge(inner, changes),

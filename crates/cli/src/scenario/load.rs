@@ -33,7 +33,8 @@ pub(crate) fn load_file(path: &Path, duration: Option<Time>) -> Result<ScenarioF
     parse(path, &text, duration)
 }
 
-fn parse(path: &Path, text: &str, duration: Option<Time>) -> Result<ScenarioFile> {
+/// As [`load_file`], of a text that is there already; `path` is for messages and for where traces are.
+pub(crate) fn parse(path: &Path, text: &str, duration: Option<Time>) -> Result<ScenarioFile> {
     let at = |line: usize, message: String| Error::input(format!("{}:{line}: {message}", path.display()));
     let typed = |error: toml::de::Error| at(line_of(text, error.span()), explain(error.message()));
     let base: Scenario = toml::from_str(text).map_err(typed)?;

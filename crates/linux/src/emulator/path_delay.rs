@@ -8,6 +8,7 @@ use std::collections::{HashMap, VecDeque};
 
 use paceline_wire::{Duration, Instant, Seq};
 
+use super::series::Series;
 use crate::quantiles::Quantiles;
 
 /// Queueing delays of the path, per delivered segment.
@@ -15,18 +16,21 @@ use crate::quantiles::Quantiles;
 pub struct PathDelay {
     /// The delays.
     pub delays: Quantiles,
+    /// The longest in microseconds, by the time at which the radio link began to send.
+    pub delay_max_us: Series,
     /// Delivered segments that did not come out of the wired link as such, or too long ago.
     pub unmatched: u64,
     /// Copies of segments that had been delivered before.
     pub copies: u64,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Probe {
     exits: HashMap<(u32, u32), WiredExit>,
     /// In order of time, for forgetting.
     order: VecDeque<((u32, u32), Instant)>,
     delays: Quantiles,
+    delay_max_us: Series,
     unmatched: u64,
     copies: u64,
 }
@@ -38,6 +42,17 @@ struct WiredExit {
 }
 
 impl Probe {
+    pub(super) fn new(start: Instant) -> Self {
+        Probe {
+            exits: HashMap::new(),
+            order: VecDeque::new(),
+            delays: Quantiles::new(),
+            delay_max_us: Series::new(start),
+            unmatched: 0,
+            copies: 0,
+        }
+    }
+
     /// `len` payload bytes from `seq` on left the wired link, to be cut into segments of `gso_size`.
     pub(super) fn left_wired_link(
         &mut self,
@@ -65,13 +80,21 @@ impl Probe {
             Some(exit) if exit.delivered => self.copies += 1,
             Some(exit) => {
                 exit.delivered = true;
-                self.delays.record(entered.saturating_since(exit.at) + queue_delay);
+                let delay = entered.saturating_since(exit.at) + queue_delay;
+                self.delays.record(delay);
+                let us = u32::try_from(delay.as_micros()).unwrap_or(u32::MAX);
+                self.delay_max_us.raise(entered + queue_delay, us);
             }
         }
     }
 
     pub(super) fn report(&self) -> PathDelay {
-        PathDelay { delays: self.delays.clone(), unmatched: self.unmatched, copies: self.copies }
+        PathDelay {
+            delays: self.delays.clone(),
+            delay_max_us: self.delay_max_us.clone(),
+            unmatched: self.unmatched,
+            copies: self.copies,
+        }
     }
 
     fn forget_oldest(&mut self) {
@@ -96,12 +119,14 @@ mod tests {
 
     #[test]
     fn gateway_and_queue_count_together() {
-        let mut probe = Probe::default();
+        let mut probe = Probe::new(Instant::ZERO);
         probe.left_wired_link(1, Seq(u32::MAX), 3000, Some(1000), ms(10));
         probe.left_radio_link(1, Seq(999), ms(15), Duration::from_millis(20));
         assert_eq!(probe.report().delays.count(), 1);
         let delay = probe.report().delays.max();
         assert!(delay.abs_diff(Duration::from_millis(25)) < Duration::from_micros(50), "{delay:?}");
+        let series = probe.report().delay_max_us;
+        assert_eq!((series.first(), series.values()), (3, &[25_000][..]));
         probe.left_radio_link(1, Seq(999), ms(35), Duration::ZERO);
         probe.left_radio_link(1, Seq(1000), ms(35), Duration::ZERO);
         probe.left_radio_link(2, Seq(999), ms(35), Duration::ZERO);
@@ -111,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_server_retransmission_starts_anew() {
-        let mut probe = Probe::default();
+        let mut probe = Probe::new(Instant::ZERO);
         probe.left_wired_link(1, Seq(0), 1000, None, ms(0));
         probe.left_wired_link(1, Seq(0), 1000, None, ms(500));
         probe.left_radio_link(1, Seq(0), ms(501), Duration::ZERO);
@@ -120,7 +145,7 @@ mod tests {
 
     #[test]
     fn memory_is_bounded() {
-        let mut probe = Probe::default();
+        let mut probe = Probe::new(Instant::ZERO);
         for index in 0..SEGMENTS_MAX as u32 + 10 {
             probe.left_wired_link(1, Seq(index), 1, None, ms(1));
         }

@@ -181,7 +181,6 @@ pub(super) struct Receiver {
     run_start: Instant,
     bin: Duration,
     options: SocketOptions,
-    clamps_left: u8,
 }
 
 impl Receiver {
@@ -202,7 +201,6 @@ impl Receiver {
             pace,
             run_start,
             bin,
-            clamps_left: if options.window_bytes.is_some() { CLAMPS } else { 0 },
             options,
         }
     }
@@ -223,11 +221,8 @@ impl Receiver {
             Ok(0) => Turn::Finished,
             Ok(bytes) => {
                 self.account(now, &scratch[..bytes]);
-                if self.clamps_left > 0 {
-                    self.clamps_left -= 1;
-                    // Refused only on a connection that is going away.
-                    let _ = clamp_window(socket, &self.options);
-                }
+                // Refused only on a connection that is going away.
+                let _ = clamp_window(socket, &self.options);
                 // A short read emptied the socket, and more data will be reported; the end of the stream may be known already.
                 ready.readable = bytes == wanted || ready.hung_up;
                 if ready.readable { Turn::Again } else { Turn::Wait }
@@ -269,7 +264,5 @@ fn would_block(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
-/// Our choice: 16 reads, because a kernel learns the size of full segments from the first few.
-const CLAMPS: u8 = 16;
 /// Three hours of bins of 100 ms; later bytes count in the last one.
 const BINS_MAX: usize = 108_000;

@@ -43,8 +43,8 @@ pub(super) fn connect(from: IpAddr, to: SocketAddr, options: &SocketOptions) -> 
     }
 }
 
-/// Sets the fixed window. To be repeated while the first data comes: newer kernels (6.6) compute the limit anew when they
-/// learn the size of segments.
+/// Sets the fixed window. To be repeated with every read: newer kernels (6.6) compute the limit anew, from the buffer,
+/// whenever a segment has another size than the one before.
 pub(super) fn clamp_window(socket: &impl AsFd, options: &SocketOptions) -> io::Result<()> {
     match options.window_bytes {
         Some(bytes) => tcp_option(socket, libc::TCP_WINDOW_CLAMP, bytes),

@@ -1,0 +1,146 @@
+//! `paceline demo`: one download without and one with acceleration, and the difference as a table and a plot.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Deserialize;
+
+use crate::args::DemoArgs;
+use crate::error::{Error, Result};
+use crate::interrupt;
+use crate::plot::{self, Line, Panel};
+use crate::result::{Results, Run, RunFiles, SCHEMA, Store, summary_table, write_whole};
+use crate::run::lab::{self, Watch};
+use crate::scenario::{ScenarioFile, Variant, parse};
+
+pub(crate) fn command(args: &DemoArgs) -> Result<()> {
+    let file: ScenarioFile = parse(Path::new("demo.toml"), SCENARIO, Some(args.duration))?;
+    interrupt::watch()?;
+    paceline_linux::netns::check_permitted().map_err(lab::system)?;
+    let store = Store::open(&args.out)?;
+    if !args.json {
+        eprintln!(
+            "server ---- gateway ---- 7.2 Mbit/s, 100 ms ---- client with 17 KB of window, no window scaling"
+        );
+    }
+    let mut runs = Vec::new();
+    for variant in &file.variants {
+        let watch = Bar::new(variant, args);
+        let files = store.files(variant, file.base.seed);
+        let run = lab::execute(variant, file.base.seed, &file.folder, &files, &watch)?;
+        watch.bar.finish();
+        if let Some(error) = run.flows.iter().find_map(|flow| flow.error.clone()) {
+            return Err(Error::failed(format!("the {} download did not complete: {error}", variant.name)));
+        }
+        runs.push(run);
+    }
+    let plot = args.out.join("demo.svg");
+    draw(&plot, &store, &file)?;
+    report(args, runs, &plot)
+}
+
+fn report(args: &DemoArgs, runs: Vec<Run>, plot: &Path) -> Result<()> {
+    let results = Results {
+        schema: SCHEMA,
+        program: format!("paceline {}", env!("CARGO_PKG_VERSION")),
+        scenario: "demo".into(),
+        on: "lab".into(),
+        runs,
+    };
+    let text = serde_json::to_string_pretty(&results).map_err(|error| Error::failed(error.to_string()))?;
+    write_whole(&args.out.join("results.json"), &format!("{text}\n"))?;
+    if args.json {
+        println!("{text}");
+        return Ok(());
+    }
+    println!("{}", summary_table(&results.runs));
+    let goodput = |index: usize| results.runs[index].flows[0].goodput_mbps;
+    println!(
+        "{:.1} times as fast. SHA-256 of what was received: as sent, both times.",
+        goodput(1) / goodput(0)
+    );
+    let shown = fs::canonicalize(plot).unwrap_or_else(|_| plot.to_path_buf());
+    println!("Plot of throughput, window and RTT over time: {}", shown.display());
+    Ok(())
+}
+
+/// A bar for one download.
+struct Bar {
+    bar: ProgressBar,
+    last: Mutex<(f64, u64)>,
+}
+
+impl Bar {
+    fn new(variant: &Variant, args: &DemoArgs) -> Self {
+        let bar = match args.json {
+            true => ProgressBar::hidden(),
+            false => ProgressBar::new((args.duration.seconds() * 10.0) as u64),
+        };
+        if let Ok(style) = ProgressStyle::with_template("{prefix:14} {bar:30} {msg}") {
+            bar.set_style(style);
+        }
+        bar.set_prefix(variant.name.clone());
+        bar.set_message("preparing");
+        Bar { bar, last: Mutex::new((0.0, 0)) }
+    }
+}
+
+impl Watch for Bar {
+    fn progress(&self, seconds: f64, received_bytes: u64) {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        self.bar.set_position((seconds * 10.0) as u64);
+        if seconds - last.0 >= 0.5 {
+            let mbps = (received_bytes - last.1) as f64 * 8e-6 / (seconds - last.0);
+            self.bar.set_message(format!("{mbps:5.2} Mbit/s"));
+            *last = (seconds, received_bytes);
+        }
+    }
+}
+
+/// A row of `senders.csv`.
+#[derive(Debug, Deserialize)]
+struct Sample {
+    time_s: f64,
+    cwnd_segments: f64,
+    rtt_ms: f64,
+    peer_window_bytes: f64,
+    received_mbps: f64,
+}
+
+fn draw(path: &Path, store: &Store, file: &ScenarioFile) -> Result<()> {
+    let mut throughput = Vec::new();
+    let mut window = Vec::new();
+    let mut rtt = Vec::new();
+    for (colour, variant) in file.variants.iter().enumerate() {
+        let samples = samples(&store.files(variant, file.base.seed))?;
+        let line = |what: &str, value: &dyn Fn(&Sample) -> f64| Line {
+            label: format!("{}{what}", variant.name),
+            colour,
+            points: samples.iter().map(|sample| (sample.time_s, value(sample))).collect(),
+        };
+        throughput.push(line("", &|sample| sample.received_mbps));
+        window.push(line(": advertised to the server", &|sample| sample.peer_window_bytes / 1e3));
+        let cwnd = line(": congestion window", &|sample| sample.cwnd_segments * SEGMENT_KB);
+        window.push(Line { colour: colour + 2, ..cwnd });
+        rtt.push(line("", &|sample| sample.rtt_ms));
+    }
+    let panel = |title: &str, lines, logarithmic| Panel { title: title.into(), lines, logarithmic };
+    let panels = [
+        panel("throughput at the client (Mbit/s)", throughput, false),
+        panel("windows at the server (KB)", window, true),
+        panel("round-trip time at the server (ms)", rtt, false),
+    ];
+    plot::write(path, "A 17 KB client behind a link of 7.2 Mbit/s and 100 ms", &panels)
+}
+
+fn samples(files: &RunFiles) -> Result<Vec<Sample>> {
+    let path = files.with("senders.csv");
+    let read = || -> csv::Result<Vec<Sample>> { csv::Reader::from_path(&path)?.deserialize().collect() };
+    read().map_err(|error| Error::failed(format!("cannot read {}: {error}", path.display())))
+}
+
+const SCENARIO: &str = include_str!("demo.toml");
+const SEGMENT_KB: f64 = 1.46;

@@ -1,0 +1,148 @@
+//! `paceline gateway`: the accelerator between two interfaces, or behind a TUN device.
+
+mod observer;
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use paceline_gateway::{Gateway, GatewayConfig, RADIO, WAN};
+use paceline_linux::{
+    Device, EventLoop, EventLoopConfig, Filter, Housekeeping, PacketSocket, PacketSocketConfig, Termination,
+    clock, timer,
+};
+use paceline_wire::Duration;
+use serde_json::{Value, json};
+
+use crate::args::GatewayArgs;
+use crate::error::{Error, Result};
+use crate::result::{Percentiles, write_whole};
+use crate::scenario::{Profile, explain, line_of, merge};
+use observer::{Log, Shared, Tap};
+
+pub(crate) fn command(args: &GatewayArgs) -> Result<()> {
+    let config = configuration(args)?;
+    // Before anything else runs: the threads of this process inherit the mask.
+    let termination = Termination::block().map_err(|error| Error::io("watch for signals", &error))?;
+    let log = Log::create(clock::now(), args.events.as_deref(), args.series.as_deref())
+        .map_err(|error| Error::io("create the logs", &error))?;
+    let log: Shared = Arc::new(Mutex::new(log));
+    let mut node = Gateway::with_observer(config, Box::new(Tap::new(log.clone(), None)));
+    let mut event_loop =
+        EventLoop::new(EventLoopConfig::default()).map_err(|e| Error::io("open a timer", &e))?;
+    event_loop.end_on(termination).map_err(|error| Error::io("watch for signals", &error))?;
+    if let (Some(wan), Some(radio)) = (&args.wan, &args.radio) {
+        for (port, interface) in [(WAN, wan), (RADIO, radio)] {
+            event_loop
+                .add(Device::Packet { port, socket: open(interface)? })
+                .map_err(|error| Error::io(format_args!("use interface {interface}"), &error))?;
+        }
+    }
+    // Without the privilege packets leave a millisecond late now and then.
+    let _ = timer::schedule_realtime();
+    let stats = args.stats_json.as_deref();
+    let mut due = clock::now();
+    event_loop
+        .run(&mut node, |node, housekeeping| {
+            if housekeeping.now >= due {
+                due = housekeeping.now + STATS_INTERVAL;
+                write_stats(stats, node, &log, Some(housekeeping))?;
+            }
+            Ok(())
+        })
+        .map_err(|error| Error::io("forward packets", &error))?;
+    write_stats(stats, &node, &log, None).map_err(|error| Error::io("write counters", &error))
+}
+
+/// The profile with what the file changes.
+fn configuration(args: &GatewayArgs) -> Result<GatewayConfig> {
+    let Some(base) = args.profile.config() else {
+        return Err(Error::input(
+            "--profile off is no gateway; for one that only forwards write --profile null",
+        ));
+    };
+    let Some(path) = &args.config else {
+        return Ok(base);
+    };
+    let text = fs::read_to_string(path)
+        .map_err(|error| Error::input(format!("cannot read configuration {}: {error}", path.display())))?;
+    parse_configuration(path, &text, &base)
+}
+
+fn parse_configuration(path: &Path, text: &str, base: &GatewayConfig) -> Result<GatewayConfig> {
+    let at = |error: toml::de::Error| {
+        let line = line_of(text, error.span());
+        Error::input(format!("{}:{line}: {}", path.display(), explain(error.message())))
+    };
+    // Typed first, for the line of a mistake; then once more as a table, laid over the profile.
+    toml::from_str::<GatewayConfig>(text).map_err(at)?;
+    let changes: toml::Table = toml::from_str(text).map_err(at)?;
+    let mut table = toml::Table::try_from(base).map_err(|error| Error::failed(error.to_string()))?;
+    merge(&mut table, &changes);
+    let config: GatewayConfig = table.try_into().map_err(at)?;
+    config.check().map_err(|why| Error::input(format!("{}: {why}", path.display())))?;
+    Ok(config)
+}
+
+fn open(interface: &str) -> Result<PacketSocket> {
+    let filter = Filter::Tcp { except_destinations: Vec::new() };
+    let config = PacketSocketConfig { filter, ..PacketSocketConfig::default() };
+    PacketSocket::open(interface, &config).map_err(|error| match error.raw_os_error() {
+        Some(ENODEV) => Error::input(format!("there is no interface {interface}; `ip link` lists them")),
+        _ => Error::io(format_args!("open interface {interface}"), &error),
+    })
+}
+
+fn write_stats(
+    path: Option<&Path>,
+    node: &Gateway,
+    log: &Shared,
+    housekeeping: Option<&mut Housekeeping<'_>>,
+) -> io::Result<()> {
+    let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+    log.flush()?;
+    let Some(path) = path else {
+        return Ok(());
+    };
+    let sojourn = Percentiles::of_histogram(log.sojourn.count(), |quantile| {
+        log.sojourn.quantile(quantile).as_secs_f64() * 1e3
+    });
+    let mut stats = json!({ "sojourn_ms": sojourn, "counters": node.counters() });
+    if let Some(housekeeping) = housekeeping {
+        stats["payload_bytes"] = housekeeping.pool_bytes_in_use().into();
+        let ports = housekeeping.port_counters();
+        let dropped: u64 = ports.iter().map(|port| port.kernel_drops + port.pool_exhausted).sum();
+        stats["receive_drops"] = Value::from(dropped);
+    }
+    write_whole(path, &format!("{stats}\n")).map_err(io::Error::other)
+}
+
+const STATS_INTERVAL: Duration = Duration::from_secs(1);
+/// "No such device".
+const ENODEV: i32 = 19;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> std::result::Result<GatewayConfig, String> {
+        let base = Profile::Thesis.config().unwrap();
+        parse_configuration(Path::new("g.toml"), text, &base).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_file_changes_single_keys_of_a_profile() {
+        let config = parse("[rtt-modulation]\nattempts = 2\n").unwrap();
+        let expected = Profile::Thesis.config().unwrap();
+        assert_eq!(config.rtt_modulation.attempts, 2);
+        assert_eq!(config.virtual_window, expected.virtual_window);
+    }
+
+    #[test]
+    fn mistakes_are_told_with_their_line() {
+        let error = parse("[rtt-modulation]\nattempt = 2\n").unwrap_err();
+        assert_eq!(error, "g.toml:2: unknown key `attempt`; did you mean `attempts`?");
+        assert!(parse("[rtt-modulation]\nbeta = 9\n").unwrap_err().contains("give 1, 2 or 3"));
+    }
+}

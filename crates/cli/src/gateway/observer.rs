@@ -1,0 +1,215 @@
+//! What the gateway tells of its flows: events as JSON lines, samples as CSV, sojourn times as a histogram.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use paceline_gateway::{Event, Observer, Shifts};
+use paceline_linux::Quantiles;
+use paceline_wire::{Duration, FlowKey, Instant};
+use serde_json::{Value, json};
+
+/// What the gateway's observer and its housekeeping share.
+pub(super) type Shared = Arc<Mutex<Log>>;
+
+/// Everything that is written down.
+#[derive(Debug)]
+pub(super) struct Log {
+    start: Instant,
+    pub(super) sojourn: Quantiles,
+    events: Option<BufWriter<File>>,
+    series: Option<BufWriter<File>>,
+    sampled: HashMap<FlowKey, Instant>,
+    /// The first error of writing; nothing is written after it.
+    error: Option<io::Error>,
+}
+
+/// The gateway's end of a [`Log`].
+#[derive(Debug)]
+pub(super) struct Tap {
+    log: Shared,
+    /// Told of shifts before the SYN-ACK leaves.
+    store: Option<Arc<Mutex<dyn StoreShifts + Send>>>,
+}
+
+/// Where window shifts outlive the process.
+pub(super) trait StoreShifts: std::fmt::Debug {
+    fn opened(&mut self, flow: &FlowKey, shifts: Shifts);
+    fn closed(&mut self, flow: &FlowKey);
+}
+
+impl Log {
+    /// Creates the files that are asked for.
+    pub(super) fn create(start: Instant, events: Option<&Path>, series: Option<&Path>) -> io::Result<Log> {
+        let create = |path: &Path| File::create(path).map(BufWriter::new);
+        let mut log = Log {
+            start,
+            sojourn: Quantiles::new(),
+            events: events.map(create).transpose()?,
+            series: series.map(create).transpose()?,
+            sampled: HashMap::new(),
+            error: None,
+        };
+        if let Some(series) = &mut log.series {
+            writeln!(
+                series,
+                "time_s,client,server,client_window_bytes,virtual_window_bytes,in_flight_bytes,waiting_bytes,rate_mbps,\
+                 rtt_ms,ack_delay_ms"
+            )?;
+        }
+        Ok(log)
+    }
+
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        if let Some(error) = self.error.take() {
+            return Err(error);
+        }
+        for file in [&mut self.events, &mut self.series].into_iter().flatten() {
+            file.flush()?;
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, now: Instant, flow: &FlowKey, event: &Event) {
+        if let Event::Sent { sojourn, retransmission: false, .. } = event {
+            self.sojourn.record(*sojourn);
+        }
+        if matches!(event, Event::Closed) {
+            self.sampled.remove(flow);
+        }
+        let written = self.write_event(now, flow, event).and_then(|()| self.write_sample(now, flow, event));
+        if let Err(error) = written {
+            (self.events, self.series) = (None, None);
+            self.error.get_or_insert(error);
+        }
+    }
+
+    fn write_event(&mut self, now: Instant, flow: &FlowKey, event: &Event) -> io::Result<()> {
+        let Some(events) = &mut self.events else {
+            return Ok(());
+        };
+        let mut object = describe(event);
+        object["time_s"] = now.saturating_since(self.start).as_secs_f64().into();
+        object["client"] = flow.src.to_string().into();
+        object["server"] = flow.dst.to_string().into();
+        writeln!(events, "{object}")
+    }
+
+    fn write_sample(&mut self, now: Instant, flow: &FlowKey, event: &Event) -> io::Result<()> {
+        let Event::Acked { client_window, virtual_window, in_flight, waiting, rate, rtt, delay } = event
+        else {
+            return Ok(());
+        };
+        let Some(series) = &mut self.series else {
+            return Ok(());
+        };
+        if self.sampled.get(flow).is_some_and(|last| now.saturating_since(*last) < SAMPLE_INTERVAL) {
+            return Ok(());
+        }
+        self.sampled.insert(*flow, now);
+        writeln!(
+            series,
+            "{:.4},{},{},{client_window},{virtual_window},{in_flight},{waiting},{:.4},{:.3},{:.3}",
+            // The clock of the machine, which the lab's other series can be aligned with.
+            now.as_secs_f64(),
+            flow.src,
+            flow.dst,
+            rate.as_mbps(),
+            ms(*rtt),
+            ms(*delay)
+        )
+    }
+}
+
+impl Tap {
+    pub(super) fn new(log: Shared, store: Option<Arc<Mutex<dyn StoreShifts + Send>>>) -> Self {
+        Tap { log, store }
+    }
+}
+
+impl Observer for Tap {
+    fn on_event(&mut self, now: Instant, flow: &FlowKey, event: &Event) {
+        if let Some(store) = &self.store {
+            let mut store = store.lock().unwrap_or_else(PoisonError::into_inner);
+            match event {
+                Event::Opened(shifts) => store.opened(flow, *shifts),
+                Event::Closed => store.closed(flow),
+                _ => {}
+            }
+        }
+        self.log.lock().unwrap_or_else(PoisonError::into_inner).note(now, flow, event);
+    }
+}
+
+fn describe(event: &Event) -> Value {
+    match event {
+        Event::Opened(shifts) => json!({ "event": "opened", "shifts": format!("{shifts:?}") }),
+        Event::Closed => json!({ "event": "closed" }),
+        Event::Sent { bytes, sojourn, retransmission } => {
+            json!({ "event": "sent", "bytes": bytes, "sojourn_ms": ms(*sojourn), "retransmission": retransmission })
+        }
+        Event::Acked { client_window, virtual_window, in_flight, waiting, rate, rtt, delay } => json!({
+            "event": "acked",
+            "client_window_bytes": client_window,
+            "virtual_window_bytes": virtual_window,
+            "in_flight_bytes": in_flight,
+            "waiting_bytes": waiting,
+            "rate_mbps": rate.as_mbps(),
+            "rtt_ms": ms(*rtt),
+            "ack_delay_ms": ms(*delay),
+        }),
+        Event::Lost { bytes } => json!({ "event": "lost", "bytes": bytes }),
+        Event::Timeout => json!({ "event": "timeout" }),
+        Event::GaveUp => json!({ "event": "gave-up" }),
+    }
+}
+
+fn ms(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
+}
+
+/// Of each flow in the series.
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(50);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_json_lines_and_samples_csv() {
+        let folder = tempfile::tempdir().unwrap();
+        let (events, series) = (folder.path().join("e"), folder.path().join("s"));
+        let start = Instant::from_nanos(5_000_000_000);
+        let log = Log::create(start, Some(&events), Some(&series)).unwrap();
+        let shared = Arc::new(Mutex::new(log));
+        let mut tap = Tap::new(shared.clone(), None);
+        let flow = FlowKey { src: "10.0.0.2:40000".parse().unwrap(), dst: "10.0.0.1:80".parse().unwrap() };
+        let sent = Event::Sent { bytes: 1448, sojourn: Duration::from_millis(3), retransmission: false };
+        tap.on_event(start + Duration::from_millis(10), &flow, &sent);
+        let acked = Event::Acked {
+            client_window: 17_520,
+            virtual_window: 90_000,
+            in_flight: 14_480,
+            waiting: 0,
+            rate: paceline_wire::Rate::from_mbps(7.0),
+            rtt: Duration::from_millis(100),
+            delay: Duration::ZERO,
+        };
+        tap.on_event(start + Duration::from_millis(20), &flow, &acked);
+        tap.on_event(start + Duration::from_millis(30), &flow, &acked);
+        shared.lock().unwrap().flush().unwrap();
+        let lines: Vec<Value> = std::fs::read_to_string(events)
+            .unwrap()
+            .lines()
+            .map(|l| serde_json::from_str(l).unwrap())
+            .collect();
+        assert_eq!(lines.len(), 3);
+        assert_eq!(lines[0]["event"], "sent");
+        assert_eq!(lines[1]["virtual_window_bytes"], 90_000);
+        assert_eq!(lines[1]["time_s"], 0.02);
+        assert_eq!(std::fs::read_to_string(series).unwrap().lines().count(), 2);
+        assert_eq!(shared.lock().unwrap().sojourn.count(), 1);
+    }
+}
