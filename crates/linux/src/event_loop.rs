@@ -18,12 +18,19 @@ pub struct EventLoopConfig {
     pub pool_bytes: usize,
     /// How often the housekeeping is called.
     pub housekeeping_interval: Duration,
+    /// Segments of a super-packet that the node sends in one turn leave as a super-packet again. For gateways; a link
+    /// emulator wants its packets apart.
+    pub rejoin_segments: bool,
 }
 
 impl Default for EventLoopConfig {
     /// Our choice: 256 MiB; four times a second, so that a fail-open timeout of a second survives two misses.
     fn default() -> Self {
-        EventLoopConfig { pool_bytes: 256 << 20, housekeeping_interval: Duration::from_millis(250) }
+        EventLoopConfig {
+            pool_bytes: 256 << 20,
+            housekeeping_interval: Duration::from_millis(250),
+            rejoin_segments: false,
+        }
     }
 }
 
@@ -102,7 +109,7 @@ impl EventLoop {
         }
         // What a TUN delivers has no stamp.
         self.reads_clock |= matches!(device, Device::Tun { .. });
-        let port = Port::new(device);
+        let port = Port::new(device, self.config.rejoin_segments);
         self.epoll.add(&port, EpollEvent::new(EpollFlags::EPOLLIN, self.ports.len() as u64))?;
         self.ports.push(port);
         Ok(())

@@ -11,6 +11,7 @@ pub(crate) struct Outbox {
     packets: VecDeque<Packet>,
     refusals: u32,
     segments_itself: Segmentation,
+    rejoins: bool,
     counters: OutboxCounters,
 }
 
@@ -27,6 +28,8 @@ pub struct OutboxCounters {
     pub dropped_refused: u64,
     /// Super-packets that were cut here because the device would not.
     pub segmented: u64,
+    /// Segments that left as a part of a super-packet again.
+    pub rejoined: u64,
 }
 
 /// How an attempt to send ended.
@@ -39,9 +42,16 @@ pub(crate) enum Sent {
 }
 
 impl Outbox {
+    /// An empty queue. With `rejoins`, segments of one super-packet that wait side by side leave as one.
+    pub(crate) fn new(rejoins: bool) -> Self {
+        Outbox { rejoins, ..Self::default() }
+    }
+
     /// Appends a packet, or drops it if too many wait.
     pub(crate) fn push(&mut self, packet: Packet) {
-        if self.packets.len() >= PACKETS_MAX {
+        if self.joins_last(&packet) {
+            self.counters.rejoined += 1;
+        } else if self.packets.len() >= PACKETS_MAX {
             self.counters.dropped_full += 1;
         } else if self.must_cut(&packet) {
             self.counters.segmented += 1;
@@ -95,6 +105,12 @@ impl Outbox {
                 Sent::All
             }
         }
+    }
+
+    fn joins_last(&mut self, packet: &Packet) -> bool {
+        self.rejoins
+            && self.segments_itself != Segmentation::Here
+            && self.packets.back_mut().is_some_and(|last| last.join(packet))
     }
 
     /// Also true for a super-packet whose checksum is not partial: a device can only finish what is unfinished.
@@ -202,6 +218,21 @@ mod tests {
         }
         assert_eq!(outbox.segments_itself, Segmentation::Here);
         assert_eq!(outbox.counters().sent_packets, 12);
+    }
+
+    #[test]
+    fn segments_that_wait_together_leave_together() {
+        let mut outbox = Outbox::new(true);
+        for _ in 0..2 {
+            crate::testing::tcp_packet(3000, Some(1000)).segments().for_each(|segment| outbox.push(segment));
+        }
+        // The second one begins with another sequence number than the first ends with.
+        assert_eq!((outbox.len(), outbox.counters().rejoined), (2, 4));
+        let first = outbox.first().unwrap();
+        assert_eq!(
+            (first.to_vec(), first.gso_size()),
+            (crate::testing::tcp_packet(3000, None).to_vec(), Some(1000))
+        );
     }
 
     #[test]

@@ -74,11 +74,11 @@ pub(crate) struct Port {
 }
 
 impl Port {
-    pub(crate) fn new(device: Device) -> Self {
+    pub(crate) fn new(device: Device, rejoins: bool) -> Self {
         Port {
             device,
             arrivals: ArrivalClock::new(),
-            outbox: Outbox::default(),
+            outbox: Outbox::new(rejoins),
             retry_at: None,
             batch_len: 0,
             next: 0,
