@@ -4,6 +4,7 @@ pub mod endpoint;
 pub mod lab;
 pub mod netlink;
 pub mod netns;
+pub mod nft;
 pub mod offload;
 pub mod sysctl;
 mod system_error;

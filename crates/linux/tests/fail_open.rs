@@ -1,0 +1,123 @@
+//! The rule of a bridged gateway in real namespaces: what it drops, what it lets pass, when it lapses.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::mem::MaybeUninit;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::time::Duration;
+
+use paceline_linux::lab::{Lab, LabConfig};
+use paceline_linux::netlink::Prefix;
+use paceline_linux::netns;
+use paceline_linux::nft::{FailOpen, FailOpenConfig, Refreshed};
+use socket2::{Domain, Protocol, Socket, Type};
+
+const HOST: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 77, 9, 1));
+
+/// A bridged lab with plain links, whose bridge has an address.
+fn lab() -> Option<Lab> {
+    if let Err(error) = netns::check_permitted() {
+        eprintln!("skipped: {error}");
+        return None;
+    }
+    let lab = Lab::build(LabConfig::default()).unwrap();
+    lab.join_links().unwrap();
+    lab.gateway.netlink().unwrap().add_address("br0", Prefix::new(HOST, 16)).unwrap();
+    Some(lab)
+}
+
+fn config(lab: &Lab) -> FailOpenConfig {
+    let hosts = lab.gateway.netlink().unwrap().host_addresses().unwrap();
+    // Longer than by default, so that a busy machine does not let it lapse in the middle of a check.
+    let timeout = paceline_wire::Duration::from_secs(2);
+    FailOpenConfig { timeout, ..FailOpenConfig::new("test", &["g0", "g1"], hosts) }
+}
+
+fn install(lab: &Lab) -> FailOpen {
+    lab.gateway.run(|| FailOpen::install(&config(lab))).unwrap().unwrap().0
+}
+
+/// Whether the client can connect to an address within a moment; the listener is in `namespace`.
+fn connects(lab: &Lab, namespace: &netns::Netns, address: IpAddr) -> bool {
+    let listener = namespace.run(|| TcpListener::bind((address, 0))).unwrap().unwrap();
+    let to = listener.local_addr().unwrap();
+    lab.client.run(|| TcpStream::connect_timeout(&to, Duration::from_millis(300))).unwrap().is_ok()
+}
+
+fn client_reaches_server(lab: &Lab) -> bool {
+    connects(lab, &lab.server, lab.server_address(false))
+}
+
+/// Whether a datagram and its answer arrive, from a client address that nobody has resolved yet.
+fn datagrams_pass(lab: &Lab, from: IpAddr) -> bool {
+    let to = SocketAddr::new(lab.server_address(false), 7000);
+    let server = lab.server.run(|| UdpSocket::bind(to)).unwrap().unwrap();
+    let client = lab.client.run(|| UdpSocket::bind((from, 0))).unwrap().unwrap();
+    for socket in [&server, &client] {
+        socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+    }
+    client.send_to(b"question", to).unwrap();
+    let mut buffer = [0; 16];
+    let Ok((length, back)) = server.recv_from(&mut buffer) else { return false };
+    server.send_to(&buffer[..length], back).unwrap();
+    client.recv(&mut buffer).is_ok_and(|length| &buffer[..length] == b"question")
+}
+
+/// Whether an echo request is answered.
+fn echo_passes(lab: &Lab) -> bool {
+    let icmp = || Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::ICMPV4));
+    let socket = lab.client.run(icmp).unwrap().unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+    // Type 8, identifier 1, sequence number 1; the checksum is the complement of the sum of these.
+    let request = [8, 0, 0xf7, 0xfd, 0, 1, 0, 1];
+    socket.send_to(&request, &SocketAddr::new(lab.server_address(false), 0).into()).unwrap();
+    let mut buffer = [MaybeUninit::new(0); 128];
+    socket.recv(&mut buffer).is_ok_and(|length| length >= 28)
+}
+
+#[test]
+fn only_the_gateways_packets_are_dropped_and_only_while_it_refreshes() {
+    let Some(lab) = lab() else { return };
+    assert!(client_reaches_server(&lab));
+    let mut rule = install(&lab);
+    assert!(!client_reaches_server(&lab), "TCP is the gateway's");
+    assert_eq!(rule.refresh().unwrap(), Refreshed::InTime);
+    let ipv6 = connects(&lab, &lab.server, lab.server_address(true));
+    assert!(!ipv6, "TCP over IPv6 is the gateway's");
+    assert_eq!(rule.refresh().unwrap(), Refreshed::InTime);
+    assert!(connects(&lab, &lab.gateway, HOST), "the host's own traffic");
+    let unresolved = IpAddr::from([10, 77, 2, 99]);
+    lab.client.netlink().unwrap().add_address("c0", Prefix::new(unresolved, 16)).unwrap();
+    assert!(datagrams_pass(&lab, unresolved), "ARP and UDP");
+    assert!(echo_passes(&lab), "ICMP");
+
+    std::thread::sleep(Duration::from_millis(2200));
+    assert!(client_reaches_server(&lab), "the bridge has taken over");
+    assert!(matches!(rule.refresh().unwrap(), Refreshed::AfterLapse(_)));
+    assert!(!client_reaches_server(&lab), "the gateway is back");
+    rule.remove().unwrap();
+    assert!(client_reaches_server(&lab), "the gateway has gone in order");
+}
+
+#[test]
+fn the_rule_goes_with_its_process_and_has_one_owner() {
+    let Some(lab) = lab() else { return };
+    let rule = install(&lab);
+    let second = lab.gateway.run(|| FailOpen::install(&config(&lab))).unwrap();
+    let error = second.err().unwrap().to_string();
+    assert!(error.contains("is running"), "{error}");
+    assert!(!client_reaches_server(&lab));
+    // What the kernel does with the sockets of a process that was killed.
+    drop(rule);
+    let again = install(&lab);
+    drop(again);
+    assert!(client_reaches_server(&lab));
+}
+
+#[test]
+fn an_unknown_port_is_named() {
+    let Some(lab) = lab() else { return };
+    let config = FailOpenConfig { ports: vec!["nosuch0".to_owned()], ..config(&lab) };
+    let error = lab.gateway.run(|| FailOpen::install(&config)).unwrap().err().unwrap();
+    assert!(error.to_string().contains("nosuch0"), "{error}");
+}
