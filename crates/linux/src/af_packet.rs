@@ -23,6 +23,9 @@ pub struct PacketSocketConfig {
     pub send_buffer_bytes: usize,
     /// Packets per system call.
     pub batch: usize,
+    /// Take frames to any hardware address, as a bridge does, for as long as the socket is open. A network card otherwise
+    /// leaves out what is not addressed to it.
+    pub promiscuous: bool,
 }
 
 impl Default for PacketSocketConfig {
@@ -34,6 +37,7 @@ impl Default for PacketSocketConfig {
             receive_buffer_bytes: 16 << 20,
             send_buffer_bytes: 16 << 20,
             batch: 64,
+            promiscuous: true,
         }
     }
 }
@@ -66,6 +70,9 @@ impl PacketSocket {
             socket.attach_filter(&program)?;
         }
         sockopt::bind_to_interface(&socket, index)?;
+        if config.promiscuous {
+            sockopt::take_all_addresses(&socket, index)?;
+        }
         Ok(PacketSocket {
             socket,
             received: ReceiveBatch::new(config.batch),

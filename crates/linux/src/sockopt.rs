@@ -17,6 +17,9 @@ unsafe impl OptionValue for i32 {}
 // SAFETY: two integers.
 unsafe impl OptionValue for libc::tpacket_stats {}
 
+// SAFETY: integers and bytes, no padding.
+unsafe impl OptionValue for libc::packet_mreq {}
+
 /// Sets a socket option.
 pub(crate) fn set<T: OptionValue>(socket: &impl AsFd, level: i32, name: i32, value: T) -> io::Result<()> {
     let fd = socket.as_fd().as_raw_fd();
@@ -68,4 +71,15 @@ pub(crate) fn bind_to_interface(socket: &Socket, index: u32) -> io::Result<()> {
     // SAFETY: pointer and length describe `address`, which outlives the call.
     let result = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), len) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Puts the interface of a packet socket into promiscuous mode until the socket is closed.
+pub(crate) fn take_all_addresses(socket: &Socket, index: u32) -> io::Result<()> {
+    let request = libc::packet_mreq {
+        mr_ifindex: index as i32,
+        mr_type: libc::PACKET_MR_PROMISC as u16,
+        mr_alen: 0,
+        mr_address: [0; 8],
+    };
+    set(socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, request)
 }
