@@ -47,7 +47,7 @@ impl<N: Node + Send + 'static> Driven<N> {
     pub(crate) fn run(mut event_loop: EventLoop, mut node: N) -> Self {
         let stop = event_loop.stop_handle();
         let thread = thread::spawn(move || {
-            let _ = timer::schedule_realtime();
+            let _ = paceline_linux::timer::schedule_realtime();
             let ended = event_loop.run(&mut node, |_, _| Ok(())).unwrap();
             assert_eq!(ended, Ended::Stopped);
             (node, event_loop.port_counters())
