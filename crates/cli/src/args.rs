@@ -132,6 +132,9 @@ pub(crate) struct GatewayArgs {
     /// Write window, rate, RTT and delay of each flow to this CSV file, twenty times a second
     #[arg(long, value_name = "FILE")]
     pub(crate) series: Option<PathBuf>,
+    /// Only forward: what packet I/O costs without a gateway
+    #[arg(long, hide = true)]
+    pub(crate) forward_only: bool,
     /// File that keeps the window shifts of rescaled flows over a restart
     #[arg(long, value_name = "FILE", default_value = "/run/paceline/shifts")]
     pub(crate) shift_file: PathBuf,

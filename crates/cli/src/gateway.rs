@@ -1,5 +1,6 @@
 //! `paceline gateway`: the accelerator between two interfaces, or behind a TUN device.
 
+mod attach;
 mod observer;
 
 use std::fs;
@@ -7,52 +8,60 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use paceline_gateway::{Gateway, GatewayConfig, RADIO, WAN};
-use paceline_linux::{
-    Device, EventLoop, EventLoopConfig, Filter, Housekeeping, PacketSocket, PacketSocketConfig, Termination,
-    clock, timer,
-};
-use paceline_wire::Duration;
+use paceline_gateway::{Gateway, GatewayConfig};
+use paceline_linux::{EventLoop, EventLoopConfig, Housekeeping, NullForwarder, Termination, clock, timer};
+use paceline_wire::{Duration, Node};
 use serde_json::{Value, json};
 
 use crate::args::GatewayArgs;
 use crate::error::{Error, Result};
 use crate::result::{Percentiles, write_whole};
-use crate::scenario::{Profile, explain, line_of, merge};
+use crate::scenario::{explain, line_of, merge};
 use observer::{Log, Shared, Tap};
 
 pub(crate) fn command(args: &GatewayArgs) -> Result<()> {
     let config = configuration(args)?;
-    // Before anything else runs: the threads of this process inherit the mask.
-    let termination = Termination::block().map_err(|error| Error::io("watch for signals", &error))?;
+    if args.forward_only {
+        return drive(args, &mut NullForwarder::new(), |_, _| write_whole_io(args, "{}\n"));
+    }
     let log = Log::create(clock::now(), args.events.as_deref(), args.series.as_deref())
         .map_err(|error| Error::io("create the logs", &error))?;
     let log: Shared = Arc::new(Mutex::new(log));
     let mut node = Gateway::with_observer(config, Box::new(Tap::new(log.clone(), None)));
+    drive(args, &mut node, |node, housekeeping| write_stats(args, node, &log, housekeeping))
+}
+
+/// Lets packets pass through `node` until a signal comes; `tell` is called once a second and at the end.
+fn drive<N: Node>(
+    args: &GatewayArgs,
+    node: &mut N,
+    mut tell: impl FnMut(&N, Option<&mut Housekeeping<'_>>) -> io::Result<()>,
+) -> Result<()> {
+    // Before anything else runs: the threads of this process inherit the mask.
+    let termination = Termination::block().map_err(|error| Error::io("watch for signals", &error))?;
     let mut event_loop =
         EventLoop::new(EventLoopConfig::default()).map_err(|e| Error::io("open a timer", &e))?;
     event_loop.end_on(termination).map_err(|error| Error::io("watch for signals", &error))?;
-    if let (Some(wan), Some(radio)) = (&args.wan, &args.radio) {
-        for (port, interface) in [(WAN, wan), (RADIO, radio)] {
-            event_loop
-                .add(Device::Packet { port, socket: open(interface)? })
-                .map_err(|error| Error::io(format_args!("use interface {interface}"), &error))?;
-        }
-    }
+    let mut attached = match (&args.wan, &args.radio, &args.tun) {
+        (Some(wan), Some(radio), _) => attach::bridged(&mut event_loop, wan, radio)?,
+        (_, _, Some(tun)) => attach::routed(&mut event_loop, tun, &args.clients)?,
+        _ => return Err(Error::input("give --wan and --radio, or --tun and --clients")),
+    };
     // Without the privilege packets leave a millisecond late now and then.
     let _ = timer::schedule_realtime();
-    let stats = args.stats_json.as_deref();
     let mut due = clock::now();
     event_loop
-        .run(&mut node, |node, housekeeping| {
+        .run(node, |node, housekeeping| {
+            attached.refresh(housekeeping)?;
             if housekeeping.now >= due {
                 due = housekeeping.now + STATS_INTERVAL;
-                write_stats(stats, node, &log, Some(housekeeping))?;
+                tell(node, Some(housekeeping))?;
             }
             Ok(())
         })
         .map_err(|error| Error::io("forward packets", &error))?;
-    write_stats(stats, &node, &log, None).map_err(|error| Error::io("write counters", &error))
+    attached.detach()?;
+    tell(node, None).map_err(|error| Error::io("write counters", &error))
 }
 
 /// The profile with what the file changes.
@@ -85,46 +94,40 @@ fn parse_configuration(path: &Path, text: &str, base: &GatewayConfig) -> Result<
     Ok(config)
 }
 
-fn open(interface: &str) -> Result<PacketSocket> {
-    let filter = Filter::Tcp { except_destinations: Vec::new() };
-    let config = PacketSocketConfig { filter, ..PacketSocketConfig::default() };
-    PacketSocket::open(interface, &config).map_err(|error| match error.raw_os_error() {
-        Some(ENODEV) => Error::input(format!("there is no interface {interface}; `ip link` lists them")),
-        _ => Error::io(format_args!("open interface {interface}"), &error),
-    })
-}
-
 fn write_stats(
-    path: Option<&Path>,
+    args: &GatewayArgs,
     node: &Gateway,
     log: &Shared,
     housekeeping: Option<&mut Housekeeping<'_>>,
 ) -> io::Result<()> {
     let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
     log.flush()?;
-    let Some(path) = path else {
-        return Ok(());
-    };
     let sojourn = Percentiles::of_histogram(log.sojourn.count(), |quantile| {
         log.sojourn.quantile(quantile).as_secs_f64() * 1e3
     });
-    let mut stats = json!({ "sojourn_ms": sojourn, "counters": node.counters() });
+    let mut stats = json!({ "sojourn_ms": sojourn, "flows": node.flows(), "counters": node.counters() });
     if let Some(housekeeping) = housekeeping {
         stats["payload_bytes"] = housekeeping.pool_bytes_in_use().into();
         let ports = housekeeping.port_counters();
         let dropped: u64 = ports.iter().map(|port| port.kernel_drops + port.pool_exhausted).sum();
         stats["receive_drops"] = Value::from(dropped);
     }
-    write_whole(path, &format!("{stats}\n")).map_err(io::Error::other)
+    write_whole_io(args, &format!("{stats}\n"))
+}
+
+fn write_whole_io(args: &GatewayArgs, text: &str) -> io::Result<()> {
+    match &args.stats_json {
+        Some(path) => write_whole(path, text).map_err(io::Error::other),
+        None => Ok(()),
+    }
 }
 
 const STATS_INTERVAL: Duration = Duration::from_secs(1);
-/// "No such device".
-const ENODEV: i32 = 19;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scenario::Profile;
 
     fn parse(text: &str) -> std::result::Result<GatewayConfig, String> {
         let base = Profile::Thesis.config().unwrap();

@@ -1,6 +1,7 @@
 //! `paceline`: accelerate TCP over mobile access links, and measure it on real packets.
 
 mod args;
+mod bench;
 mod demo;
 mod emulate;
 mod error;
@@ -17,7 +18,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use args::{Cli, Command};
+use args::{BenchCommand, Cli, Command};
 use error::Result;
 
 fn main() -> ExitCode {
@@ -38,6 +39,6 @@ fn dispatch(command: Command) -> Result<()> {
         Command::Gateway(args) => gateway::command(&args),
         Command::Emulate(args) => emulate::command(&args),
         Command::Trace(command) => trace::command(&command),
-        Command::Bench(_args) => Ok(()),
+        Command::Bench(BenchCommand::Gateway(args)) => bench::command(&args),
     }
 }

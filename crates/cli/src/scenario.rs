@@ -9,6 +9,9 @@ mod load;
 mod path;
 mod vary;
 
+#[cfg(test)]
+mod doc_tests;
+
 use serde::Deserialize;
 
 use crate::units::{Rate, Size, Time};

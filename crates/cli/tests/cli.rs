@@ -1,0 +1,151 @@
+//! The program from outside: exit codes, one-line errors, and the commands that need no privilege.
+
+use std::fs;
+use std::path::Path;
+
+use assert_cmd::Command;
+use predicates::prelude::*;
+use predicates::str::{contains, is_match};
+
+fn paceline() -> Command {
+    Command::cargo_bin("paceline").unwrap()
+}
+
+fn scenario(name: &str) -> String {
+    format!("{}/../../scenarios/accelerator/{name}.toml", env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn bad_arguments_end_with_code_2() {
+    paceline().assert().code(2);
+    paceline().args(["run", "x.toml", "--runs", "0"]).assert().code(2);
+    paceline().args(["demo", "--duration", "10"]).assert().code(2).stderr(contains("such as \"100ms\""));
+    paceline().args(["gateway", "--wan", "eth0"]).assert().code(2).stderr(contains("--radio"));
+    paceline().args(["gateway", "--tun", "t0"]).assert().code(2).stderr(contains("--clients"));
+}
+
+#[test]
+fn a_missing_scenario_is_named() {
+    paceline().args(["run", "nosuch.toml"]).assert().code(2).stderr(
+        is_match(r"^paceline: cannot read scenario nosuch.toml: .*; give the path of a .toml file\n$")
+            .unwrap(),
+    );
+}
+
+#[test]
+fn a_wrong_key_is_told_with_file_line_and_suggestion() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("wrong.toml");
+    fs::write(&path, "name = \"x\"\nduration = \"10s\"\n[radio]\nrt = \"100ms\"\n[[flows]]\nname = \"d\"\n")
+        .unwrap();
+    paceline()
+        .arg("run")
+        .arg(&path)
+        .assert()
+        .code(2)
+        .stderr(contains("wrong.toml:4: unknown key `rt`; did you mean `rtt`?"));
+}
+
+#[test]
+fn variants_are_listed_and_chosen() {
+    let path = scenario("window-limited");
+    paceline().args(["run", &path, "--list"]).assert().success().stdout("unaccelerated\naccelerated\n");
+    paceline()
+        .args(["run", &scenario("lossy"), "--list", "--only", "accelerated,loss=1%"])
+        .assert()
+        .success()
+        .stdout("accelerated,client=17kb,loss=1%\naccelerated,client=192kb,loss=1%\n");
+    paceline()
+        .args(["run", &path, "--only", "fast"])
+        .assert()
+        .code(2)
+        .stderr(contains("there are: unaccelerated accelerated"));
+}
+
+#[test]
+fn a_configuration_error_of_the_gateway_has_its_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("g.toml");
+    fs::write(&path, "[limits]\nmax-flow = 3\n").unwrap();
+    paceline()
+        .args(["gateway", "--wan", "a", "--radio", "b", "--config"])
+        .arg(&path)
+        .assert()
+        .code(2)
+        .stderr(contains("g.toml:2: unknown key `max-flow`; did you mean `max-flows`?"));
+}
+
+#[test]
+fn traces_are_made_converted_and_described() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name);
+    let generate = |name: &str| {
+        paceline()
+            .args([
+                "trace",
+                "generate",
+                "lte-driving",
+                "--length",
+                "30s",
+                "--mean",
+                "10mbit",
+                "--seed",
+                "7",
+                "--out",
+            ])
+            .arg(file(name))
+            .assert()
+            .success();
+    };
+    generate("one");
+    generate("two");
+    assert_eq!(fs::read(file("one")).unwrap(), fs::read(file("two")).unwrap());
+    let info = |path: &Path| {
+        paceline().args(["trace", "info"]).arg(path).assert().success().stdout(
+            is_match(r"length +30\.000 s")
+                .unwrap()
+                .and(is_match(r"mean rate +(10\.0|9\.9)\d\d Mbit/s").unwrap()),
+        );
+    };
+    info(&file("one"));
+    paceline()
+        .args(["trace", "convert", "--to", "csv", "--window", "100ms"])
+        .arg(file("one"))
+        .arg("--out")
+        .arg(file("csv"))
+        .assert()
+        .success();
+    assert!(fs::read_to_string(file("csv")).unwrap().starts_with("second,mbps\n"));
+    paceline().args(["trace", "plot"]).arg(file("one")).arg("--out").arg(file("x.svg")).assert().success();
+    assert!(fs::read_to_string(file("x.svg")).unwrap().contains("rate (Mbit/s)"));
+}
+
+#[test]
+fn a_broken_trace_is_told_with_its_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t");
+    fs::write(&path, "1\n2\nx\n").unwrap();
+    paceline()
+        .args(["trace", "info"])
+        .arg(&path)
+        .assert()
+        .code(2)
+        .stderr(contains("line 3: `x` is not a whole number"));
+    paceline()
+        .args(["trace", "info", "nosuch"])
+        .assert()
+        .code(2)
+        .stderr(contains("cannot read trace nosuch"));
+}
+
+#[test]
+fn help_names_units_and_exit_codes() {
+    paceline()
+        .arg("--help")
+        .assert()
+        .success()
+        .stdout(contains("130 interrupted").and(contains("Numbers need units")));
+    for command in ["demo", "run", "gateway", "emulate", "trace", "bench"] {
+        paceline().args([command, "--help"]).assert().success();
+    }
+}
