@@ -6,8 +6,10 @@ pub mod netlink;
 pub mod netns;
 pub mod nft;
 pub mod offload;
+pub mod shift_file;
 pub mod sysctl;
 mod system_error;
+pub mod tun_routes;
 
 pub use system_error::SystemError;
 

@@ -2,14 +2,20 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod common;
+
 use std::mem::MaybeUninit;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
+use common::Driven;
+use paceline_linux::endpoint::{Amount, Control, Direction, ReadPattern, Traffic, Transfer, run};
 use paceline_linux::lab::{Lab, LabConfig};
 use paceline_linux::netlink::Prefix;
 use paceline_linux::netns;
 use paceline_linux::nft::{FailOpen, FailOpenConfig, Refreshed};
+use paceline_linux::{Filter, NullForwarder, clock};
+use paceline_wire::Rate;
 use socket2::{Domain, Protocol, Socket, Type};
 
 const HOST: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 77, 9, 1));
@@ -120,4 +126,45 @@ fn an_unknown_port_is_named() {
     let config = FailOpenConfig { ports: vec!["nosuch0".to_owned()], ..config(&lab) };
     let error = lab.gateway.run(|| FailOpen::install(&config)).unwrap().err().unwrap();
     assert!(error.to_string().contains("nosuch0"), "{error}");
+}
+
+/// Transfers both ways, slow enough that the gateway can come and go meanwhile.
+fn transfers(lab: &Lab) -> Traffic {
+    let mut traffic = Traffic::new(paceline_wire::Duration::from_secs(60));
+    for (number, direction) in [Direction::Down, Direction::Up].into_iter().enumerate() {
+        let server = SocketAddr::new(lab.server_address(number == 1), 5001 + number as u16);
+        let client = lab.client_address(number == 1, 0);
+        let read = ReadPattern { rate: Some(Rate::from_mbps(24.0)), pauses: vec![] };
+        let transfer = Transfer::new(format!("{number}"), server, client, Amount::Bytes(6_000_000));
+        traffic.transfers.push(Transfer { direction, read, ..transfer });
+    }
+    traffic
+}
+
+#[test]
+fn transfers_survive_a_gateway_that_comes_and_stands_still() {
+    let Some(lab) = lab() else { return };
+    let traffic = transfers(&lab);
+    let except_destinations = config(&lab).except_destinations;
+    let (report, counters) = std::thread::scope(|scope| {
+        let hosts =
+            scope.spawn(|| run(&traffic, &lab.server, &lab.client, clock::now(), &Control::new()).unwrap());
+        std::thread::sleep(Duration::from_millis(300));
+        let filter = Filter::Tcp { except_destinations };
+        let gateway = Driven::start(&lab.gateway, &["g0", "g1"], &filter, NullForwarder::new());
+        let mut rule = install(&lab);
+        for _ in 0..4 {
+            std::thread::sleep(Duration::from_millis(100));
+            rule.refresh().unwrap();
+        }
+        // It forwards no more, but holds on to its sockets: only the timeout helps.
+        let (_, counters) = gateway.finish();
+        let report = hosts.join().unwrap();
+        drop(rule);
+        (report, counters)
+    });
+    for transfer in &report.transfers {
+        assert_eq!(transfer.sha256_ok, Some(true), "{}: {:?}", transfer.name, transfer.failure);
+    }
+    assert!(counters.iter().all(|port| port.received_packets > 0), "{counters:?}");
 }

@@ -61,6 +61,12 @@ impl Prefix {
     }
 }
 
+impl From<ipnet::IpNet> for Prefix {
+    fn from(net: ipnet::IpNet) -> Self {
+        Prefix::new(net.addr(), net.prefix_len())
+    }
+}
+
 impl std::str::FromStr for Prefix {
     type Err = String;
 

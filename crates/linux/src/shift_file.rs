@@ -1,0 +1,288 @@
+//! Window shifts of rescaled flows, kept outside the process so that a restarted gateway can go on rescaling.
+//!
+//! A file of fixed size, mapped into memory: what was stored before a `kill -9` is there afterwards. Records are found by
+//! hashing, within a few places. A record that was being written when the process died fails its checksum and is not there.
+
+use std::fs::{self, File, OpenOptions};
+use std::hash::{BuildHasher, RandomState};
+use std::io::{self, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use memmap2::MmapMut;
+use nix::fcntl::{Flock, FlockArg, posix_fallocate};
+use paceline_gateway::Shifts;
+use paceline_wire::FlowKey;
+
+use crate::system_error::{Context, SystemError};
+
+/// The stored shifts of all rescaled flows of one gateway.
+#[derive(Debug)]
+pub struct ShiftFile {
+    map: MmapMut,
+    seed: u64,
+    places: usize,
+    live: usize,
+    capacity: usize,
+    generation: u64,
+    /// Keeps other gateways from the file.
+    _lock: Flock<File>,
+}
+
+/// There is no room for another flow; it must then not be rescaled, or it would break when the gateway restarts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Full;
+
+impl ShiftFile {
+    /// Where the gateway called `name` keeps its file.
+    pub fn default_path(name: &str) -> PathBuf {
+        Path::new("/run/paceline").join(format!("{name}.flows"))
+    }
+
+    /// Opens the file, or makes it, with room for `capacity` flows. Flows of an earlier process are kept, whatever the
+    /// capacity was then; what cannot be read as a flow is forgotten.
+    pub fn open(path: &Path, capacity: usize) -> Result<ShiftFile, SystemError> {
+        let what = || format!("open the flow file {}", path.display());
+        let capacity = capacity.clamp(1, CAPACITY_MAX);
+        let places = (capacity * 2).next_power_of_two().max(WINDOW);
+        if let Some(directory) = path.parent() {
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).context(what)?;
+        }
+        let file = open_locked(path).context(what)?;
+        let (header, flows) = read_all(&file).context(what)?;
+        let kept = header.filter(|header| header.places == places);
+        let (seed, rebuilt) = match kept {
+            Some(header) => (header.seed, false),
+            None => (RandomState::new().hash_one(std::process::id()), true),
+        };
+        if rebuilt {
+            lay_out(&file, seed, places).context(what)?;
+        }
+        // SAFETY: the file stays as long as the mapping is (no other process shortens it: it is locked, and readable and
+        // writable by root alone), its pages are allocated, and all access is by plain bytes, of which any value is valid.
+        let map = unsafe { MmapMut::map_mut(&*file) }.context(what)?;
+        let live = if rebuilt { 0 } else { flows.len() };
+        let mut this = ShiftFile { map, seed, places, live, capacity, generation: 0, _lock: file };
+        this.generation = this.newest_generation();
+        if rebuilt {
+            for (key, shifts) in flows {
+                // More flows than there is room for now: the rest is forgotten.
+                let _ = this.insert(key, shifts);
+            }
+        }
+        Ok(this)
+    }
+
+    /// Stores the shifts of a flow (client to server), in place of older ones. When this returns they survive the process.
+    pub fn insert(&mut self, key: FlowKey, shifts: Shifts) -> Result<(), Full> {
+        let found = self.find(&key);
+        let place = match found {
+            Found::Live(place) => place,
+            Found::Free(place) if self.live < self.capacity => {
+                self.live += 1;
+                place
+            }
+            Found::Free(_) | Found::Nothing => return Err(Full),
+        };
+        self.generation += 1;
+        let record = encode(&key, shifts, self.generation);
+        self.record_mut(place).copy_from_slice(&record);
+        Ok(())
+    }
+
+    /// Forgets a flow.
+    pub fn remove(&mut self, key: &FlowKey) {
+        if let Found::Live(place) = self.find(key) {
+            self.record_mut(place).fill(0);
+            self.live -= 1;
+        }
+    }
+
+    /// All flows, in no order.
+    pub fn load(&self) -> Vec<(FlowKey, Shifts)> {
+        self.map[HEADER_BYTES..].chunks_exact(RECORD_BYTES).filter_map(decode).collect()
+    }
+
+    /// The number of flows.
+    pub fn len(&self) -> usize {
+        self.live
+    }
+
+    /// No flow is stored.
+    pub fn is_empty(&self) -> bool {
+        self.live == 0
+    }
+
+    /// Looks at the few places where the flow may be.
+    fn find(&self, key: &FlowKey) -> Found {
+        let first = hash(self.seed, key) as usize;
+        let wanted = key_bytes(key);
+        let mut free = None;
+        for step in 0..WINDOW {
+            let place = (first + step) & (self.places - 1);
+            let record = self.record(place);
+            if record[KEY].eq(&wanted) && is_whole(record) {
+                return Found::Live(place);
+            }
+            if free.is_none() && !is_whole(record) {
+                free = Some(place);
+            }
+        }
+        free.map_or(Found::Nothing, Found::Free)
+    }
+
+    /// Counts on where an earlier process stopped.
+    fn newest_generation(&self) -> u64 {
+        let whole = self.map[HEADER_BYTES..].chunks_exact(RECORD_BYTES).filter(|record| is_whole(record));
+        whole.filter_map(|record| record[56..64].try_into().ok().map(u64::from_le_bytes)).max().unwrap_or(0)
+    }
+
+    fn record(&self, place: usize) -> &[u8] {
+        let start = HEADER_BYTES + place * RECORD_BYTES;
+        &self.map[start..start + RECORD_BYTES]
+    }
+
+    fn record_mut(&mut self, place: usize) -> &mut [u8] {
+        let start = HEADER_BYTES + place * RECORD_BYTES;
+        &mut self.map[start..start + RECORD_BYTES]
+    }
+}
+
+enum Found {
+    Live(usize),
+    Free(usize),
+    Nothing,
+}
+
+type Flows = Vec<(FlowKey, Shifts)>;
+
+struct Header {
+    seed: u64,
+    places: usize,
+}
+
+fn open_locked(path: &Path) -> io::Result<Flock<File>> {
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags(libc::O_NOFOLLOW)
+        .open(path)?;
+    Flock::lock(file, FlockArg::LockExclusiveNonblock)
+        .map_err(|_| io::Error::other("another gateway with the same name is running"))
+}
+
+/// The header, if there is a valid one, and the flows behind it.
+fn read_all(file: &File) -> io::Result<(Option<Header>, Flows)> {
+    let length = file.metadata()?.len();
+    if length > (HEADER_BYTES + 2 * PLACES_MAX * RECORD_BYTES) as u64 {
+        return Ok((None, Vec::new()));
+    }
+    let mut bytes = Vec::new();
+    io::Read::read_to_end(&mut &*file, &mut bytes)?;
+    let Some((header, records)) = bytes.split_at_checked(HEADER_BYTES) else { return Ok((None, Vec::new())) };
+    let word = |at: usize| header[at..at + 8].try_into().map_or(0, u64::from_le_bytes);
+    let places = word(16) as usize;
+    if header[..8] != MAGIC
+        || word(24) != word(8) ^ word(16)
+        || records.len() != places.saturating_mul(RECORD_BYTES)
+    {
+        return Ok((None, Vec::new()));
+    }
+    let flows = records.chunks_exact(RECORD_BYTES).filter_map(decode).collect();
+    Ok((Some(Header { seed: word(8), places }), flows))
+}
+
+/// Gives the file its size, with all memory taken at once: an error here is better than a signal at some later write.
+fn lay_out(file: &File, seed: u64, places: usize) -> io::Result<()> {
+    let length = HEADER_BYTES + places * RECORD_BYTES;
+    file.set_len(0)?;
+    posix_fallocate(file, 0, length as libc::off_t)?;
+    let mut header = MAGIC.to_vec();
+    for word in [seed, places as u64, seed ^ places as u64] {
+        header.extend_from_slice(&word.to_le_bytes());
+    }
+    io::Seek::rewind(&mut &*file)?;
+    (&mut &*file).write_all(&header)
+}
+
+/// Checksum (4 bytes), state, client's, shown and server's shift, whether added, padding, ports, addresses, generation.
+fn encode(key: &FlowKey, shifts: Shifts, generation: u64) -> [u8; RECORD_BYTES] {
+    let mut record = [0; RECORD_BYTES];
+    record[4] = STATE_LIVE;
+    record[5..9].copy_from_slice(&[shifts.client, shifts.shown, shifts.server, u8::from(shifts.added)]);
+    record[KEY].copy_from_slice(&key_bytes(key));
+    record[56..64].copy_from_slice(&generation.to_le_bytes());
+    let sum = checksum(&record[4..]);
+    record[..4].copy_from_slice(&sum.to_le_bytes());
+    record
+}
+
+fn decode(record: &[u8]) -> Option<(FlowKey, Shifts)> {
+    if !is_whole(record) {
+        return None;
+    }
+    let [client, shown, server, added] = *record.get(5..9)?.first_chunk::<4>()?;
+    let key = &record[KEY];
+    let address = |at: usize| -> Option<IpAddr> {
+        let bytes: [u8; 16] = key.get(at..at + 16)?.try_into().ok()?;
+        Some(match key[4] {
+            4 => Ipv4Addr::new(bytes[0], bytes[1], bytes[2], bytes[3]).into(),
+            _ => Ipv6Addr::from(bytes).into(),
+        })
+    };
+    let port = |at: usize| u16::from_be_bytes([key[at], key[at + 1]]);
+    let (src, dst) = (SocketAddr::new(address(8)?, port(0)), SocketAddr::new(address(24)?, port(2)));
+    Some((FlowKey { src, dst }, Shifts { client, shown, server, added: added != 0 }))
+}
+
+/// Ports, family, three bytes of padding, addresses.
+fn key_bytes(key: &FlowKey) -> [u8; KEY_BYTES] {
+    let mut bytes = [0; KEY_BYTES];
+    bytes[0..2].copy_from_slice(&key.src.port().to_be_bytes());
+    bytes[2..4].copy_from_slice(&key.dst.port().to_be_bytes());
+    bytes[4] = if key.src.is_ipv4() { 4 } else { 6 };
+    for (at, address) in [(8, key.src.ip()), (24, key.dst.ip())] {
+        match address {
+            IpAddr::V4(address) => bytes[at..at + 4].copy_from_slice(&address.octets()),
+            IpAddr::V6(address) => bytes[at..at + 16].copy_from_slice(&address.octets()),
+        }
+    }
+    bytes
+}
+
+fn is_whole(record: &[u8]) -> bool {
+    record[4] == STATE_LIVE && record[..4] == checksum(&record[4..]).to_le_bytes()
+}
+
+/// FNV-1a: a guard against records that were half written, not against attackers, who cannot write the file.
+fn checksum(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0x811c_9dc5, |sum, byte| (sum ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
+}
+
+/// Mixed with a secret seed, so that nobody can choose ports that all meet in one place.
+fn hash(seed: u64, key: &FlowKey) -> u64 {
+    key_bytes(key).chunks_exact(8).fold(seed, |state, word| {
+        let word = word.try_into().map_or(0, u64::from_le_bytes);
+        let product = u128::from(state ^ word) * 0x9e37_79b9_7f4a_7c15;
+        (product as u64) ^ ((product >> 64) as u64)
+    })
+}
+
+const MAGIC: [u8; 8] = *b"PACEFLW1";
+const HEADER_BYTES: usize = 64;
+const RECORD_BYTES: usize = 64;
+const KEY_BYTES: usize = 40;
+const KEY: std::ops::Range<usize> = 12..12 + KEY_BYTES;
+const STATE_LIVE: u8 = 1;
+/// Places that a flow may be in. Half of all places are free, so a window of 32 is practically never full.
+const WINDOW: usize = 32;
+/// More flows than one gateway serves.
+const CAPACITY_MAX: usize = 1 << 22;
+const PLACES_MAX: usize = 2 * CAPACITY_MAX;
+
+#[cfg(test)]
+mod tests;

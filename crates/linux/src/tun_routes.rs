@@ -1,0 +1,131 @@
+//! Fail-open of a routed gateway: routes that lead through its TUN device, and go with it.
+//!
+//! Rules by incoming interface send TCP between servers and clients to a routing table of its own, which has one route: the
+//! TUN. When the process is gone so is the device, and with it the route; the rules then find an empty table, and the main
+//! table forwards as if there were no gateway. What the gateway writes comes in by the TUN, which no rule names: it leaves
+//! by the main table, so nothing runs in circles. The host's own packets are found in the local table before any rule of ours.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use crate::netlink::{Netlink, Prefix, Route, RouteTarget, Rule};
+use crate::sysctl;
+use crate::system_error::SystemError;
+
+/// Which packets to lead through the TUN.
+#[derive(Clone, Debug)]
+pub struct TunRoutesConfig {
+    /// The TUN device; it is brought up.
+    pub tun: String,
+    /// The interfaces towards the servers.
+    pub wan: Vec<String>,
+    /// The interfaces towards the clients.
+    pub radio: Vec<String>,
+    /// The clients' prefixes.
+    pub clients: Vec<Prefix>,
+    /// A routing table that nobody else uses.
+    pub table: u32,
+    /// Of the rules; below 32766, that of the main table.
+    pub priority: u32,
+}
+
+impl TunRoutesConfig {
+    /// With table and priority 7700.
+    pub fn new(tun: &str, wan: &[&str], radio: &[&str], clients: Vec<Prefix>) -> Self {
+        let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        TunRoutesConfig {
+            tun: tun.to_owned(),
+            wan: owned(wan),
+            radio: owned(radio),
+            clients,
+            table: 7700,
+            priority: 7700,
+        }
+    }
+}
+
+/// The installed rules, removed with this value.
+#[derive(Debug)]
+pub struct TunRoutes {
+    netlink: Netlink,
+    table: u32,
+    priority: u32,
+    families: Vec<bool>,
+}
+
+impl TunRoutes {
+    /// Installs routes and rules in the calling thread's network namespace, in place of what an earlier process left. The
+    /// packet loop should run already: TCP comes to the TUN from here on.
+    pub fn install(config: &TunRoutesConfig) -> Result<TunRoutes, SystemError> {
+        let mut families: Vec<bool> = config.clients.iter().map(|prefix| prefix.address.is_ipv6()).collect();
+        families.sort_unstable();
+        families.dedup();
+        families.iter().try_for_each(|&ipv6| check_forwarding(ipv6))?;
+        let routes =
+            TunRoutes { netlink: Netlink::open()?, table: config.table, priority: config.priority, families };
+        routes.remove_rules()?;
+        // Loose: what the gateway writes has source addresses that lie behind other interfaces. The larger of this and the
+        // setting for all interfaces holds, so that need not be changed.
+        sysctl::set(&format!("net/ipv4/conf/{}/rp_filter", config.tun), 2)?;
+        routes.netlink.set_up(&config.tun, true)?;
+        for &ipv6 in &routes.families {
+            let default = if ipv6 {
+                Prefix::new(Ipv6Addr::UNSPECIFIED, 0)
+            } else {
+                Prefix::new(Ipv4Addr::UNSPECIFIED, 0)
+            };
+            let route = Route::new(default, RouteTarget::Interface(config.tun.clone()));
+            routes.netlink.set_route(&Route { table: Some(config.table), ..route })?;
+        }
+        routes.add_rules(config)?;
+        Ok(routes)
+    }
+
+    /// Removes the rules: from here on the main table forwards everything.
+    pub fn remove(self) -> Result<(), SystemError> {
+        self.remove_rules()
+    }
+
+    fn add_rules(&self, config: &TunRoutesConfig) -> Result<(), SystemError> {
+        for &client in &config.clients {
+            let rule = |interface: &String| Rule {
+                ipv6: client.address.is_ipv6(),
+                priority: self.priority,
+                input_interface: interface.clone(),
+                tcp_only: true,
+                source: None,
+                destination: None,
+                table: self.table,
+            };
+            for interface in &config.wan {
+                self.netlink.add_rule(&Rule { destination: Some(client), ..rule(interface) })?;
+            }
+            for interface in &config.radio {
+                self.netlink.add_rule(&Rule { source: Some(client), ..rule(interface) })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn remove_rules(&self) -> Result<(), SystemError> {
+        for &ipv6 in &self.families {
+            self.netlink.delete_rules(ipv6, self.priority, self.table)?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for TunRoutes {
+    fn drop(&mut self) {
+        // Rules that stay lead to an empty table.
+        let _ = self.remove_rules();
+    }
+}
+
+fn check_forwarding(ipv6: bool) -> Result<(), SystemError> {
+    let name = if ipv6 { "net.ipv6.conf.all.forwarding" } else { "net.ipv4.ip_forward" };
+    if sysctl::get(name)? == "0" {
+        let reason = std::io::Error::other(format!("this machine does not forward; set {name}=1"));
+        return Err(SystemError::new("route through the gateway", reason));
+    }
+    Ok(())
+}

@@ -1,0 +1,96 @@
+//! A routed gateway comes, goes, and is killed while transfers run.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::net::SocketAddr;
+use std::thread;
+use std::time::Duration as StdDuration;
+
+use paceline_linux::endpoint::{Amount, Control, Direction, ReadPattern, Traffic, Transfer, run};
+use paceline_linux::lab::{GatewayKind, Lab, LabConfig};
+use paceline_linux::netlink::Prefix;
+use paceline_linux::tun_routes::{TunRoutes, TunRoutesConfig};
+use paceline_linux::{Device, EventLoop, EventLoopConfig, NullForwarder, Tun, clock};
+use paceline_wire::{Duration, PortId, Rate};
+
+use common::{Driven, permitted};
+
+const TUN: &str = "paceline0";
+
+fn clients(lab: &Lab) -> Vec<Prefix> {
+    [false, true].map(|ipv6| lab.client_prefix(ipv6)).to_vec()
+}
+
+/// A forwarder behind a TUN.
+fn start(lab: &Lab) -> Driven<NullForwarder> {
+    let tun = lab.gateway.run(|| Tun::open(TUN)).unwrap().unwrap();
+    let clients = clients(lab).iter().map(|prefix| prefix.to_string().parse().unwrap()).collect();
+    let mut event_loop = EventLoop::new(EventLoopConfig::default()).unwrap();
+    event_loop.add(Device::Tun { tun, clients, wan: PortId(0), radio: PortId(1) }).unwrap();
+    Driven::run(event_loop, NullForwarder::new())
+}
+
+fn install(lab: &Lab) -> TunRoutes {
+    let config = TunRoutesConfig::new(TUN, &["g0"], &["g1"], clients(lab));
+    lab.gateway.run(|| TunRoutes::install(&config)).unwrap().unwrap()
+}
+
+/// Slow enough that the gateway can come and go meanwhile.
+fn traffic(lab: &Lab) -> Traffic {
+    let mut traffic = Traffic::new(Duration::from_secs(60));
+    for (number, (ipv6, direction)) in
+        [(false, Direction::Down), (true, Direction::Down), (false, Direction::Up), (true, Direction::Up)]
+            .into_iter()
+            .enumerate()
+    {
+        let server = SocketAddr::new(lab.server_address(ipv6), 5001 + number as u16);
+        let amount = Amount::Bytes(6_000_000);
+        let read = ReadPattern { rate: Some(Rate::from_mbps(24.0)), pauses: vec![] };
+        let transfer = Transfer::new(format!("{number}"), server, lab.client_address(ipv6, 0), amount);
+        traffic.transfers.push(Transfer { direction, read, ..transfer });
+    }
+    traffic
+}
+
+#[test]
+fn transfers_survive_a_gateway_that_comes_and_is_killed() {
+    if !permitted() {
+        return;
+    }
+    let lab = Lab::build(LabConfig { gateway: GatewayKind::Routed, ..LabConfig::default() }).unwrap();
+    lab.join_links().unwrap();
+    let traffic = traffic(&lab);
+    let report = thread::scope(|scope| {
+        let hosts =
+            scope.spawn(|| run(&traffic, &lab.server, &lab.client, clock::now(), &Control::new()).unwrap());
+        thread::sleep(StdDuration::from_millis(400));
+        for _ in 0..2 {
+            let gateway = start(&lab);
+            let routes = install(&lab);
+            thread::sleep(StdDuration::from_millis(400));
+            let (_, counters) = gateway.finish();
+            // A killed process leaves its rules.
+            std::mem::forget(routes);
+            assert!(counters[0].received_packets > 0);
+            thread::sleep(StdDuration::from_millis(200));
+        }
+        hosts.join().unwrap()
+    });
+    for transfer in &report.transfers {
+        assert_eq!(transfer.sha256_ok, Some(true), "{}: {:?}", transfer.name, transfer.failure);
+        assert_eq!(transfer.received_bytes, 6_000_000);
+    }
+}
+
+#[test]
+fn a_machine_that_does_not_forward_is_told_so() {
+    if !permitted() {
+        return;
+    }
+    let lab = Lab::build(LabConfig::default()).unwrap();
+    let config = TunRoutesConfig::new(TUN, &["g0"], &["g1"], clients(&lab));
+    let error = lab.gateway.run(|| TunRoutes::install(&config)).unwrap().unwrap_err();
+    assert!(error.to_string().contains("net.ipv4.ip_forward=1"), "{error}");
+}
