@@ -43,12 +43,15 @@ struct Direction {
     highest_ack: u64,
     last_ack_in: u64,
     last_ack_out: u64,
+    highest_ack_out: u64,
     inversions_in: u64,
     inversions_out: u64,
     edge_shown: u64,
     window_max: u64,
     window_latest: u64,
     edge_real: u64,
+    /// The most that the edge moved back on its way to the gateway: reordering does that.
+    retreat_in: u64,
     resets: u64,
 }
 
@@ -210,7 +213,9 @@ impl Direction {
         let scale = if tcp.flags().contains(Flags::SYN) { 0 } else { scale };
         self.window_latest = u64::from(tcp.window()) << scale;
         self.window_max = self.window_max.max(self.window_latest);
-        self.edge_real = self.edge_real.max(ack + self.window_latest);
+        let edge = ack + self.window_latest;
+        self.retreat_in = self.retreat_in.max(self.edge_real.saturating_sub(edge));
+        self.edge_real = self.edge_real.max(edge);
     }
 
     fn ack_leaves(&mut self, tcp: &Tcp<'_>, scale: u8, to_client: bool) -> Option<String> {
@@ -222,7 +227,8 @@ impl Direction {
         }
         let ack = tcp.ack().unwrap_near(self.highest_ack);
         self.inversions_out += u64::from(ack < self.last_ack_out);
-        let newest = ack >= self.last_ack_out;
+        let newest = ack >= self.highest_ack_out;
+        self.highest_ack_out = self.highest_ack_out.max(ack);
         self.last_ack_out = ack;
         if tcp.flags().contains(Flags::SYN) {
             return None;
@@ -231,9 +237,13 @@ impl Direction {
         let shown = self.edge_shown;
         self.edge_shown = shown.max(edge);
         let pressed = self.window_latest < self.window_max;
-        // What is lost to the scale of the field is no retreat.
-        if newest && edge + (1 << scale) <= shown && !pressed {
-            return Some(format!("the window moves back by {} bytes", shown - edge));
+        if newest && edge + self.retreat_in < shown && !pressed {
+            let window = edge - ack;
+            let real = self.window_latest;
+            return Some(format!(
+                "the window moves back by {} bytes to {window}, really {real}",
+                shown - edge
+            ));
         }
         // A virtual window is for downloads: an upload must never be shown more than the server has.
         (to_client && edge > self.edge_real)

@@ -19,6 +19,7 @@ pub struct Script {
     pub gateway: Gateway,
     pub now: Instant,
     pub up: FlowKey,
+    pub wrong_checksums_allowed: bool,
 }
 
 impl Script {
@@ -28,6 +29,7 @@ impl Script {
             gateway: Gateway::new(config),
             now: Instant::ZERO,
             up: FlowKey::new(end(1, 40_000), end(0, 80)),
+            wrong_checksums_allowed: false,
         }
     }
 
@@ -58,7 +60,8 @@ impl Script {
 
     fn drain(&mut self, out: &mut Vec<(PortId, Packet)>) {
         while let Some(leaving) = self.gateway.poll_transmit(self.now) {
-            assert!(leaving.1.verify_checksum(), "a wrong checksum leaves: {leaving:?}");
+            let good = leaving.1.verify_checksum() || self.wrong_checksums_allowed;
+            assert!(good, "a wrong checksum leaves: {leaving:?}");
             out.push(leaving);
         }
     }

@@ -4,7 +4,7 @@ use paceline_gateway::GatewayConfig;
 use paceline_wire::Duration;
 
 use crate::kit::accelerated::{run, unaccelerated};
-use crate::kit::scenario::{FlowSpec, Path, XP_WINDOW, xp_client};
+use crate::kit::scenario::{FlowSpec, Path, XP_WINDOW, at_ms, share, xp_client};
 
 #[test]
 fn unaccelerated_the_window_is_the_limit() {
@@ -41,10 +41,10 @@ fn it_does_not_depend_on_the_client_s_habits() {
         let report = sim.download(flow);
         let case =
             format!("sack {sack}, timestamps {timestamps}, {segments_per_ack} per ACK, {delayed_ack_ms} ms");
-        assert!(
-            report.goodput_mbps >= 6.6 * if timestamps { 1448.0 / 1460.0 } else { 1.0 },
-            "{case}: {report:?}"
-        );
+        // From the sixth second on: how long the server takes to get there depends on how many ACKs it is sent.
+        let payload = if timestamps { 1448.0 } else { 1460.0 };
+        let of_link = share(sim.goodput_between(flow, at_ms(5_000), at_ms(30_000)), 7.2, payload, 1500.0);
+        assert!(of_link >= 0.97, "{case}: {of_link} {report:?}");
         assert_eq!(report.timeouts, 0, "{case}: {report:?}");
     }
 }
