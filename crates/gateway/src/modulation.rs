@@ -37,8 +37,8 @@ pub(crate) struct ModulationInput {
     pub(crate) rtt: Duration,
     /// rtt_dev of the text.
     pub(crate) deviation: Duration,
-    /// Whether packets wait in the gateway.
-    pub(crate) supply: Verdict,
+    /// The server fills whatever window it is given.
+    pub(crate) window_filling: bool,
 }
 
 impl Modulation {
@@ -50,15 +50,15 @@ impl Modulation {
     /// An ACK arrived: Eq. (17) while D < L x rtt, Eq. (16).
     ///
     /// The text only ever raises D. A longer RTT needs a larger congestion window at the server, which CUBIC takes
-    /// seconds to open and BBR limits to twice its estimate of the BDP. So, our choice: D grows only after rounds in
-    /// which packets always waited here, by no more than a 256th of its goal per ACK, and gives way ([`Self::on_round`])
-    /// when the server no longer keeps up.
+    /// seconds to open and BBR limits to twice its estimate of the BDP. So, our choice: D grows only while the server
+    /// fills whatever window it is given, by no more than a 256th of its goal per ACK, and gives way
+    /// ([`Self::on_round`]) when the server no longer keeps up. A model-based sender is thus left alone.
     pub(crate) fn on_ack(&mut self, config: &RttModulationConfig, input: &ModulationInput) {
         if config.mode == RttModulationMode::None {
             return;
         }
         let goal = input.rtt * u64::from(config.attempts);
-        if input.supply == Verdict::Ahead && self.delay < goal {
+        if input.window_filling && self.delay < goal {
             // A deviation of nothing would never raise it: a 1024th at least.
             let step = (input.deviation * u64::from(config.beta)).max(goal / 1024).min(goal / 256);
             self.delay += step;
@@ -116,7 +116,7 @@ mod tests {
     const RTT: Duration = Duration::from_millis(100);
 
     fn input() -> ModulationInput {
-        ModulationInput { rtt: RTT, deviation: Duration::from_micros(100), supply: Verdict::Ahead }
+        ModulationInput { rtt: RTT, deviation: Duration::from_micros(100), window_filling: true }
     }
 
     fn ack() -> Packet {
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn waits_for_the_server_to_be_ahead_and_shrinks_when_it_is_behind() {
         let (config, mut modulation) = (RttModulationConfig::default(), Modulation::default());
-        modulation.on_ack(&config, &ModulationInput { supply: Verdict::Even, ..input() });
+        modulation.on_ack(&config, &ModulationInput { window_filling: false, ..input() });
         assert!(modulation.delay().is_zero());
         (0..1000).for_each(|_| modulation.on_ack(&config, &input()));
         modulation.on_round(Verdict::Behind);

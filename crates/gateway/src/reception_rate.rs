@@ -7,35 +7,49 @@ use alloc::collections::VecDeque;
 
 use paceline_wire::{Duration, Instant, Rate};
 
-/// The estimator of one flow.
+/// The estimators of one flow.
 #[derive(Clone, Debug)]
 pub(crate) struct ReceptionRate {
-    points: VecDeque<(Instant, u64)>,
+    points: VecDeque<Point>,
     ack_interval: usize,
-    smoothed: Option<Rate>,
+    /// r of Eq. (3): acknowledged bytes.
+    link: Option<Rate>,
+    /// R of Eq. (5): movement of the right edge.
+    reception: Option<Rate>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Point {
+    at: Instant,
+    ack: u64,
+    right_edge: u64,
 }
 
 impl ReceptionRate {
-    /// An estimator over `ack_interval` acknowledgements, k of the text.
+    /// Estimators over `ack_interval` acknowledgements, k of the text.
     pub(crate) fn new(ack_interval: usize) -> Self {
-        ReceptionRate { points: VecDeque::new(), ack_interval, smoothed: None }
+        ReceptionRate { points: VecDeque::new(), ack_interval, link: None, reception: None }
     }
 
     /// An ACK that advanced, outside of holes. A flow that was silent for `max_gap` starts a new interval: the time
     /// in which nobody sent says nothing about the rate.
-    pub(crate) fn on_ack(&mut self, now: Instant, right_edge: u64, max_gap: Duration) {
-        if let Some(&(last, _)) = self.points.back()
-            && now.saturating_since(last) > max_gap
-        {
+    pub(crate) fn on_ack(&mut self, at: Instant, ack: u64, right_edge: u64, max_gap: Duration) {
+        if self.points.back().is_some_and(|last| at.saturating_since(last.at) > max_gap) {
             self.points.clear();
         }
-        self.points.push_back((now, right_edge));
-        if self.points.len() <= self.ack_interval {
-            self.start_early();
-            return;
-        }
-        if let Some((then, edge)) = self.points.pop_front() {
-            self.sample(right_edge.saturating_sub(edge), now.saturating_since(then));
+        let newest = Point { at, ack, right_edge };
+        self.points.push_back(newest);
+        if self.points.len() > self.ack_interval {
+            if let Some(oldest) = self.points.pop_front() {
+                self.sample(oldest, newest);
+            }
+        } else if self.reception.is_none()
+            && self.points.len() >= 4
+            && let Some(&oldest) = self.points.front()
+        {
+            // Our choice: until the first k ACKs are in, the interval grows from four, so that a short flow has an
+            // estimate.
+            self.sample(oldest, newest);
         }
     }
 
@@ -47,33 +61,31 @@ impl ReceptionRate {
 
     /// R, once there is a sample.
     pub(crate) fn rate(&self) -> Option<Rate> {
-        self.smoothed
+        self.reception
     }
 
-    /// Our choice: until the first k ACKs are in, the interval grows from four, so that a short flow has an estimate.
-    fn start_early(&mut self) {
-        if self.smoothed.is_some() || self.points.len() < 4 {
-            return;
-        }
-        if let (Some(&(then, edge)), Some(&(now, right_edge))) = (self.points.front(), self.points.back()) {
-            self.sample(right_edge.saturating_sub(edge), now.saturating_since(then));
-        }
+    /// What the flow really carries: a window that is just growing moves the right edge faster than data arrives.
+    pub(crate) fn carried(&self) -> Option<Rate> {
+        self.link.zip(self.reception).map(|(link, reception)| link.min(reception))
     }
 
-    fn sample(&mut self, bytes: u64, time: Duration) {
+    fn sample(&mut self, oldest: Point, newest: Point) {
+        let time = newest.at.saturating_since(oldest.at);
         if time.is_zero() {
             return;
         }
-        let sample = Rate::from_bytes_in(bytes, time);
-        // The average of Eq. (2), alpha = 1/8.
-        self.smoothed = Some(match self.smoothed {
-            None => sample,
-            Some(rate) => Rate::from_bytes_per_sec(
-                (7 * u128::from(rate.as_bytes_per_sec()) / 8 + u128::from(sample.as_bytes_per_sec()) / 8)
-                    as u64,
-            ),
-        });
+        let rate = |bytes| Rate::from_bytes_in(bytes, time);
+        self.link = Some(smooth(self.link, rate(newest.ack.saturating_sub(oldest.ack))));
+        self.reception =
+            Some(smooth(self.reception, rate(newest.right_edge.saturating_sub(oldest.right_edge))));
     }
+}
+
+/// The average of Eq. (2), alpha = 1/8.
+fn smooth(average: Option<Rate>, sample: Rate) -> Rate {
+    let Some(average) = average else { return sample };
+    let sum = 7 * u128::from(average.as_bytes_per_sec()) + u128::from(sample.as_bytes_per_sec());
+    Rate::from_bytes_per_sec((sum / 8) as u64)
 }
 
 #[cfg(test)]
@@ -89,7 +101,7 @@ mod tests {
     #[test]
     fn a_receiver_that_keeps_up_shows_the_link_rate() {
         let mut rate = ReceptionRate::new(4);
-        (0..40).for_each(|i| rate.on_ack(at(10 * i), 17_000 + 9_000 * i, GAP));
+        (0..40).for_each(|i| rate.on_ack(at(10 * i), 9_000 * i, 17_000 + 9_000 * i, GAP));
         assert_eq!(rate.rate(), Some(Rate::from_mbps(7.2)));
     }
 
@@ -97,16 +109,24 @@ mod tests {
     fn a_slow_reader_lowers_it_while_acks_come_at_link_rate() {
         let mut rate = ReceptionRate::new(4);
         // n grows by 9,000 in 10 ms, a shrinks by 6,500: the application takes 2,500 (2 Mbit/s).
-        (0..200).for_each(|i| rate.on_ack(at(10 * i), 1_400_000 + 9_000 * i - 6_500 * i, GAP));
+        (0..200).for_each(|i| rate.on_ack(at(10 * i), 9_000 * i, 1_400_000 + 2_500 * i, GAP));
         assert_eq!(rate.rate(), Some(Rate::from_mbps(2.0)));
+    }
+
+    #[test]
+    fn a_growing_window_is_not_taken_for_data() {
+        let mut rate = ReceptionRate::new(4);
+        (0..200).for_each(|i| rate.on_ack(at(10 * i), 9_000 * i, 64_000 + 27_000 * i, GAP));
+        assert!(rate.rate() > Some(Rate::from_mbps(20.0)));
+        assert!(rate.carried() <= Some(Rate::from_mbps(7.2)) && rate.carried() > Some(Rate::from_mbps(7.1)));
     }
 
     #[test]
     fn silence_is_no_rate() {
         let mut rate = ReceptionRate::new(4);
-        (0..40).for_each(|i| rate.on_ack(at(10 * i), 9_000 * i, GAP));
+        (0..40).for_each(|i| rate.on_ack(at(10 * i), 9_000 * i, 9_000 * i, GAP));
         let before = rate.rate();
-        rate.on_ack(at(60_000), 9_000 * 40, GAP);
+        rate.on_ack(at(60_000), 9_000 * 40, 9_000 * 40, GAP);
         assert_eq!(rate.rate(), before);
     }
 }

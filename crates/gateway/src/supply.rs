@@ -21,6 +21,7 @@ pub(crate) struct Supply {
     waited: bool,
     ran_dry: bool,
     verdict: Verdict,
+    rounds_ahead: u32,
 }
 
 impl Supply {
@@ -39,13 +40,16 @@ impl Supply {
             (false, _) => Verdict::Behind,
             (true, true) => Verdict::Even,
         };
+        self.rounds_ahead =
+            if self.verdict == Verdict::Ahead { self.rounds_ahead.saturating_add(1) } else { 0 };
         (self.round_start, self.waited, self.ran_dry) = (now, false, false);
         Some(self.verdict)
     }
 
-    /// The verdict on the last full round.
-    pub(crate) fn verdict(&self) -> Verdict {
-        self.verdict
+    /// The server fills whatever window it is given. BBR empties the queue once in its gain cycle of eight round trips
+    /// (draft-ietf-ccwg-bbr), so a server that was ahead for longer is of the other kind.
+    pub(crate) fn is_window_filling(&self) -> bool {
+        self.rounds_ahead > 8
     }
 }
 

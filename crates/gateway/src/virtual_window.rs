@@ -1,6 +1,6 @@
 //! The window shown to the server (Chapter 4), and its size (left open in Section 9.1).
 
-use paceline_wire::{Duration, Rate};
+use paceline_wire::{Duration, Instant, Rate};
 
 use crate::config::{VirtualWindowConfig, VirtualWindowMode};
 
@@ -17,7 +17,9 @@ pub(crate) struct WindowInput {
     pub(crate) waiting: u64,
     /// The flow's rate.
     pub(crate) rate: Option<Rate>,
-    /// Round-trip time between server and gateway.
+    /// Round-trip time between server and client, as the server sees it.
+    pub(crate) round_trip: Duration,
+    /// Its part between server and gateway.
     pub(crate) server_rtt: Duration,
     /// Full-sized segment, in bytes.
     pub(crate) segment: u64,
@@ -30,17 +32,18 @@ pub(crate) struct VirtualWindow {
     edge: u64,
     /// The server has not yet sent faster than the client takes: it may double, as in slow start.
     ramping: bool,
+    /// The highest rate of late, and when it was.
+    best: (Rate, Instant),
 }
+
+/// How long the highest rate counts: as long as BBR goes between two of its breaks to measure the RTT, after which it
+/// needs the window that it had.
+const BEST_RATE_WINDOW: Duration = Duration::from_secs(10);
 
 impl VirtualWindow {
     /// The window of a flow whose stream starts at `position`.
     pub(crate) fn new(position: u64) -> Self {
-        VirtualWindow { edge: position, ramping: true }
-    }
-
-    /// True until the server has been faster than the client once; again after it fell behind for long.
-    pub(crate) fn is_ramping(&self) -> bool {
-        self.ramping
+        VirtualWindow { edge: position, ramping: true, best: (Rate::ZERO, Instant::ZERO) }
     }
 
     /// Nothing has waited in the gateway for a while: the server is the limit and may double again.
@@ -49,13 +52,19 @@ impl VirtualWindow {
     }
 
     /// The window field to be written into an ACK, in units of `1 << shift` bytes.
-    pub(crate) fn field(&mut self, config: &VirtualWindowConfig, input: &WindowInput, shift: u8) -> u16 {
+    pub(crate) fn field(
+        &mut self,
+        config: &VirtualWindowConfig,
+        input: &WindowInput,
+        shift: u8,
+        now: Instant,
+    ) -> u16 {
         let wanted = match config.mode {
             _ if input.client_window == 0 => 0,
             VirtualWindowMode::None => input.client_window,
             VirtualWindowMode::Fixed => config.max_bytes.max(input.client_window),
             VirtualWindowMode::Sized => {
-                self.sized(config, input).saturating_sub(input.ack).min(config.max_bytes)
+                self.sized(config, input, now).saturating_sub(input.ack).min(config.max_bytes)
             }
         };
         // The right edge does not move back (RFC 9293, Section 3.8.6), not even by rounding (RFC 7323, Section 2.4),
@@ -70,20 +79,23 @@ impl VirtualWindow {
     /// Our choice: the server may send what arrives in one server-side RTT at the flow's rate, so that
     /// `target` waits here when it gets here: edge = received + R x server_rtt + R x target - waiting. What is on the
     /// radio link or waits here is below `received`, so the window covers it, whatever its delay.
-    /// While the server ramps up (nothing waits), the window must not be what limits it: twice what it has in flight.
-    fn sized(&mut self, config: &VirtualWindowConfig, input: &WindowInput) -> u64 {
+    /// While the server is the limit (nothing waits), the window must not be: twice what is in flight, for slow start,
+    /// and what the highest rate of late needs, for a server that comes back from a break.
+    fn sized(&mut self, config: &VirtualWindowConfig, input: &WindowInput, now: Instant) -> u64 {
         // The first two flights of a Linux server (RFC 6928), and room for what SWS avoidance holds back.
-        let floor = 20 * input.segment;
-        let Some(rate) = input.rate else {
-            return input.received
-                + floor.max(input.received.saturating_sub(input.ack)).max(input.client_window);
-        };
-        let target = rate.bytes_in(Duration::from_millis(config.target_ms)).max(4 * input.segment);
+        let floor = (20 * input.segment).max(input.received.saturating_sub(input.ack));
+        let Some(rate) = input.rate else { return input.received + floor.max(input.client_window) };
+        if rate >= self.best.0 || now.saturating_since(self.best.1) > BEST_RATE_WINDOW {
+            self.best = (rate, now);
+        }
+        let target_time = Duration::from_millis(config.target_ms);
+        let target = rate.bytes_in(target_time).max(4 * input.segment);
         if input.waiting >= target {
             self.ramping = false;
         }
         if self.ramping {
-            return input.received + floor.max(input.received.saturating_sub(input.ack));
+            let needed = input.ack + self.best.0.bytes_in(input.round_trip + target_time);
+            return needed.max(input.received + floor);
         }
         let on_the_way = rate.bytes_in(input.server_rtt);
         (input.received + on_the_way + target).saturating_sub(input.waiting)
@@ -101,6 +113,7 @@ mod tests {
             received: 1_100_000,
             waiting: 0,
             rate: Some(Rate::from_mbps(8.0)),
+            round_trip: Duration::from_millis(140),
             server_rtt: Duration::from_millis(40),
             segment: 1_448,
         }
@@ -113,7 +126,17 @@ mod tests {
     #[test]
     fn a_ramping_server_may_double() {
         let mut window = VirtualWindow::new(1_000_000);
-        assert_eq!(window.field(&config(), &input(), 3), 25_000);
+        // 100,000 in flight, twice that; what the rate needs, 160,000, is less.
+        assert_eq!(window.field(&config(), &input(), 3, Instant::ZERO), 25_000);
+    }
+
+    #[test]
+    fn after_a_break_the_window_is_what_the_rate_needed_before() {
+        let mut window = VirtualWindow::new(1_000_000);
+        window.field(&config(), &input(), 3, Instant::ZERO);
+        let after =
+            WindowInput { ack: 2_000_000, received: 2_004_000, rate: Some(Rate::from_mbps(1.0)), ..input() };
+        assert_eq!(window.field(&config(), &after, 3, Instant::ZERO + Duration::from_secs(1)), 20_000);
     }
 
     #[test]
@@ -122,26 +145,29 @@ mod tests {
         let input = WindowInput { waiting: 30_000, ..input() };
         // 1 MB/s: 40,000 on the wired path, target 20,000, 30,000 wait already.
         let expected = (100_000 + 40_000 + 20_000 - 30_000) / 8;
-        assert_eq!(window.field(&config(), &input, 3), expected as u16);
-        assert!(!window.is_ramping());
+        assert_eq!(window.field(&config(), &input, 3, Instant::ZERO), expected as u16);
+        assert!(!window.ramping);
     }
 
     #[test]
     fn the_right_edge_stays_even_in_coarse_units_but_a_closed_window_is_shown() {
         let mut window = VirtualWindow::new(1_000_000);
-        let edge = 1_000_000 + (u64::from(window.field(&config(), &input(), 7)) << 7);
+        let edge = 1_000_000 + (u64::from(window.field(&config(), &input(), 7, Instant::ZERO)) << 7);
         for ack in (1_000_000..1_100_000).step_by(1_448) {
             let later = WindowInput { ack, waiting: 90_000, ..input() };
-            assert!(ack + (u64::from(window.field(&config(), &later, 7)) << 7) >= edge);
+            assert!(ack + (u64::from(window.field(&config(), &later, 7, Instant::ZERO)) << 7) >= edge);
         }
-        assert_eq!(window.field(&config(), &WindowInput { client_window: 0, ..input() }, 7), 0);
+        assert_eq!(
+            window.field(&config(), &WindowInput { client_window: 0, ..input() }, 7, Instant::ZERO),
+            0
+        );
     }
 
     #[test]
     fn a_fixed_window_is_the_constant_and_none_is_the_clients_own() {
         let fixed = VirtualWindowConfig { mode: VirtualWindowMode::Fixed, max_bytes: 8_000_000, ..config() };
-        assert_eq!(VirtualWindow::new(1_000_000).field(&fixed, &input(), 7), 62_500);
+        assert_eq!(VirtualWindow::new(1_000_000).field(&fixed, &input(), 7, Instant::ZERO), 62_500);
         let none = VirtualWindowConfig { mode: VirtualWindowMode::None, ..config() };
-        assert_eq!(VirtualWindow::new(1_000_000).field(&none, &input(), 0), 17_000);
+        assert_eq!(VirtualWindow::new(1_000_000).field(&none, &input(), 0, Instant::ZERO), 17_000);
     }
 }

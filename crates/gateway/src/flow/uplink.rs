@@ -5,7 +5,6 @@ use core::ops::Range;
 use paceline_wire::{Duration, Flags, Packet};
 
 use super::{Context, Flow, LinkReport, Phase};
-use crate::config::VirtualWindowMode;
 use crate::modulation::{Held, ModulationInput};
 use crate::observe::Event;
 use crate::supply::Verdict;
@@ -74,7 +73,7 @@ impl Flow {
         self.acked_at = ctx.now;
         if self.recovery.hole.is_none() && blocks.is_empty() {
             let gap = self.smoothed_rtt().max(Duration::from_millis(50)) * 2;
-            self.rate.on_ack(ctx.now, edge, gap);
+            self.rate.on_ack(ctx.now, ack, edge, gap);
         }
     }
 
@@ -193,10 +192,8 @@ impl Flow {
                 self.virtual_window.on_starved();
             }
         }
-        let sized = ctx.config.virtual_window.mode == VirtualWindowMode::Sized;
-        let ramping = sized && self.virtual_window.is_ramping();
-        let supply = if ramping { Verdict::Even } else { self.supply.verdict() };
-        let input = ModulationInput { rtt, deviation: self.rtt.deviation(), supply };
+        let window_filling = self.supply.is_window_filling();
+        let input = ModulationInput { rtt, deviation: self.rtt.deviation(), window_filling };
         self.modulation.on_ack(&ctx.config.rtt_modulation, &input);
     }
 
@@ -223,7 +220,8 @@ impl Flow {
             client_window,
             received: self.received,
             waiting: self.waiting(),
-            rate: self.rate.rate(),
+            rate: self.rate.carried(),
+            round_trip: self.smoothed_rtt() + self.server_rtt.get() + self.modulation.delay(),
             server_rtt: self.server_rtt.get(),
             segment: self.segment(),
         };
@@ -231,7 +229,7 @@ impl Flow {
         let field = if self.gave_up {
             self.shifts.shown_field(client_window)
         } else {
-            self.virtual_window.field(config, &input, self.shifts.shown)
+            self.virtual_window.field(config, &input, self.shifts.shown, ctx.now)
         };
         let window = u64::from(field) << self.shifts.shown;
         if let Some(mut tcp) = packet.tcp_mut() {
