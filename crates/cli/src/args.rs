@@ -100,18 +100,12 @@ pub(crate) enum On {
 #[derive(Debug, Args)]
 pub(crate) struct GatewayArgs {
     /// Interface towards the servers
-    #[arg(
-        long,
-        value_name = "IFACE",
-        requires = "radio",
-        required_unless_present = "tun",
-        conflicts_with = "tun"
-    )]
-    pub(crate) wan: Option<String>,
+    #[arg(long, value_name = "IFACE")]
+    pub(crate) wan: String,
     /// Interface towards the clients
-    #[arg(long, value_name = "IFACE", requires = "wan")]
-    pub(crate) radio: Option<String>,
-    /// Name of a TUN device to make; packets of the clients are routed through it
+    #[arg(long, value_name = "IFACE")]
+    pub(crate) radio: String,
+    /// Route the clients' TCP through a TUN device of this name, instead of standing between two ports of a bridge
     #[arg(long, value_name = "NAME", requires = "clients")]
     pub(crate) tun: Option<String>,
     /// Addresses of the clients, such as 10.0.0.0/8; several with commas
@@ -135,9 +129,12 @@ pub(crate) struct GatewayArgs {
     /// Only forward: what packet I/O costs without a gateway
     #[arg(long, hide = true)]
     pub(crate) forward_only: bool,
-    /// File that keeps the window shifts of rescaled flows over a restart
-    #[arg(long, value_name = "FILE", default_value = "/run/paceline/shifts")]
-    pub(crate) shift_file: PathBuf,
+    /// End when this process is no longer the parent
+    #[arg(long, hide = true, value_name = "PID")]
+    pub(crate) parent: Option<i32>,
+    /// File that keeps the window shifts of rescaled flows over a restart [default: one for each pair of interfaces, in /run]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) shift_file: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

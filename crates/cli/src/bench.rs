@@ -8,7 +8,6 @@ mod latency;
 
 use std::collections::BTreeMap;
 
-use comfy_table::{CellAlignment, Table, presets};
 use paceline_linux::clock;
 use paceline_linux::endpoint::{self, Amount, Control, SocketOptions, Traffic, Transfer};
 use paceline_linux::lab::{Lab, LabConfig};
@@ -18,7 +17,7 @@ use serde::Serialize;
 use crate::args::BenchArgs;
 use crate::error::{Error, Result};
 use crate::interrupt;
-use crate::result::write_whole;
+use crate::result::{new_table, write_whole};
 use crate::run::lab::system;
 use forwarder::{Cost, Forwarder, Kind};
 
@@ -197,22 +196,21 @@ fn memory_per_flow(measurements: &[Measurement]) -> Option<f64> {
 }
 
 fn print(report: &Report) {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_header([
-        "forwarding",
-        "flows",
-        "Gbit/s",
-        "of null",
-        "of kernel",
-        "CPU us/packet",
-        "CPU s/Gbit",
-        "machine s/Gbit",
-        "memory MB",
-        "idle RTT us",
-    ]);
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
+    let mut table = new_table(
+        1,
+        &[
+            "forwarding",
+            "flows",
+            "Gbit/s",
+            "of null",
+            "of kernel",
+            "CPU us/packet",
+            "CPU s/Gbit",
+            "machine s/Gbit",
+            "memory MB",
+            "idle RTT us",
+        ],
+    );
     let optional =
         |value: Option<f64>, digits: usize| value.map_or("-".into(), |value| format!("{value:.digits$}"));
     for row in &report.rows {

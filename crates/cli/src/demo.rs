@@ -122,16 +122,16 @@ fn draw(path: &Path, store: &Store, file: &ScenarioFile) -> Result<()> {
             points: samples.iter().map(|sample| (sample.time_s, value(sample))).collect(),
         };
         throughput.push(line("", &|sample| sample.received_mbps));
-        window.push(line(": advertised to the server", &|sample| sample.peer_window_bytes / 1e3));
-        let cwnd = line(": congestion window", &|sample| sample.cwnd_segments * SEGMENT_KB);
+        window.push(line(": advertised", &|sample| sample.peer_window_bytes / 1e3));
+        let cwnd = line(": cwnd", &|sample| sample.cwnd_segments * SEGMENT_KB);
         window.push(Line { colour: colour + 2, ..cwnd });
         rtt.push(line("", &|sample| sample.rtt_ms));
     }
-    let panel = |title: &str, lines, logarithmic| Panel { title: title.into(), lines, logarithmic };
+    let panel = |title: &str, lines| Panel { title: title.into(), lines };
     let panels = [
-        panel("throughput at the client (Mbit/s)", throughput, false),
-        panel("windows at the server (KB)", window, true),
-        panel("round-trip time at the server (ms)", rtt, false),
+        panel("throughput at the client (Mbit/s)", throughput),
+        panel("windows at the server (KB)", window),
+        panel("round-trip time at the server (ms)", rtt),
     ];
     plot::write(path, "A 17 KB client behind a link of 7.2 Mbit/s and 100 ms", &panels)
 }

@@ -8,7 +8,9 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use nix::unistd::getppid;
 use paceline_gateway::{Gateway, GatewayConfig};
+use paceline_linux::shift_file::ShiftFile;
 use paceline_linux::{EventLoop, EventLoopConfig, Housekeeping, NullForwarder, Termination, clock, timer};
 use paceline_wire::{Duration, Node};
 use serde_json::{Value, json};
@@ -16,6 +18,7 @@ use serde_json::{Value, json};
 use crate::args::GatewayArgs;
 use crate::error::{Error, Result};
 use crate::result::{Percentiles, write_whole};
+use crate::run::lab::system;
 use crate::scenario::{explain, line_of, merge};
 use observer::{Log, Shared, Tap};
 
@@ -27,7 +30,14 @@ pub(crate) fn command(args: &GatewayArgs) -> Result<()> {
     let log = Log::create(clock::now(), args.events.as_deref(), args.series.as_deref())
         .map_err(|error| Error::io("create the logs", &error))?;
     let log: Shared = Arc::new(Mutex::new(log));
-    let mut node = Gateway::with_observer(config, Box::new(Tap::new(log.clone(), None)));
+    let default = ShiftFile::default_path(&format!("{}-{}", args.wan, args.radio));
+    let path = args.shift_file.as_deref().unwrap_or(&default);
+    let store = ShiftFile::open(path, config.limits.max_flows).map_err(system)?;
+    let open_flows = store.load();
+    let mut node = Gateway::with_observer(config, Box::new(Tap::new(log.clone(), Some(store))));
+    for (flow, shifts) in open_flows {
+        node.resume(clock::now(), flow, shifts);
+    }
     drive(args, &mut node, |node, housekeeping| write_stats(args, node, &log, housekeeping))
 }
 
@@ -39,13 +49,12 @@ fn drive<N: Node>(
 ) -> Result<()> {
     // Before anything else runs: the threads of this process inherit the mask.
     let termination = Termination::block().map_err(|error| Error::io("watch for signals", &error))?;
-    let mut event_loop =
-        EventLoop::new(EventLoopConfig::default()).map_err(|e| Error::io("open a timer", &e))?;
+    let config = EventLoopConfig { rejoin_segments: true, ..EventLoopConfig::default() };
+    let mut event_loop = EventLoop::new(config).map_err(|error| Error::io("open a timer", &error))?;
     event_loop.end_on(termination).map_err(|error| Error::io("watch for signals", &error))?;
-    let mut attached = match (&args.wan, &args.radio, &args.tun) {
-        (Some(wan), Some(radio), _) => attach::bridged(&mut event_loop, wan, radio)?,
-        (_, _, Some(tun)) => attach::routed(&mut event_loop, tun, &args.clients)?,
-        _ => return Err(Error::input("give --wan and --radio, or --tun and --clients")),
+    let mut attached = match &args.tun {
+        None => attach::bridged(&mut event_loop, &args.wan, &args.radio)?,
+        Some(tun) => attach::routed(&mut event_loop, tun, args)?,
     };
     // Without the privilege packets leave a millisecond late now and then.
     let _ = timer::schedule_realtime();
@@ -53,6 +62,9 @@ fn drive<N: Node>(
     event_loop
         .run(node, |node, housekeeping| {
             attached.refresh(housekeeping)?;
+            if args.parent.is_some_and(|parent| getppid().as_raw() != parent) {
+                housekeeping.stop();
+            }
             if housekeeping.now >= due {
                 due = housekeeping.now + STATS_INTERVAL;
                 tell(node, Some(housekeeping))?;
@@ -140,6 +152,21 @@ mod tests {
         let expected = Profile::Thesis.config().unwrap();
         assert_eq!(config.rtt_modulation.attempts, 2);
         assert_eq!(config.virtual_window, expected.virtual_window);
+    }
+
+    #[test]
+    fn the_documented_defaults_are_the_defaults() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/gateway.md");
+        let document = fs::read_to_string(path).unwrap();
+        let blocks: Vec<&str> =
+            document.split("```toml\n").skip(1).filter_map(|b| b.split("```").next()).collect();
+        assert_eq!(toml::from_str::<GatewayConfig>(blocks[0]).unwrap(), GatewayConfig::default());
+        let all: toml::Table = toml::Table::try_from(GatewayConfig::default()).unwrap();
+        let shown: toml::Table = toml::from_str(blocks[0]).unwrap();
+        assert_eq!(all, shown);
+        let rules: GatewayConfig = toml::from_str(blocks[1]).unwrap();
+        assert_eq!(rules.check(), Ok(()));
+        assert_eq!(rules.sharing.flows.len(), 2);
     }
 
     #[test]

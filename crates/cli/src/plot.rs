@@ -13,8 +13,6 @@ pub(crate) struct Panel {
     /// What is shown, with its unit: "RTT (ms)".
     pub(crate) title: String,
     pub(crate) lines: Vec<Line>,
-    /// Logarithmic from the smallest positive value.
-    pub(crate) logarithmic: bool,
 }
 
 /// One curve.
@@ -55,61 +53,28 @@ fn draw(root: &Area<'_>, title: &str, panels: &[Panel]) -> Drawn {
 
 fn draw_panel(area: &Area<'_>, panel: &Panel, end_s: f64) -> Drawn {
     let text = |error: DrawingAreaErrorKind<_>| format!("{error:?}");
-    let values = || panel.lines.iter().flat_map(|line| &line.points).map(|point| point.1);
-    let top = values().fold(0.0, f64::max).max(1e-9);
-    let mut builder = ChartBuilder::on(area);
-    builder.caption(&panel.title, ("sans-serif", 15)).margin(8).x_label_area_size(28).y_label_area_size(64);
-    if panel.logarithmic {
-        let low = values().filter(|value| *value > 0.0).fold(top, f64::min);
-        let mut chart =
-            builder.build_cartesian_2d(0.0..end_s, (low * 0.8..top * 1.25).log_scale()).map_err(text)?;
-        chart
-            .configure_mesh()
-            .x_desc("s")
-            .y_labels(6)
-            .y_label_formatter(&label)
-            .light_line_style(WHITE)
-            .draw()
-            .map_err(text)?;
-        for line in &panel.lines {
-            let points = line.points.iter().copied().filter(|point| point.1 > 0.0);
-            let colour = Palette99::pick(line.colour).to_rgba();
-            let drawn = chart.draw_series(LineSeries::new(points, colour.stroke_width(2))).map_err(text)?;
-            drawn.label(&line.label).legend(move |(x, y)| key(x, y, colour));
-        }
-        chart
-            .configure_series_labels()
-            .border_style(BLACK.mix(0.3))
-            .background_style(WHITE.mix(0.8))
-            .draw()
-            .map_err(text)
-    } else {
-        let mut chart = builder.build_cartesian_2d(0.0..end_s, 0.0..top * 1.08).map_err(text)?;
-        chart
-            .configure_mesh()
-            .x_desc("s")
-            .y_labels(6)
-            .y_label_formatter(&label)
-            .light_line_style(WHITE)
-            .draw()
-            .map_err(text)?;
-        for line in &panel.lines {
-            let colour = Palette99::pick(line.colour).to_rgba();
-            let points = line.points.iter().copied();
-            let drawn = chart.draw_series(LineSeries::new(points, colour.stroke_width(2))).map_err(text)?;
-            drawn.label(&line.label).legend(move |(x, y)| key(x, y, colour));
-        }
-        chart
-            .configure_series_labels()
-            .border_style(BLACK.mix(0.3))
-            .background_style(WHITE.mix(0.8))
-            .draw()
-            .map_err(text)
+    let (head, body) = area.split_vertically(HEAD_PX);
+    head.draw_text(&panel.title, &("sans-serif", 15).into_text_style(&head), (20, 6)).map_err(text)?;
+    let top =
+        panel.lines.iter().flat_map(|line| &line.points).map(|point| point.1).fold(0.0, f64::max).max(1e-9);
+    let mut builder = ChartBuilder::on(&body);
+    builder.margin(8).x_label_area_size(28).y_label_area_size(64);
+    let mut chart = builder.build_cartesian_2d(0.0..end_s, 0.0..top * 1.08).map_err(text)?;
+    let mut mesh = chart.configure_mesh();
+    mesh.x_desc("s").y_labels(6).x_label_formatter(&label).y_label_formatter(&label).light_line_style(WHITE);
+    mesh.draw().map_err(text)?;
+    let mut x = KEYS_PX;
+    for line in &panel.lines {
+        let colour = Palette99::pick(line.colour).to_rgba();
+        let points = line.points.iter().copied();
+        chart.draw_series(LineSeries::new(points, colour.stroke_width(2))).map_err(text)?;
+        // The key stands above the axes, where no curve can be.
+        let stroke = PathElement::new(vec![(x, 14), (x + 18, 14)], colour.stroke_width(3));
+        head.draw(&stroke).map_err(text)?;
+        head.draw_text(&line.label, &("sans-serif", 13).into_text_style(&head), (x + 24, 7)).map_err(text)?;
+        x += 40 + CHARACTER_PX * line.label.len() as i32;
     }
-}
-
-fn key(x: i32, y: i32, colour: RGBAColor) -> PathElement<(i32, i32)> {
-    PathElement::new(vec![(x, y), (x + 18, y)], colour.stroke_width(3))
+    Ok(())
 }
 
 fn label(value: &f64) -> String {
@@ -118,7 +83,12 @@ fn label(value: &f64) -> String {
 
 const WIDTH_PX: u32 = 960;
 const PANEL_PX: u32 = 230;
-const TITLE_PX: u32 = 44;
+const TITLE_PX: u32 = 40;
+const HEAD_PX: u32 = 26;
+/// Where the keys begin.
+const KEYS_PX: i32 = 260;
+/// Of a character of a key, on average.
+const CHARACTER_PX: i32 = 7;
 
 #[cfg(test)]
 mod tests {
@@ -133,12 +103,8 @@ mod tests {
             colour,
             points: (0..100).map(|i| (f64::from(i) / 10.0, f64::from(i % 7) + 1.0)).collect(),
         };
-        let panel = |logarithmic| Panel {
-            title: "RTT (ms)".into(),
-            lines: vec![line("without", 0), line("with", 1)],
-            logarithmic,
-        };
-        write(&path, "Both", &[panel(false), panel(true)]).unwrap();
+        let panel = Panel { title: "RTT (ms)".into(), lines: vec![line("without", 0), line("with", 1)] };
+        write(&path, "Both", &[panel.clone(), panel]).unwrap();
         let text = std::fs::read_to_string(path).unwrap();
         for part in ["<svg", "Both", "RTT (ms)", "without", "<polyline", "</svg>"] {
             assert!(text.contains(part), "{part}");
@@ -148,7 +114,7 @@ mod tests {
     #[test]
     fn nothing_to_show_is_no_error() {
         let folder = tempfile::tempdir().unwrap();
-        let panel = Panel { title: "empty".into(), lines: Vec::new(), logarithmic: false };
+        let panel = Panel { title: "empty".into(), lines: Vec::new() };
         write(&folder.path().join("x.svg"), "Nothing", &[panel]).unwrap();
     }
 }

@@ -83,7 +83,7 @@ fn draw(args: &TracePlot) -> Result<()> {
         [(start.as_secs_f64(), rate.as_mbps()), (end.as_secs_f64(), rate.as_mbps())]
     });
     let line = Line { label: format!("mean of {}", args.input.window), colour: 0, points: points.collect() };
-    let panel = Panel { title: "rate (Mbit/s)".into(), lines: vec![line], logarithmic: false };
+    let panel = Panel { title: "rate (Mbit/s)".into(), lines: vec![line] };
     plot::write(&args.out, &args.input.file.display().to_string(), &[panel])?;
     println!("{}", args.out.display());
     Ok(())

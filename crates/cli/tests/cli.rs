@@ -21,7 +21,11 @@ fn bad_arguments_end_with_code_2() {
     paceline().args(["run", "x.toml", "--runs", "0"]).assert().code(2);
     paceline().args(["demo", "--duration", "10"]).assert().code(2).stderr(contains("such as \"100ms\""));
     paceline().args(["gateway", "--wan", "eth0"]).assert().code(2).stderr(contains("--radio"));
-    paceline().args(["gateway", "--tun", "t0"]).assert().code(2).stderr(contains("--clients"));
+    paceline()
+        .args(["gateway", "--wan", "a", "--radio", "b", "--tun", "t0"])
+        .assert()
+        .code(2)
+        .stderr(contains("--clients"));
 }
 
 #[test]

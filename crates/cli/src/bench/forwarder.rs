@@ -1,6 +1,7 @@
 //! What forwards between the two interfaces of the gateway's namespace, and what that costs.
 
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration as StdDuration, Instant as StdInstant};
@@ -67,6 +68,8 @@ impl Forwarder {
         if kind == Kind::Null {
             command.arg("--forward-only");
         }
+        // Ctrl-C is for us; if we are killed, the child ends by itself.
+        command.process_group(0).arg("--parent").arg(std::process::id().to_string());
         command.stdin(Stdio::null()).stdout(Stdio::null());
         let child = lab.gateway.run(|| command.spawn()).map_err(system)?;
         let child = child.map_err(|error| Error::io("start the forwarder", &error))?;

@@ -2,15 +2,14 @@
 
 use std::io;
 
-use ipnet::IpNet;
 use paceline_gateway::{RADIO, WAN};
-use paceline_linux::netlink::{Netlink, Prefix, Route, RouteTarget, Rule};
+use paceline_linux::netlink::{Netlink, Prefix};
 use paceline_linux::nft::{FailOpen, FailOpenConfig, Refreshed};
-use paceline_linux::{
-    Device, EventLoop, Filter, Housekeeping, PacketSocket, PacketSocketConfig, SystemError, Tun,
-};
+use paceline_linux::tun_routes::{TunRoutes, TunRoutesConfig};
+use paceline_linux::{Device, EventLoop, Filter, Housekeeping, PacketSocket, PacketSocketConfig, Tun};
 use paceline_wire::Instant;
 
+use crate::args::GatewayArgs;
 use crate::error::{Error, Result};
 use crate::run::lab::system;
 
@@ -21,8 +20,15 @@ pub(super) enum Attached {
     Bridged(Box<Bridged>),
     /// Between two interfaces that nothing else joins.
     Alone,
-    /// Behind a TUN device: routes lead through it.
-    Routed(Box<Routes>),
+    /// Behind a TUN device, to which TCP of the clients is routed. With the device go the routes, and the kernel forwards.
+    Routed(Routed),
+}
+
+/// The routes are laid when the loop runs.
+#[derive(Debug)]
+pub(super) enum Routed {
+    Waiting(Box<TunRoutesConfig>),
+    Laid(Box<TunRoutes>),
 }
 
 #[derive(Debug)]
@@ -74,19 +80,27 @@ pub(super) fn bridged(event_loop: &mut EventLoop, wan: &str, radio: &str) -> Res
     }
 }
 
-/// Puts the gateway behind a new TUN device, and lets TCP of the clients be routed through it.
-pub(super) fn routed(event_loop: &mut EventLoop, name: &str, clients: &[IpNet]) -> Result<Attached> {
-    let tun =
-        Tun::open(name).map_err(|error| Error::io(format_args!("make the TUN device {name}"), &error))?;
-    let device = Device::Tun { tun, clients: clients.to_vec(), wan: WAN, radio: RADIO };
-    event_loop.add(device).map_err(|error| Error::io(format_args!("use the TUN device {name}"), &error))?;
-    let routes = Routes::install(name, clients).map_err(system)?;
-    Ok(Attached::Routed(Box::new(routes)))
+/// Puts the gateway behind a new TUN device.
+pub(super) fn routed(event_loop: &mut EventLoop, tun: &str, args: &GatewayArgs) -> Result<Attached> {
+    let device =
+        Tun::open(tun).map_err(|error| Error::io(format_args!("make the TUN device {tun}"), &error))?;
+    let device = Device::Tun { tun: device, clients: args.clients.clone(), wan: WAN, radio: RADIO };
+    event_loop.add(device).map_err(|error| Error::io(format_args!("use the TUN device {tun}"), &error))?;
+    let clients =
+        args.clients.iter().map(|client| Prefix::new(client.network(), client.prefix_len())).collect();
+    let config = TunRoutesConfig::new(tun, &[&args.wan], &[&args.radio], clients);
+    Ok(Attached::Routed(Routed::Waiting(Box::new(config))))
 }
 
 impl Attached {
     /// To be called four times a second.
     pub(super) fn refresh(&mut self, housekeeping: &mut Housekeeping<'_>) -> io::Result<()> {
+        if let Attached::Routed(routed) = self
+            && let Routed::Waiting(config) = routed
+        {
+            let routes = TunRoutes::install(config).map_err(io::Error::other)?;
+            *routed = Routed::Laid(Box::new(routes));
+        }
         if let Attached::Bridged(bridged) = self {
             if let Refreshed::AfterLapse(until) = bridged.rule.refresh().map_err(io::Error::other)? {
                 bridged.stale_before = Some(until);
@@ -102,77 +116,8 @@ impl Attached {
     pub(super) fn detach(self) -> Result<()> {
         match self {
             Attached::Bridged(bridged) => bridged.rule.remove().map_err(system),
-            Attached::Alone => Ok(()),
-            Attached::Routed(routes) => routes.remove().map_err(system),
+            Attached::Routed(Routed::Laid(routes)) => routes.remove().map_err(system),
+            Attached::Alone | Attached::Routed(Routed::Waiting(_)) => Ok(()),
         }
     }
 }
-
-/// Rules that send TCP from and to the clients to a table of its own, whose one route leads to the TUN. With the device goes
-/// the route, and a rule that leads to an empty table means nothing: the kernel looks on and forwards.
-#[derive(Debug)]
-pub(super) struct Routes {
-    netlink: Netlink,
-}
-
-impl Routes {
-    fn install(tun: &str, clients: &[IpNet]) -> std::result::Result<Routes, SystemError> {
-        let netlink = Netlink::open()?;
-        let interfaces = netlink.links()?;
-        netlink.set_up(tun, true)?;
-        // Enough for what a burst brings while the process is off the processor.
-        netlink.set_queue_length(tun, TUN_QUEUE_PACKETS)?;
-        let routes = Routes { netlink };
-        routes.remove_rules()?;
-        for ipv6 in [false, true] {
-            let everything = Prefix::new(if ipv6 { IPV6_ANY } else { IPV4_ANY }, 0);
-            let mut route = Route::new(everything, RouteTarget::Interface(tun.to_owned()));
-            route.table = Some(TABLE);
-            routes.netlink.set_route(&route)?;
-        }
-        for interface in interfaces.iter().filter(|link| link.name != "lo" && link.name != tun) {
-            for client in clients {
-                let prefix = Prefix::new(client.network(), client.prefix_len());
-                routes.add(&interface.name, None, Some(prefix))?;
-                routes.add(&interface.name, Some(prefix), None)?;
-            }
-        }
-        Ok(routes)
-    }
-
-    fn add(
-        &self,
-        interface: &str,
-        source: Option<Prefix>,
-        destination: Option<Prefix>,
-    ) -> std::result::Result<(), SystemError> {
-        let ipv6 = source.or(destination).is_some_and(|prefix| prefix.address.is_ipv6());
-        self.netlink.add_rule(&Rule {
-            ipv6,
-            priority: PRIORITY,
-            input_interface: interface.to_owned(),
-            tcp_only: true,
-            source,
-            destination,
-            table: TABLE,
-        })
-    }
-
-    fn remove(self) -> std::result::Result<(), SystemError> {
-        self.remove_rules()
-    }
-
-    fn remove_rules(&self) -> std::result::Result<(), SystemError> {
-        for ipv6 in [false, true] {
-            self.netlink.delete_rules(ipv6, PRIORITY, TABLE)?;
-        }
-        Ok(())
-    }
-}
-
-const IPV4_ANY: std::net::IpAddr = std::net::IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED);
-const IPV6_ANY: std::net::IpAddr = std::net::IpAddr::V6(std::net::Ipv6Addr::UNSPECIFIED);
-/// Our choice: numbers that no distribution uses.
-const TABLE: u32 = 7_700;
-const PRIORITY: u32 = 7_700;
-const TUN_QUEUE_PACKETS: u32 = 4_000;

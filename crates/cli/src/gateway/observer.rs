@@ -6,8 +6,9 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use paceline_gateway::{Event, Observer, Shifts};
+use paceline_gateway::{Event, Observer};
 use paceline_linux::Quantiles;
+use paceline_linux::shift_file::ShiftFile;
 use paceline_wire::{Duration, FlowKey, Instant};
 use serde_json::{Value, json};
 
@@ -31,13 +32,7 @@ pub(super) struct Log {
 pub(super) struct Tap {
     log: Shared,
     /// Told of shifts before the SYN-ACK leaves.
-    store: Option<Arc<Mutex<dyn StoreShifts + Send>>>,
-}
-
-/// Where window shifts outlive the process.
-pub(super) trait StoreShifts: std::fmt::Debug {
-    fn opened(&mut self, flow: &FlowKey, shifts: Shifts);
-    fn closed(&mut self, flow: &FlowKey);
+    store: Option<ShiftFile>,
 }
 
 impl Log {
@@ -124,18 +119,18 @@ impl Log {
 }
 
 impl Tap {
-    pub(super) fn new(log: Shared, store: Option<Arc<Mutex<dyn StoreShifts + Send>>>) -> Self {
+    pub(super) fn new(log: Shared, store: Option<ShiftFile>) -> Self {
         Tap { log, store }
     }
 }
 
 impl Observer for Tap {
     fn on_event(&mut self, now: Instant, flow: &FlowKey, event: &Event) {
-        if let Some(store) = &self.store {
-            let mut store = store.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(store) = &mut self.store {
             match event {
-                Event::Opened(shifts) => store.opened(flow, *shifts),
-                Event::Closed => store.closed(flow),
+                // Without room the flow lives on, but not beyond a restart.
+                Event::Opened(shifts) if shifts.added => drop(store.insert(*flow, *shifts)),
+                Event::Closed => store.remove(flow),
                 _ => {}
             }
         }

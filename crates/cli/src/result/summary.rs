@@ -1,6 +1,6 @@
 //! Results as tables for the terminal.
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{CellAlignment, LineStyle, Table, presets};
 
 use super::metric::{Outcome, statistic, values};
 use super::{LinkResult, Run};
@@ -106,9 +106,11 @@ pub(crate) fn links_table(links: &[(&str, LinkResult)]) -> String {
 }
 
 /// The first `labels` columns are words, the others numbers.
-fn new_table(labels: usize, header: &[&str]) -> Table {
+pub(crate) fn new_table(labels: usize, header: &[&str]) -> Table {
     let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_header(header.iter().map(|name| name.to_string()));
+    table
+        .load_style(presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()))
+        .set_header(header.iter().map(|name| name.to_string()));
     for column in table.column_iter_mut().skip(labels) {
         column.set_cell_alignment(CellAlignment::Right);
     }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -97,14 +98,13 @@ impl<'a> GatewayProcess<'a> {
             .map_err(|error| Error::io("write the gateway's log", &error))?;
         let mut command = Command::new(program);
         command.arg("gateway").stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
-        match self.io {
-            Io::AfPacket => command.args(["--wan", "g0", "--radio", "g1"]),
-            Io::Tun => command.args(["--tun", "paceline0", "--clients"]).arg(format!(
-                "{},{}",
-                self.lab.client_prefix(false),
-                self.lab.client_prefix(true)
-            )),
-        };
+        // Ctrl-C is for us; we end the gateway when its time has come. If we are killed, it ends by itself.
+        command.process_group(0).arg("--parent").arg(std::process::id().to_string());
+        command.args(["--wan", "g0", "--radio", "g1"]);
+        if self.io == Io::Tun {
+            let (ipv4, ipv6) = (self.lab.client_prefix(false), self.lab.client_prefix(true));
+            command.args(["--tun", "paceline0", "--clients"]).arg(format!("{ipv4},{ipv6}"));
+        }
         for (option, file) in
             [("--config", CONFIG), ("--stats-json", STATS), ("--series", SERIES), ("--shift-file", SHIFTS)]
         {

@@ -37,6 +37,18 @@ pub(crate) fn execute(
     files: &RunFiles,
     watch: &dyn Watch,
 ) -> Result<Run> {
+    let outcome = execute_once(variant, seed, folder, files, watch);
+    // Whatever else went wrong then, is because of it.
+    if interrupt::requested() { Err(Error::interrupted()) } else { outcome }
+}
+
+fn execute_once(
+    variant: &Variant,
+    seed: u64,
+    folder: &Path,
+    files: &RunFiles,
+    watch: &dyn Watch,
+) -> Result<Run> {
     let scenario = &variant.scenario;
     let scratch = tempfile::Builder::new()
         .prefix("paceline-")
@@ -59,9 +71,6 @@ pub(crate) fn execute(
             samples,
         ))
     })?;
-    if interrupt::requested() {
-        return Err(Error::interrupted());
-    }
     series::write(files, &plan, scenario, &measured)?;
     if let Some(samples) = gateway_series {
         let target = files.with("gateway.csv");
