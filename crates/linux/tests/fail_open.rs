@@ -9,7 +9,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
 use common::Driven;
-use paceline_linux::endpoint::{Amount, Control, Direction, ReadPattern, Traffic, Transfer, run};
+use paceline_linux::endpoint::{
+    Amount, Control, Direction, ReadPattern, SocketOptions, Traffic, Transfer, run,
+};
 use paceline_linux::lab::{Lab, LabConfig};
 use paceline_linux::netlink::Prefix;
 use paceline_linux::netns;
@@ -136,7 +138,10 @@ fn transfers(lab: &Lab) -> Traffic {
         let client = lab.client_address(number == 1, 0);
         let read = ReadPattern { rate: Some(Rate::from_mbps(24.0)), pauses: vec![] };
         let transfer = Transfer::new(format!("{number}"), server, client, Amount::Bytes(6_000_000));
-        traffic.transfers.push(Transfer { direction, read, ..transfer });
+        // Otherwise the receiving kernel takes everything before the application reads it.
+        let small = SocketOptions { window_bytes: Some(60_000), ..SocketOptions::default() };
+        let (server_socket, client_socket) = (small.clone(), small);
+        traffic.transfers.push(Transfer { direction, read, server_socket, client_socket, ..transfer });
     }
     traffic
 }

@@ -8,7 +8,9 @@ use std::net::SocketAddr;
 use std::thread;
 use std::time::Duration as StdDuration;
 
-use paceline_linux::endpoint::{Amount, Control, Direction, ReadPattern, Traffic, Transfer, run};
+use paceline_linux::endpoint::{
+    Amount, Control, Direction, ReadPattern, SocketOptions, Traffic, Transfer, run,
+};
 use paceline_linux::lab::{GatewayKind, Lab, LabConfig};
 use paceline_linux::netlink::Prefix;
 use paceline_linux::tun_routes::{TunRoutes, TunRoutesConfig};
@@ -49,7 +51,10 @@ fn traffic(lab: &Lab) -> Traffic {
         let amount = Amount::Bytes(6_000_000);
         let read = ReadPattern { rate: Some(Rate::from_mbps(24.0)), pauses: vec![] };
         let transfer = Transfer::new(format!("{number}"), server, lab.client_address(ipv6, 0), amount);
-        traffic.transfers.push(Transfer { direction, read, ..transfer });
+        // Otherwise the receiving kernel takes everything before the application reads it.
+        let small = SocketOptions { window_bytes: Some(60_000), ..SocketOptions::default() };
+        let (server_socket, client_socket) = (small.clone(), small);
+        traffic.transfers.push(Transfer { direction, read, server_socket, client_socket, ..transfer });
     }
     traffic
 }
