@@ -158,3 +158,18 @@ fn datagrams_arrive_at_their_rate() {
     assert_eq!(stream.received_datagrams, 50);
     assert_eq!(stream.throughput, Rate::from_bytes_per_sec(122_800));
 }
+
+#[test]
+fn a_short_minimum_timeout_is_heeded() {
+    for gateway in [GatewayKind::Bridged, GatewayKind::Routed] {
+        let Some(lab) = lab(gateway) else { return };
+        lab.set_server_rto_min(20).unwrap();
+        let down = |ipv6, port| transfer(&lab, ipv6, port, Direction::Down, Amount::Bytes(1_000_000));
+        let report = run_now(&lab, &traffic(vec![down(false, 5001), down(true, 5002)]));
+        for transfer in &report.transfers {
+            let last = transfer.samples.last().unwrap();
+            // Linux's own minimum is 200 ms.
+            assert!(last.rto_us < 200_000, "{gateway:?}: {last:?}");
+        }
+    }
+}
