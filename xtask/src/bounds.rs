@@ -75,12 +75,12 @@ impl Bound {
         self.outcome(variant.into(), Some(measured), own.len(), holds)
     }
 
-    /// The variant that has `other` where `variant` has what the bound names.
+    /// The variant in which the parts that the bound names are replaced, one after the other, by those of `other`.
     fn counterpart(&self, variant: &str, other: &str) -> String {
-        let is_named = |part: &str| self.variant.split(',').any(|own| own.trim() == part);
-        let parts: Vec<&str> =
-            variant.split(',').map(|part| if is_named(part) { other } else { part }).collect();
-        parts.join(",")
+        let pairs: Vec<(&str, &str)> =
+            self.variant.split(',').map(str::trim).zip(other.split(',').map(str::trim)).collect();
+        let replace = |part| pairs.iter().find(|(from, _)| *from == part).map_or(part, |(_, to)| *to);
+        variant.split(',').map(replace).collect::<Vec<&str>>().join(",")
     }
 
     /// Of a ratio of means the interval is that of a difference: `own - min * reference` must not be below zero.
