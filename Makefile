@@ -8,7 +8,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 PACELINE := $(TARGET)/debug/paceline
 FUZZ_SECONDS ?= 60
 
-.PHONY: help demo test build prove results lint doc check fuzz bench clean setup
+.PHONY: help demo test build prove live results lint doc check fuzz bench clean setup
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -28,6 +28,12 @@ setup: # installs a Rust toolchain and a linker when they are missing
 
 prove: setup ## the scenarios in the virtual-time kernel: results/, docs/results.md, and their bounds
 	tests/kernel-lab/prove $(SCENARIOS)
+
+live: build ## the scenarios on this machine's own kernel, in network namespaces: results/, docs/results.md (root)
+	@for name in $(or $(SCENARIOS),$(basename $(notdir $(wildcard scenarios/accelerator/*.toml)))); do \
+		$(PACELINE) run scenarios/accelerator/$$name.toml --on lab --out results/live/$$name $(ARGS) || exit 1; \
+	done
+	$(CARGO) xtask results
 
 results: setup ## docs/results.md and the bounds again, from what is in results/
 	$(CARGO) xtask results

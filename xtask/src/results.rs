@@ -15,6 +15,9 @@ const SCENARIOS: &str = "scenarios/accelerator";
 const MISSES: &str = "docs/misses.toml";
 const REPORT: &str = "docs/results.md";
 
+/// Ends the commands of a section; its figures follow.
+const COMMAND_END: &str = "\n\n<!-- figures -->\n\n";
+
 const INTRODUCTION: &str = "\
 # Results
 
@@ -56,6 +59,7 @@ pub(crate) fn write(root: &Path) -> Result<Vec<String>, String> {
         Ok(text) => toml::from_str(&text).map_err(|error| format!("{MISSES}: {error}"))?,
         Err(_) => Misses::default(),
     };
+    let earlier = std::fs::read_to_string(root.join(REPORT)).unwrap_or_default();
     let mut report = String::from(INTRODUCTION);
     let mut findings = Vec::new();
     for file in crate::tidy::tracked(root, &format!("{SCENARIOS}/*.toml"))? {
@@ -64,7 +68,12 @@ pub(crate) fn write(root: &Path) -> Result<Vec<String>, String> {
         let of = |place: &str| Results::load(&root.join(place).join(&scenario.name));
         let (proved, live) = (of(VIRTUAL)?, of(LIVE)?);
         let outcomes: Vec<Outcome> = scenario.bounds.iter().flat_map(|bound| bound.check(&proved)).collect();
-        write_section(&mut report, &scenario, &file, &proved, &live);
+        write_section(&mut report, &scenario, &file);
+        if proved.runs.is_empty() && live.runs.is_empty() {
+            report.push_str(earlier_figures(&earlier, &scenario.name));
+            continue;
+        }
+        write_runs(&mut report, &proved, &live);
         write_bounds(&mut report, &scenario, &outcomes, &live, &misses);
         if !proved.runs.is_empty() {
             findings.extend(outcomes.iter().filter_map(|outcome| finding(&scenario.name, outcome, &misses)));
@@ -74,17 +83,27 @@ pub(crate) fn write(root: &Path) -> Result<Vec<String>, String> {
     Ok(findings)
 }
 
-fn write_section(report: &mut String, scenario: &Scenario, file: &str, proved: &Results, live: &Results) {
-    let name = &scenario.name;
+/// What the page had below a scenario's heading and command: it stays where there are no runs to replace it.
+fn earlier_figures<'a>(page: &'a str, name: &str) -> &'a str {
+    let heading = format!("\n## {name}\n");
+    let section = page
+        .split_once(&heading)
+        .map_or("", |(_, rest)| rest.split_once("\n## ").map_or(rest, |(own, _)| own));
+    match section.split_once(COMMAND_END) {
+        Some((_, figures)) if !figures.trim().is_empty() => figures,
+        _ => "Not measured.\n",
+    }
+}
+
+fn write_section(report: &mut String, scenario: &Scenario, file: &str) {
+    let Scenario { name, title, .. } = scenario;
     let _ = write!(
         report,
-        "\n## {name}\n\n{}\n\n    paceline run {file} --on lab    # make prove SCENARIOS={name}\n\n",
-        scenario.title
+        "\n## {name}\n\n{title}\n\n    paceline run {file} --on lab\n    make prove SCENARIOS={name}{COMMAND_END}"
     );
-    if proved.runs.is_empty() && live.runs.is_empty() {
-        report.push_str("Not measured.\n");
-        return;
-    }
+}
+
+fn write_runs(report: &mut String, proved: &Results, live: &Results) {
     report.push_str(
         "| in | variant | flow | runs | goodput Mbit/s | completion s | RTT p50 ms | path delay p95 ms | link used % | resent \
          | RTO | TLP |\n|---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n",
@@ -226,6 +245,15 @@ mod tests {
         assert!(finding("s", &outcome(6.6), &known).is_none());
         assert!(finding("other", &outcome(6.6), &known).is_some());
         assert!(finding("s", &outcome(6.8), &known).unwrap().contains("take it out"));
+    }
+
+    #[test]
+    fn figures_stay_where_there_are_no_runs_to_replace_them() {
+        let page =
+            format!("# Results\n\n## a\n\nx{COMMAND_END}| 1 |\n\n## b\n\ny{COMMAND_END}Not measured.\n");
+        assert_eq!(earlier_figures(&page, "a"), "| 1 |\n");
+        assert_eq!(earlier_figures(&page, "b"), "Not measured.\n");
+        assert_eq!(earlier_figures(&page, "c"), "Not measured.\n");
     }
 
     #[test]
