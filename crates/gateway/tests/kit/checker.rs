@@ -53,6 +53,8 @@ struct Direction {
     /// The most that the edge moved back on its way to the gateway: reordering does that.
     retreat_in: u64,
     resets: u64,
+    /// Where the stream ends, FIN included: a window beyond it says nothing.
+    over: Option<u64>,
 }
 
 impl Checker {
@@ -158,6 +160,9 @@ impl Direction {
         let (start, end) = self.range(tcp);
         self.near = self.near.max(end);
         self.arrived.insert(start..end);
+        if tcp.flags().contains(Flags::FIN) {
+            self.over = Some(end);
+        }
         self.arrivals += 1;
         if end > self.left {
             self.waiting.entry(start.max(self.left)).or_insert((end, self.arrivals));
@@ -237,7 +242,8 @@ impl Direction {
         let shown = self.edge_shown;
         self.edge_shown = shown.max(edge);
         let pressed = self.window_latest < self.window_max;
-        if newest && edge + self.retreat_in < shown && !pressed {
+        let over = self.over.is_some_and(|end| ack >= end);
+        if newest && edge + self.retreat_in < shown && !pressed && !over {
             let window = edge - ack;
             let real = self.window_latest;
             return Some(format!(

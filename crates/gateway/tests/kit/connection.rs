@@ -297,7 +297,9 @@ impl Connection {
                 }
                 return;
             }
-            if start <= receiver.last_ack() {
+            // RFC 7323, Section 4.3: not from a segment that brings nothing new.
+            let acceptable = start + length.max(1) > receiver.nxt();
+            if acceptable && start <= receiver.last_ack() {
                 self.ts_recent = value;
             }
         }

@@ -54,7 +54,7 @@ impl Faults {
 }
 
 #[derive(Clone, Debug)]
-struct Case {
+pub struct Case {
     wired: Faults,
     radio_down: Faults,
     radio_up: Faults,
@@ -118,7 +118,7 @@ fn endpoint() -> impl Strategy<Value = EndpointConfig> {
         })
 }
 
-fn cases() -> impl Strategy<Value = Case> {
+pub fn cases() -> impl Strategy<Value = Case> {
     let sizes = (prop_oneof![Just(0u64), 1u64..400_000], prop_oneof![Just(0u64), 1u64..200_000]);
     (faults(false), faults(true), faults(true), any::<bool>(), sizes, endpoint(), endpoint(), any::<u64>())
         .prop_map(|(wired, radio_down, radio_up, ipv6, (down, up), client, server, seed)| Case {
@@ -135,7 +135,7 @@ fn cases() -> impl Strategy<Value = Case> {
 }
 
 /// Runs a case to its end; what is left then is for the caller to judge.
-fn transfer<G: Node>(gateway: G, case: &Case) -> Result<Sim<G>, TestCaseError> {
+pub fn transfer<G: Node>(gateway: G, case: &Case) -> Result<Sim<G>, TestCaseError> {
     let mut sim = Sim::new(gateway, case.seed);
     let wired = sim.add_wired(case.wired.link(), case.wired.link());
     let radio = sim.add_radio(case.radio_down.link(), case.radio_up.link());
@@ -158,7 +158,7 @@ fn transfer<G: Node>(gateway: G, case: &Case) -> Result<Sim<G>, TestCaseError> {
     Ok(sim)
 }
 
-fn through(config: GatewayConfig, case: &Case) -> Result<(), TestCaseError> {
+pub fn through(config: GatewayConfig, case: &Case) -> Result<(), TestCaseError> {
     let sim = transfer(Gateway::new(config), case)?;
     prop_assert_eq!(sim.gateway.buffered_bytes(), 0, "two minutes after the last byte");
     Ok(())
