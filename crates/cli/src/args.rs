@@ -296,20 +296,29 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) runs: u32,
     /// Length of one run
-    #[arg(long, value_name = "TIME", default_value = "5s")]
+    #[arg(long, value_name = "TIME", default_value = "2s")]
     pub(crate) duration: Time,
     /// Numbers of flows
     #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [1, 100, 1000])]
     pub(crate) flows: Vec<u32>,
+    /// Client addresses that the flows are spread over, each a subscriber of its own
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u8).range(1..=250))]
+    pub(crate) clients: u8,
+    /// Every packet at most as long as on the wire, as with network cards without offloads; otherwise super-packets pass
+    #[arg(long)]
+    pub(crate) wire_size: bool,
     /// Largest IP packet between the hosts
     #[arg(long, value_name = "SIZE", default_value = "1500b")]
     pub(crate) mtu: Size,
     /// Folder for results
     #[arg(long, value_name = "DIR", default_value = "results/bench-gateway")]
     pub(crate) out: PathBuf,
-    /// Print one JSON object instead of a table
+    /// Print one JSON object instead of tables
     #[arg(long)]
     pub(crate) json: bool,
+    /// Fail (exit code 1) if the gateway passes less than 0.8 of what the null forwarder does
+    #[arg(long)]
+    pub(crate) check: bool,
 }
 
 /// As in scenario files.

@@ -1,240 +1,240 @@
 //! `paceline bench gateway`: what the gateway costs, beside kernel forwarding and beside a forwarder that does nothing.
 //!
-//! The lab without emulated links: nothing limits the flows but the machine. The three kinds of forwarding take turns, so
-//! that whatever else the machine does meets all of them; medians are reported.
+//! Nothing limits the flows but the machine. The three kinds of forwarding take turns, so that whatever else the machine
+//! does meets all of them; a ratio compares runs that followed each other, and medians are reported.
 
 mod forwarder;
 mod latency;
+mod load;
+mod memory;
+mod report;
+mod topology;
 
-use std::collections::BTreeMap;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use paceline_linux::clock;
-use paceline_linux::endpoint::{self, Amount, Control, SocketOptions, Traffic, Transfer};
-use paceline_linux::lab::{Lab, LabConfig};
-use paceline_wire::Duration;
-use serde::Serialize;
+use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::args::BenchArgs;
 use crate::error::{Error, Result};
 use crate::interrupt;
-use crate::result::{new_table, write_whole};
+use crate::result::{SCHEMA, write_whole};
 use crate::run::lab::system;
-use forwarder::{Cost, Forwarder, Kind};
+use forwarder::{Forwarder, Kind};
+use load::{Amount, Load};
+use report::{Gateway, Idle, Machine, Report, Run, Spread};
+use topology::Topology;
 
 pub(crate) fn command(args: &BenchArgs) -> Result<()> {
     interrupt::watch()?;
     paceline_linux::netns::check_permitted().map_err(system)?;
-    let mut measurements = Vec::new();
-    for run in 0..args.runs {
-        for flows in &args.flows {
-            for kind in Kind::ALL {
-                if interrupt::requested() {
-                    return Err(Error::interrupted());
-                }
-                eprintln!("run {} of {}, {flows} flows, {}", run + 1, args.runs, kind.name());
-                measurements.push(measure(kind, *flows, args)?);
-            }
-        }
-    }
-    let rows = summarize(&measurements, &args.flows);
-    let report =
-        Report { schema: 1, runs: args.runs, memory_per_flow_bytes: memory_per_flow(&measurements), rows };
+    let mtu = u32::try_from(args.mtu.bytes()).unwrap_or(u32::MAX);
+    let topology = Topology::build(mtu, args.clients, args.wire_size).map_err(system)?;
+    let bar = progress_bar(args);
+    let measured = measure_all(&topology, args, &bar);
+    bar.finish_and_clear();
+    let Measured { runs, idle, memory } = measured?;
+    let report = Report {
+        schema: SCHEMA,
+        program: format!("paceline {}", env!("CARGO_PKG_VERSION")),
+        scenario: "bench-gateway",
+        on: "lab",
+        machine: machine(args, mtu),
+        summary: report::summarize(&runs),
+        latency: report::latency(&idle),
+        memory_per_flow_bytes: Spread::of(memory),
+        runs,
+        idle,
+    };
     let text = serde_json::to_string_pretty(&report).map_err(|error| Error::failed(error.to_string()))?;
     std::fs::create_dir_all(&args.out)
         .map_err(|error| Error::io(format_args!("make {}", args.out.display()), &error))?;
-    write_whole(&args.out.join("bench-gateway.json"), &format!("{text}\n"))?;
+    let path = args.out.join("results.json");
+    write_whole(&path, &format!("{text}\n"))?;
     if args.json {
-        println!("{text}")
+        println!("{text}");
     } else {
-        print(&report)
+        report::print(&report);
+        println!("Results: {}", path.display());
     }
-    Ok(())
+    match report::least_ratio(&report.summary) {
+        Some(ratio) if args.check && ratio < report::BOUND => {
+            Err(Error::failed(format!("the gateway passes {ratio:.2} of what the null forwarder does")))
+        }
+        _ => Ok(()),
+    }
 }
 
-/// One kind of forwarding with one number of flows, once.
-#[derive(Clone, Copy, Debug)]
-struct Measurement {
+#[derive(Debug, Default)]
+struct Measured {
+    runs: Vec<Run>,
+    idle: Vec<Idle>,
+    memory: Vec<f64>,
+}
+
+fn measure_all(topology: &Topology, args: &BenchArgs, bar: &ProgressBar) -> Result<Measured> {
+    let mut measured = Measured::default();
+    for seed in 1..=args.runs {
+        for (place, &flows) in args.flows.iter().enumerate() {
+            for kind in turns(seed) {
+                bar.set_message(format!("run {seed} of {}, {flows} flows, {}", args.runs, kind.name()));
+                let forwarder = Forwarder::start(kind, topology)?;
+                if place == 0 {
+                    let round_trip_ms = latency::round_trips(topology)?;
+                    measured.idle.push(Idle { forwarding: kind, seed: seed.into(), round_trip_ms });
+                }
+                measured.runs.push(measure(topology, forwarder, kind, flows, seed, args)?);
+                bar.inc(1);
+            }
+        }
+        bar.set_message(format!("run {seed} of {}, memory", args.runs));
+        let flows = args.flows.iter().copied().max().unwrap_or(1).max(MEMORY_FLOWS_MIN);
+        measured.memory.extend(memory::bytes_per_flow(topology, flows, args.clients)?);
+        bar.inc(1);
+    }
+    Ok(measured)
+}
+
+/// Another one comes first in each run, so that none always meets what another left.
+fn turns(seed: u32) -> [Kind; 3] {
+    let mut kinds = Kind::ALL;
+    kinds.rotate_left(seed as usize % Kind::ALL.len());
+    kinds
+}
+
+fn measure(
+    topology: &Topology,
+    forwarder: Forwarder,
     kind: Kind,
     flows: u32,
-    gbps: f64,
-    packets: u64,
-    cost: Cost,
-    round_trip_us: f64,
-}
-
-#[derive(Debug, Serialize)]
-struct Report {
-    schema: u32,
-    runs: u32,
-    /// Of the gateway, between the most and the fewest flows.
-    memory_per_flow_bytes: Option<f64>,
-    rows: Vec<Row>,
-}
-
-/// Medians of all runs.
-#[derive(Debug, Serialize)]
-struct Row {
-    forwarding: &'static str,
-    flows: u32,
-    gbps: f64,
-    /// Of the null forwarder's throughput.
-    of_null: f64,
-    /// Of the kernel's throughput.
-    of_kernel: f64,
-    /// Of the forwarding process; null for the kernel.
-    cpu_us_per_packet: Option<f64>,
-    cpu_s_per_gbit: Option<f64>,
-    /// Of the whole machine, hosts included.
-    machine_cpu_s_per_gbit: f64,
-    resident_mb: Option<f64>,
-    /// One byte to the server and back over a connection that is otherwise idle.
-    idle_round_trip_us: f64,
-}
-
-fn measure(kind: Kind, flows: u32, args: &BenchArgs) -> Result<Measurement> {
-    let mtu = u32::try_from(args.mtu.bytes()).unwrap_or(u32::MAX);
-    let lab = Lab::build(LabConfig { mtu, ..LabConfig::default() }).map_err(system)?;
-    lab.join_links().map_err(system)?;
-    let forwarder = Forwarder::start(kind, &lab)?;
-    let round_trip_us = latency::round_trip_us(&lab)?;
-    let length = args.duration.to_wire();
-    let traffic = traffic(&lab, flows, length);
-    let before = forwarder.cost()?;
-    let packets_before = forwarded_packets(&lab)?;
-    let start = clock::now() + Duration::from_millis(50);
-    let report = endpoint::run(&traffic, &lab.server, &lab.client, start, &Control::new()).map_err(system)?;
-    let cost = forwarder.cost()?.since(&before);
-    let packets = forwarded_packets(&lab)? - packets_before;
-    let received: u64 = report.transfers.iter().map(|transfer| transfer.received_bytes).sum();
-    if let Some(failure) = report.transfers.iter().find_map(|transfer| transfer.failure.clone()) {
-        return Err(Error::failed(format!("{} with {flows} flows: {failure}", kind.name())));
-    }
-    let gbps = received as f64 * 8e-9 / length.as_secs_f64();
-    Ok(Measurement { kind, flows, gbps, packets, cost, round_trip_us })
-}
-
-fn traffic(lab: &Lab, flows: u32, length: Duration) -> Traffic {
-    let mut traffic = Traffic::new(length * 3 + Duration::from_secs(30));
-    traffic.verify = false;
-    traffic.sample_interval = Duration::from_secs(1);
-    // CUBIC at both ends, whatever the machine's default is.
-    let options = SocketOptions {
-        congestion_control: Some("cubic".into()),
-        unsent_bytes_max: Some(131_072),
-        ..SocketOptions::default()
+    seed: u32,
+    args: &BenchArgs,
+) -> Result<Run> {
+    let load = Load::start(topology, flows, args.clients, Amount::Endless)?;
+    pause(RAMP_UP)?;
+    let look = || -> Result<_> {
+        let traffic = topology.traffic().map_err(system)?;
+        let retransmitted = topology.retransmitted().map_err(system)?;
+        Ok((Instant::now(), load.received(), traffic, retransmitted, forwarder.usage()))
     };
-    for number in 0..flows {
-        let server = std::net::SocketAddr::new(lab.server_address(false), FIRST_PORT + number as u16);
-        let client = lab.client_address(false, 0);
-        let mut transfer = Transfer::new(format!("flow {number}"), server, client, Amount::Until(length));
-        transfer.server_socket = options.clone();
-        transfer.client_socket = options.clone();
-        traffic.transfers.push(transfer);
-    }
-    traffic
+    let before = look()?;
+    pause(args.duration.to_std())?;
+    let after = look()?;
+    let resident_bytes = forwarder.resident_bytes();
+    drop(load);
+    let counters = forwarder.finish();
+    let duration_s = after.0.duration_since(before.0).as_secs_f64();
+    let gbit = (after.1 - before.1) as f64 * 8e-9;
+    let traffic = after.2.since(before.2);
+    let usage = after.4.zip(before.4).map(|(after, before)| after.since(before));
+    let per_packet = |cpu_s: f64| cpu_s * 1e6 / traffic.packets().max(1) as f64;
+    Ok(Run {
+        variant: format!("{},flows={flows}", kind.name()),
+        seed: seed.into(),
+        duration_s,
+        kind,
+        flow_count: flows,
+        goodput_mbps: gbit * 1e3 / duration_s,
+        retransmitted_segments: after.3.saturating_sub(before.3),
+        packets: traffic.packets(),
+        packet_bytes_in: traffic.from_server.mean(),
+        packet_bytes_out: traffic.to_client.mean(),
+        cpu_us_per_packet: usage.map(|usage| per_packet(usage.cpu_s)),
+        cpu_user_us_per_packet: usage.map(|usage| per_packet(usage.user_s)),
+        cpu_s_per_gbit: usage.map(|usage| usage.cpu_s / gbit.max(1e-9)),
+        resident_bytes,
+        gateway: Gateway { counters },
+    })
 }
 
-/// Packets that the gateway's namespace received on both sides, super-packets as one.
-fn forwarded_packets(lab: &Lab) -> Result<u64> {
-    let text = lab
-        .gateway
-        .run(|| std::fs::read_to_string("/proc/thread-self/net/dev"))
-        .map_err(system)?
-        .map_err(|error| Error::io("read interface counters", &error))?;
-    let of = |line: &str| {
-        let (name, counters) = line.trim().split_once(':')?;
-        let packets = counters.split_whitespace().nth(1)?;
-        ["g0", "g1"].contains(&name).then(|| packets.parse::<u64>().ok())?
-    };
-    Ok(text.lines().filter_map(of).sum())
-}
-
-fn summarize(measurements: &[Measurement], flows: &[u32]) -> Vec<Row> {
-    let median = |kind: Kind, flows: u32, of: &dyn Fn(&Measurement) -> Option<f64>| {
-        let mut values: Vec<f64> =
-            measurements.iter().filter(|m| m.kind == kind && m.flows == flows).filter_map(of).collect();
-        values.sort_by(f64::total_cmp);
-        values.get(values.len() / 2).copied()
-    };
-    let mut rows = Vec::new();
-    for flows in flows.iter().copied() {
-        let throughput = |kind| median(kind, flows, &|m| Some(m.gbps)).unwrap_or(f64::NAN);
-        for kind in Kind::ALL {
-            let of = |of: &dyn Fn(&Measurement) -> Option<f64>| median(kind, flows, of);
-            let gbit = |m: &Measurement| m.gbps.max(1e-9) * m.cost.wall_s;
-            rows.push(Row {
-                forwarding: kind.name(),
-                flows,
-                gbps: throughput(kind),
-                of_null: throughput(kind) / throughput(Kind::Null),
-                of_kernel: throughput(kind) / throughput(Kind::Kernel),
-                cpu_us_per_packet: of(&|m| Some(m.cost.process_cpu_s? * 1e6 / m.packets.max(1) as f64)),
-                cpu_s_per_gbit: of(&|m| Some(m.cost.process_cpu_s? / gbit(m))),
-                machine_cpu_s_per_gbit: of(&|m| Some(m.cost.machine_cpu_s / gbit(m))).unwrap_or(f64::NAN),
-                resident_mb: of(&|m| m.cost.resident_bytes.map(|bytes| bytes as f64 / 1e6)),
-                idle_round_trip_us: of(&|m| Some(m.round_trip_us)).unwrap_or(f64::NAN),
-            });
+/// Sleeps, but not beyond Ctrl-C.
+fn pause(length: Duration) -> Result<()> {
+    let end = Instant::now() + length;
+    loop {
+        if interrupt::requested() {
+            return Err(Error::interrupted());
         }
-    }
-    rows
-}
-
-/// The growth of the gateway's resident memory from the fewest to the most flows.
-fn memory_per_flow(measurements: &[Measurement]) -> Option<f64> {
-    let mut by_flows: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
-    for m in measurements.iter().filter(|m| m.kind == Kind::Gateway) {
-        by_flows.entry(m.flows).or_default().extend(m.cost.resident_bytes);
-    }
-    let middle = |values: &Vec<u64>| {
-        let mut values = values.clone();
-        values.sort_unstable();
-        values.get(values.len() / 2).copied()
-    };
-    let ((fewest, low), (most, high)) = (by_flows.first_key_value()?, by_flows.last_key_value()?);
-    let flows = most.checked_sub(*fewest).filter(|flows| *flows > 0)?;
-    Some((middle(high)? as f64 - middle(low)? as f64) / f64::from(flows))
-}
-
-fn print(report: &Report) {
-    let mut table = new_table(
-        1,
-        &[
-            "forwarding",
-            "flows",
-            "Gbit/s",
-            "of null",
-            "of kernel",
-            "CPU us/packet",
-            "CPU s/Gbit",
-            "machine s/Gbit",
-            "memory MB",
-            "idle RTT us",
-        ],
-    );
-    let optional =
-        |value: Option<f64>, digits: usize| value.map_or("-".into(), |value| format!("{value:.digits$}"));
-    for row in &report.rows {
-        table.add_row([
-            row.forwarding.to_string(),
-            row.flows.to_string(),
-            format!("{:.2}", row.gbps),
-            format!("{:.2}", row.of_null),
-            format!("{:.2}", row.of_kernel),
-            optional(row.cpu_us_per_packet, 2),
-            optional(row.cpu_s_per_gbit, 3),
-            format!("{:.3}", row.machine_cpu_s_per_gbit),
-            optional(row.resident_mb, 1),
-            format!("{:.0}", row.idle_round_trip_us),
-        ]);
-    }
-    println!("{table}");
-    if let Some(bytes) = report.memory_per_flow_bytes {
-        println!(
-            "Memory per flow of the gateway: {:.1} kB. Medians of {} interleaved runs.",
-            bytes / 1e3,
-            report.runs
-        );
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(());
+        }
+        thread::sleep(left.min(Duration::from_millis(100)));
     }
 }
 
-const FIRST_PORT: u16 = 5001;
+fn machine(args: &BenchArgs, mtu: u32) -> Machine {
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    Machine {
+        processors: thread::available_parallelism().map_or(1, usize::from),
+        kernel: kernel.trim().to_owned(),
+        mtu_bytes: mtu,
+        wire_size_packets: args.wire_size,
+        client_addresses: args.clients,
+    }
+}
+
+fn progress_bar(args: &BenchArgs) -> ProgressBar {
+    if args.json {
+        return ProgressBar::hidden();
+    }
+    let steps = u64::from(args.runs) * (args.flows.len() * Kind::ALL.len() + 1) as u64;
+    let bar = ProgressBar::new(steps);
+    if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3} %  {eta_precise} left  {wide_msg}")
+    {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(250));
+    bar
+}
+
+/// Our choice: slow start is over in a few round trips of under a millisecond; estimates of the gateway take longer.
+const RAMP_UP: Duration = Duration::from_millis(700);
+/// Enough for the growth to be more than a few pages.
+const MEMORY_FLOWS_MIN: u32 = 1_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_comes_first_in_turn() {
+        let firsts = [1, 2, 3].map(|seed| turns(seed)[0]);
+        assert!(Kind::ALL.iter().all(|kind| firsts.contains(kind)), "{firsts:?}");
+    }
+
+    #[test]
+    fn ratios_compare_runs_that_followed_each_other() {
+        let run = |kind: Kind, seed: u64, goodput_mbps: f64| Run {
+            variant: String::new(),
+            seed,
+            duration_s: 1.0,
+            kind,
+            flow_count: 1,
+            goodput_mbps,
+            retransmitted_segments: 0,
+            packets: 1,
+            packet_bytes_in: None,
+            packet_bytes_out: None,
+            cpu_us_per_packet: None,
+            cpu_user_us_per_packet: None,
+            cpu_s_per_gbit: None,
+            resident_bytes: None,
+            gateway: Gateway::default(),
+        };
+        let runs = [
+            run(Kind::Null, 1, 1000.0),
+            run(Kind::Gateway, 1, 900.0),
+            // A neighbour took half of the machine.
+            run(Kind::Null, 2, 500.0),
+            run(Kind::Gateway, 2, 440.0),
+            run(Kind::Null, 3, 1000.0),
+            run(Kind::Gateway, 3, 890.0),
+        ];
+        let rows = report::summarize(&runs);
+        let gateway = rows.iter().find(|row| row.forwarding == Kind::Gateway).unwrap();
+        let expected = Spread { median: Some(0.89), min: Some(0.88), max: Some(0.9) };
+        assert_eq!(gateway.ratio_to_null, expected);
+        assert_eq!(gateway.cpu_s_per_gbit, Spread::default());
+        assert_eq!(report::least_ratio(&rows), Some(0.89));
+    }
+}

@@ -72,7 +72,7 @@ fn draw_panel(area: &Area<'_>, panel: &Panel, end_s: f64) -> Drawn {
         let stroke = PathElement::new(vec![(x, 14), (x + 18, 14)], colour.stroke_width(3));
         head.draw(&stroke).map_err(text)?;
         head.draw_text(&line.label, &("sans-serif", 13).into_text_style(&head), (x + 24, 7)).map_err(text)?;
-        x += 40 + CHARACTER_PX * line.label.len() as i32;
+        x += 36 + CHARACTER_PX * line.label.len() as i32;
     }
     Ok(())
 }
@@ -86,9 +86,9 @@ const PANEL_PX: u32 = 230;
 const TITLE_PX: u32 = 40;
 const HEAD_PX: u32 = 26;
 /// Where the keys begin.
-const KEYS_PX: i32 = 260;
+const KEYS_PX: i32 = 250;
 /// Of a character of a key, on average.
-const CHARACTER_PX: i32 = 7;
+const CHARACTER_PX: i32 = 6;
 
 #[cfg(test)]
 mod tests {

@@ -1,20 +1,23 @@
 //! What forwards between the two interfaces of the gateway's namespace, and what that costs.
 
 use std::fs;
-use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::{Duration as StdDuration, Instant as StdInstant};
+use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, SysconfVar, sysconf};
-use paceline_linux::lab::Lab;
+use serde::Serialize;
+use serde_json::{Map, Value};
 
+use super::topology::Topology;
 use crate::error::{Error, Result};
 use crate::run::lab::system;
 
 /// Kinds of forwarding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub(super) enum Kind {
     /// The bridge.
     Kernel,
@@ -28,17 +31,17 @@ pub(super) enum Kind {
 #[derive(Debug)]
 pub(super) struct Forwarder {
     child: Option<Child>,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
-/// What has been used so far, or between two looks.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Cost {
-    at: StdInstant,
-    pub(super) wall_s: f64,
-    pub(super) process_cpu_s: Option<f64>,
-    pub(super) machine_cpu_s: f64,
-    pub(super) resident_bytes: Option<u64>,
+/// What a process has used so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Usage {
+    /// On a processor. The kernel's part holds what it does at once for a packet that is sent: with virtual
+    /// interfaces, all that the receiving host does with it.
+    pub(super) cpu_s: f64,
+    /// Of it, in the program itself.
+    pub(super) user_s: f64,
 }
 
 impl Kind {
@@ -55,100 +58,118 @@ impl Kind {
 
 impl Forwarder {
     /// Starts it in the gateway's namespace and waits until packets pass.
-    pub(super) fn start(kind: Kind, lab: &Lab) -> Result<Self> {
-        let folder = tempfile::tempdir().map_err(|error| Error::io("make a temporary folder", &error))?;
+    pub(super) fn start(kind: Kind, topology: &Topology) -> Result<Self> {
+        let folder = tempfile::Builder::new()
+            .prefix("paceline-")
+            .tempdir()
+            .map_err(|error| Error::io("make a temporary folder", &error))?;
+        let mut forwarder = Forwarder { child: None, folder };
         if kind == Kind::Kernel {
-            return Ok(Forwarder { child: None, _folder: folder });
+            return Ok(forwarder);
         }
-        let stats = folder.path().join("stats");
         let program = std::env::current_exe().map_err(|error| Error::io("find this program", &error))?;
+        let log = fs::File::create(forwarder.log_file())
+            .map_err(|error| Error::io("write the forwarder's log", &error))?;
         let mut command = Command::new(program);
-        command.args(["gateway", "--wan", "g0", "--radio", "g1", "--stats-json"]).arg(&stats);
-        command.arg("--shift-file").arg(folder.path().join("shifts"));
+        command.args(["gateway", "--wan", "g0", "--radio", "g1", "--stats-json"]).arg(forwarder.stats_file());
+        command.arg("--shift-file").arg(forwarder.folder.path().join("shifts"));
+        command.arg("--parent").arg(std::process::id().to_string());
         if kind == Kind::Null {
             command.arg("--forward-only");
         }
-        // Ctrl-C is for us; if we are killed, the child ends by itself.
-        command.process_group(0).arg("--parent").arg(std::process::id().to_string());
-        command.stdin(Stdio::null()).stdout(Stdio::null());
-        let child = lab.gateway.run(|| command.spawn()).map_err(system)?;
-        let child = child.map_err(|error| Error::io("start the forwarder", &error))?;
-        let mut forwarder = Forwarder { child: Some(child), _folder: folder };
-        for _ in 0..READY_TRIES {
-            if stats.exists() {
-                return Ok(forwarder);
-            }
-            let ended = forwarder.child.as_mut().and_then(|child| child.try_wait().ok().flatten());
-            if ended.is_some() {
-                break;
-            }
-            thread::sleep(StdDuration::from_millis(10));
-        }
-        Err(Error::failed("the forwarder did not begin"))
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        let child = topology.gateway.run(|| command.spawn()).map_err(system)?;
+        forwarder.child = Some(child.map_err(|error| Error::io("start the forwarder", &error))?);
+        forwarder.wait_until_ready()?;
+        Ok(forwarder)
     }
 
-    pub(super) fn cost(&self) -> Result<Cost> {
-        let read =
-            |path: String| fs::read_to_string(&path).map_err(|e| Error::io(format_args!("read {path}"), &e));
+    /// None for the kernel, whose forwarding belongs to no process.
+    pub(super) fn usage(&self) -> Option<Usage> {
+        let folder = PathBuf::from(format!("/proc/{}", self.child.as_ref()?.id()));
+        let stat = fs::read_to_string(folder.join("stat")).ok()?;
         let ticks_per_s = sysconf(SysconfVar::CLK_TCK).ok().flatten().unwrap_or(100) as f64;
-        let machine = read("/proc/stat".into())?;
-        let mut cost = Cost {
-            at: StdInstant::now(),
-            wall_s: 0.0,
-            process_cpu_s: None,
-            machine_cpu_s: busy_ticks(&machine).unwrap_or(0) as f64 / ticks_per_s,
-            resident_bytes: None,
-        };
-        if let Some(child) = &self.child {
-            let stat = read(format!("/proc/{}/stat", child.id()))?;
-            cost.process_cpu_s = process_ticks(&stat).map(|ticks| ticks as f64 / ticks_per_s);
-            cost.resident_bytes =
-                resident_kb(&read(format!("/proc/{}/status", child.id()))?).map(|kb| kb * 1024);
+        let [user, system] = ticks(&stat)?.map(|ticks| ticks as f64 / ticks_per_s);
+        // To the nanosecond, where the kernel keeps such statistics.
+        let tasks = fs::read_dir(folder.join("task")).ok()?.flatten();
+        let on_cpu = |task: fs::DirEntry| run_ns(&fs::read_to_string(task.path().join("schedstat")).ok()?);
+        let exact = tasks.map(on_cpu).sum::<Option<u64>>().filter(|ns| *ns > 0).map(|ns| ns as f64 * 1e-9);
+        Some(Usage { cpu_s: exact.unwrap_or(user + system), user_s: user })
+    }
+
+    /// Memory in use, in bytes.
+    pub(super) fn resident_bytes(&self) -> Option<u64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.as_ref()?.id())).ok()?;
+        resident_kb(&status).map(|kb| kb * 1024)
+    }
+
+    /// Ends it; returns what it counted.
+    pub(super) fn finish(mut self) -> Map<String, Value> {
+        self.end();
+        let text = fs::read_to_string(self.stats_file()).unwrap_or_default();
+        let stats: Map<String, Value> = serde_json::from_str(&text).unwrap_or_default();
+        stats.get("counters").and_then(Value::as_object).cloned().unwrap_or_default()
+    }
+
+    fn wait_until_ready(&mut self) -> Result<()> {
+        for _ in 0..TRIES {
+            if self.stats_file().exists() {
+                return Ok(());
+            }
+            if self.child.as_mut().is_some_and(|child| !matches!(child.try_wait(), Ok(None))) {
+                break;
+            }
+            thread::sleep(Duration::from_millis(10));
         }
-        Ok(cost)
+        let log = fs::read_to_string(self.log_file()).unwrap_or_default();
+        let complaint = log.lines().last().map(|line| format!(": {line}")).unwrap_or_default();
+        Err(Error::failed(format!("the forwarder did not begin{complaint}")))
+    }
+
+    fn end(&mut self) {
+        let Some(mut child) = self.child.take() else { return };
+        let _ = kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM);
+        for _ in 0..TRIES {
+            if !matches!(child.try_wait(), Ok(None)) {
+                return;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        // It had five seconds.
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+
+    fn stats_file(&self) -> PathBuf {
+        self.folder.path().join("stats.json")
+    }
+
+    fn log_file(&self) -> PathBuf {
+        self.folder.path().join("log")
     }
 }
 
 impl Drop for Forwarder {
     fn drop(&mut self) {
-        let Some(child) = &mut self.child else { return };
-        let _ = kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM);
-        for _ in 0..READY_TRIES {
-            if !matches!(child.try_wait(), Ok(None)) {
-                return;
-            }
-            thread::sleep(StdDuration::from_millis(10));
-        }
-        let _ = child.kill();
-        let _ = child.wait();
+        self.end();
     }
 }
 
-impl Cost {
-    /// Used since `earlier`; memory is that of now.
-    pub(super) fn since(&self, earlier: &Cost) -> Cost {
-        Cost {
-            at: self.at,
-            wall_s: self.at.duration_since(earlier.at).as_secs_f64(),
-            process_cpu_s: self.process_cpu_s.zip(earlier.process_cpu_s).map(|(now, then)| now - then),
-            machine_cpu_s: self.machine_cpu_s - earlier.machine_cpu_s,
-            resident_bytes: self.resident_bytes,
-        }
+impl Usage {
+    pub(super) fn since(self, earlier: Usage) -> Usage {
+        Usage { cpu_s: self.cpu_s - earlier.cpu_s, user_s: self.user_s - earlier.user_s }
     }
 }
 
-/// All but idle and waiting, of the line `cpu  user nice system idle iowait irq softirq steal ...`.
-fn busy_ticks(stat: &str) -> Option<u64> {
-    let fields = stat.lines().next()?.split_whitespace().skip(1).map_while(|field| field.parse::<u64>().ok());
-    Some(
-        fields.take(8).enumerate().filter(|(place, _)| ![3, 4].contains(place)).map(|(_, ticks)| ticks).sum(),
-    )
+/// utime and stime, the 14th and 15th field of `stat`; the second field is a name that may hold blanks.
+fn ticks(stat: &str) -> Option<[u64; 2]> {
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11).map(|field| field.parse().ok());
+    Some([fields.next()??, fields.next()??])
 }
 
-/// utime and stime, the 14th and 15th field; the second is a name that may hold blanks.
-fn process_ticks(stat: &str) -> Option<u64> {
-    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
-    Some(fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?)
+/// The first of the three numbers in `schedstat`.
+fn run_ns(schedstat: &str) -> Option<u64> {
+    schedstat.split_whitespace().next()?.parse().ok()
 }
 
 fn resident_kb(status: &str) -> Option<u64> {
@@ -157,7 +178,7 @@ fn resident_kb(status: &str) -> Option<u64> {
 }
 
 /// Times 10 ms.
-const READY_TRIES: usize = 500;
+const TRIES: usize = 500;
 
 #[cfg(test)]
 mod tests {
@@ -165,8 +186,8 @@ mod tests {
 
     #[test]
     fn the_kernels_files_are_read() {
-        assert_eq!(busy_ticks("cpu  10 1 20 1000 50 2 3 4 0 0\ncpu0 1 1 1 1\n"), Some(40));
-        assert_eq!(process_ticks("7 (a b) c) S 1 1 1 0 -1 0 0 0 0 0 30 12 0 0"), Some(42));
+        assert_eq!(ticks("7 (a b) c) S 1 1 1 0 -1 0 0 0 0 0 30 12 0 0"), Some([30, 12]));
+        assert_eq!(run_ns("123456 789 10\n"), Some(123_456));
         assert_eq!(resident_kb("Name:\tx\nVmRSS:\t   1234 kB\n"), Some(1234));
     }
 }

@@ -1,32 +1,29 @@
-//! The round trip of one byte over an idle connection.
+//! The round trip of one byte over a connection that is otherwise idle.
 
-use std::io::{Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
-use std::time::Duration as StdDuration;
+use std::time::{Duration, Instant};
 
-use paceline_linux::clock;
-use paceline_linux::lab::Lab;
-
+use super::topology::Topology;
 use crate::error::{Error, Result};
+use crate::result::Percentiles;
 use crate::run::lab::system;
 
-/// The median of a thousand round trips in microseconds, a millisecond apart.
-pub(super) fn round_trip_us(lab: &Lab) -> Result<f64> {
-    let fault = |error: std::io::Error| Error::io("measure the round trip", &error);
-    let address = SocketAddr::new(lab.server_address(false), PORT);
-    let listener = lab.server.run(|| TcpListener::bind(address)).map_err(system)?.map_err(fault)?;
+/// Of a few hundred round trips with pauses between them, in which everybody goes to sleep; in milliseconds.
+pub(super) fn round_trips(topology: &Topology) -> Result<Percentiles> {
+    let fault = |error: io::Error| Error::io("measure the round trip", &error);
+    let listen = || TcpListener::bind((Topology::server_address(), 0));
+    let listener = topology.server.run(listen).map_err(system)?.map_err(fault)?;
+    let address = listener.local_addr().map_err(fault)?;
     thread::scope(|scope| {
         scope.spawn(|| echo(&listener));
-        let client = lab.client.run(|| TcpStream::connect_timeout(&address, PATIENCE));
-        let times = client.map_err(system)?.and_then(ping);
-        let mut times = times.map_err(fault)?;
-        times.sort_by(f64::total_cmp);
-        Ok(times[times.len() / 2])
+        let client = topology.client.run(|| TcpStream::connect_timeout(&address, PATIENCE));
+        client.map_err(system)?.and_then(ping).map_err(fault)
     })
 }
 
-fn echo(listener: &TcpListener) -> std::io::Result<()> {
+fn echo(listener: &TcpListener) -> io::Result<()> {
     let mut connection = accept(listener)?;
     connection.set_nonblocking(false)?;
     connection.set_nodelay(true)?;
@@ -39,34 +36,34 @@ fn echo(listener: &TcpListener) -> std::io::Result<()> {
 }
 
 /// Gives up after a while, so that a client that cannot connect does not leave a thread behind.
-fn accept(listener: &TcpListener) -> std::io::Result<TcpStream> {
+fn accept(listener: &TcpListener) -> io::Result<TcpStream> {
     listener.set_nonblocking(true)?;
-    let end = clock::now() + paceline_wire::Duration::from_nanos(PATIENCE.as_nanos() as u64);
+    let begin = Instant::now();
     loop {
         match listener.accept() {
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock && clock::now() < end => {
-                thread::sleep(StdDuration::from_millis(2));
+            Err(error) if error.kind() == ErrorKind::WouldBlock && begin.elapsed() < PATIENCE => {
+                thread::sleep(Duration::from_millis(1));
             }
-            outcome => return outcome.map(|(connection, _)| connection),
+            outcome => return outcome.map(|(connection, _): (TcpStream, SocketAddr)| connection),
         }
     }
 }
 
-fn ping(mut connection: TcpStream) -> std::io::Result<Vec<f64>> {
+fn ping(mut connection: TcpStream) -> io::Result<Percentiles> {
     connection.set_nodelay(true)?;
     connection.set_read_timeout(Some(PATIENCE))?;
     let mut times = Vec::with_capacity(ROUND_TRIPS);
     let mut byte = [1];
     for _ in 0..ROUND_TRIPS {
-        let sent = clock::now();
+        let sent = Instant::now();
         connection.write_all(&byte)?;
         connection.read_exact(&mut byte)?;
-        times.push(clock::now().saturating_since(sent).as_nanos() as f64 / 1e3);
-        thread::sleep(StdDuration::from_millis(1));
+        times.push(sent.elapsed().as_secs_f64() * 1e3);
+        thread::sleep(PAUSE);
     }
-    Ok(times)
+    Ok(Percentiles::of_ms(times))
 }
 
-const PATIENCE: StdDuration = StdDuration::from_secs(5);
-const PORT: u16 = 4999;
-const ROUND_TRIPS: usize = 1000;
+const ROUND_TRIPS: usize = 500;
+const PAUSE: Duration = Duration::from_millis(1);
+const PATIENCE: Duration = Duration::from_secs(5);

@@ -1,0 +1,266 @@
+//! Bulk downloads that cost the hosts as little as possible, so that the forwarder is what limits: one thread a host, and
+//! a receiver that discards without copying.
+
+use std::io::{self, ErrorKind};
+use std::mem::MaybeUninit;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use nix::libc;
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use socket2::{Domain, SockAddr, Socket, Type};
+
+use super::topology::{CONGESTION_CONTROL, Topology};
+use crate::error::{Error, Result};
+use crate::interrupt;
+use crate::run::lab::system;
+
+/// What every flow carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Amount {
+    /// As much as passes.
+    Endless,
+    /// So many bytes, then the connection stays open and idle.
+    Bytes(u64),
+}
+
+/// Flows that run until this value goes away.
+#[derive(Debug)]
+pub(super) struct Load {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<io::Result<()>>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// The server may begin to send.
+    go: AtomicBool,
+    stop: AtomicBool,
+    received: AtomicU64,
+    /// Flows that have received something.
+    running: AtomicU32,
+}
+
+impl Load {
+    /// Opens `flows` connections, spread over `clients` addresses, and waits until all have carried something.
+    pub(super) fn start(topology: &Topology, flows: u32, clients: u8, amount: Amount) -> Result<Load> {
+        let fault = |error: io::Error| Error::io("open the flows", &error);
+        let listener = topology.server.run(listen).map_err(system)?.map_err(fault)?;
+        let address = listener.local_addr().map_err(fault)?;
+        let mut load = Load { shared: Arc::default(), threads: Vec::new() };
+        let shared = load.shared.clone();
+        // What carries little is opened one after the other, so that little is on its way at a time.
+        shared.go.store(amount != Amount::Endless, Ordering::Relaxed);
+        load.threads.push(thread::spawn(move || Sender::new(listener, amount)?.run(&shared)));
+        let opened = topology.client.run(|| Receiver::open(&address, flows, clients)).map_err(system)?;
+        let mut receiver = opened.map_err(fault)?;
+        let shared = load.shared.clone();
+        load.threads.push(thread::spawn(move || receiver.run(&shared)));
+        load.shared.go.store(true, Ordering::Relaxed);
+        load.wait_until_running(flows)?;
+        Ok(load)
+    }
+
+    /// Payload bytes that have arrived.
+    pub(super) fn received(&self) -> u64 {
+        self.shared.received.load(Ordering::Relaxed)
+    }
+
+    fn wait_until_running(&self, flows: u32) -> Result<()> {
+        let begin = Instant::now();
+        loop {
+            let running = self.shared.running.load(Ordering::Relaxed);
+            if running >= flows {
+                return Ok(());
+            }
+            if interrupt::requested() {
+                return Err(Error::interrupted());
+            }
+            if begin.elapsed() > PATIENCE || self.threads.iter().any(JoinHandle::is_finished) {
+                return Err(Error::failed(format!("only {running} of {flows} flows carry data")));
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The server's end of all flows.
+struct Sender {
+    epoll: Epoll,
+    listener: Socket,
+    flows: Vec<Outgoing>,
+    /// How many of them may send.
+    started: usize,
+    amount: Amount,
+    chunk: Vec<u8>,
+}
+
+struct Outgoing {
+    socket: Socket,
+    left: u64,
+}
+
+impl Sender {
+    fn new(listener: Socket, amount: Amount) -> io::Result<Sender> {
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        epoll.add(&listener, EpollEvent::new(EpollFlags::EPOLLIN, LISTENER))?;
+        Ok(Sender { epoll, listener, flows: Vec::new(), started: 0, amount, chunk: vec![7; CHUNK_BYTES] })
+    }
+
+    fn run(&mut self, shared: &Shared) -> io::Result<()> {
+        let mut events = vec![EpollEvent::empty(); EVENTS_MAX];
+        while !shared.stop.load(Ordering::Relaxed) {
+            let count = wait(&self.epoll, &mut events)?;
+            for event in &events[..count] {
+                match event.data() {
+                    LISTENER => self.accept()?,
+                    index => self.send(index as usize)?,
+                }
+            }
+            if shared.go.load(Ordering::Relaxed) {
+                self.begin()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn accept(&mut self) -> io::Result<()> {
+        match self.listener.accept() {
+            Ok((socket, _)) => {
+                socket.set_nonblocking(true)?;
+                // What waits unsent in the kernel only costs memory.
+                socket.set_tcp_notsent_lowat(UNSENT_BYTES_MAX)?;
+                socket.set_linger(Some(Duration::ZERO))?;
+                let left = if let Amount::Bytes(bytes) = self.amount { bytes } else { u64::MAX };
+                self.flows.push(Outgoing { socket, left });
+                Ok(())
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn begin(&mut self) -> io::Result<()> {
+        for (index, flow) in self.flows.iter().enumerate().skip(self.started) {
+            self.epoll.add(&flow.socket, EpollEvent::new(EpollFlags::EPOLLOUT, index as u64))?;
+        }
+        self.started = self.flows.len();
+        Ok(())
+    }
+
+    /// One chunk, so that all flows have their turn.
+    fn send(&mut self, index: usize) -> io::Result<()> {
+        let flow = &mut self.flows[index];
+        let len = self.chunk.len().min(usize::try_from(flow.left).unwrap_or(usize::MAX));
+        match flow.socket.send(&self.chunk[..len]) {
+            Ok(sent) => flow.left -= sent as u64,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+            Err(_) => flow.left = 0,
+        }
+        if flow.left == 0 {
+            self.epoll.delete(&flow.socket)?;
+        }
+        Ok(())
+    }
+}
+
+/// The client's end of all flows.
+struct Receiver {
+    epoll: Epoll,
+    flows: Vec<Incoming>,
+    buffer: Vec<MaybeUninit<u8>>,
+}
+
+struct Incoming {
+    socket: Socket,
+    has_received: bool,
+}
+
+impl Receiver {
+    /// In the client's namespace.
+    fn open(server: &SockAddr, flows: u32, clients: u8) -> io::Result<Receiver> {
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        let mut receiver =
+            Receiver { epoll, flows: Vec::new(), buffer: vec![MaybeUninit::uninit(); READ_BYTES] };
+        for number in 0..flows {
+            let socket = Socket::new(Domain::IPV4, Type::STREAM.cloexec(), None)?;
+            socket.set_tcp_congestion(CONGESTION_CONTROL.as_bytes())?;
+            let client = Topology::client_address((number % u32::from(clients.max(1))) as u8);
+            socket.bind(&SocketAddr::new(client, 0).into())?;
+            socket.connect_timeout(server, PATIENCE)?;
+            socket.set_nonblocking(true)?;
+            socket.set_linger(Some(Duration::ZERO))?;
+            receiver.epoll.add(&socket, EpollEvent::new(EpollFlags::EPOLLIN, u64::from(number)))?;
+            receiver.flows.push(Incoming { socket, has_received: false });
+        }
+        Ok(receiver)
+    }
+
+    fn run(&mut self, shared: &Shared) -> io::Result<()> {
+        let mut events = vec![EpollEvent::empty(); EVENTS_MAX];
+        while !shared.stop.load(Ordering::Relaxed) {
+            let count = wait(&self.epoll, &mut events)?;
+            for event in &events[..count] {
+                self.receive(event.data() as usize, shared)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self, index: usize, shared: &Shared) -> io::Result<()> {
+        let flow = &mut self.flows[index];
+        // tcp(7), MSG_TRUNC: the bytes are discarded, not copied.
+        match flow.socket.recv_with_flags(&mut self.buffer, libc::MSG_TRUNC) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Ok(0) | Err(_) => self.epoll.delete(&flow.socket)?,
+            Ok(bytes) => {
+                shared.received.fetch_add(bytes as u64, Ordering::Relaxed);
+                if !flow.has_received {
+                    flow.has_received = true;
+                    shared.running.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// In the server's namespace.
+fn listen() -> io::Result<Socket> {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM.nonblocking().cloexec(), None)?;
+    // Accepted connections inherit it.
+    socket.set_tcp_congestion(CONGESTION_CONTROL.as_bytes())?;
+    socket.bind(&SocketAddr::new(Topology::server_address(), 0).into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket)
+}
+
+/// Returns now and then, so that a request to stop is seen.
+fn wait(epoll: &Epoll, events: &mut [EpollEvent]) -> io::Result<usize> {
+    match epoll.wait(events, EpollTimeout::from(20u8)) {
+        Err(nix::errno::Errno::EINTR) => Ok(0),
+        result => Ok(result?),
+    }
+}
+
+const LISTENER: u64 = u64::MAX;
+const EVENTS_MAX: usize = 256;
+const BACKLOG: i32 = 1024;
+/// Fits a processor's cache.
+const CHUNK_BYTES: usize = 256 << 10;
+const READ_BYTES: usize = 4 << 20;
+const UNSENT_BYTES_MAX: u32 = 128 << 10;
+/// Our choice: a thousand flows open in a second even on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(20);

@@ -1,0 +1,250 @@
+//! Medians over the runs, ratios of runs that followed each other, and how they are shown.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::forwarder::Kind;
+use crate::result::{Percentiles, new_table};
+use crate::scenario::Statistic;
+
+/// One kind of forwarding with one number of flows, once. As in every result: `variant` and `seed` name the run.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Run {
+    pub(super) variant: String,
+    pub(super) seed: u64,
+    pub(super) duration_s: f64,
+    #[serde(skip)]
+    pub(super) kind: Kind,
+    #[serde(skip)]
+    pub(super) flow_count: u32,
+    /// All flows together.
+    pub(super) goodput_mbps: f64,
+    pub(super) retransmitted_segments: u64,
+    /// Packets in both directions, super-packets as one.
+    pub(super) packets: u64,
+    /// Length of the packets from the server as they came, and as they left for the client.
+    pub(super) packet_bytes_in: Option<f64>,
+    pub(super) packet_bytes_out: Option<f64>,
+    /// Of the forwarding process.
+    pub(super) cpu_us_per_packet: Option<f64>,
+    pub(super) cpu_user_us_per_packet: Option<f64>,
+    /// Processor time for 10^9 bits of payload; also processors busy at 1 Gbit/s.
+    pub(super) cpu_s_per_gbit: Option<f64>,
+    pub(super) resident_bytes: Option<u64>,
+    pub(super) gateway: Gateway,
+}
+
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Gateway {
+    pub(super) counters: Map<String, Value>,
+}
+
+/// The round trips of one byte in one run.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct Idle {
+    pub(super) forwarding: Kind,
+    pub(super) seed: u64,
+    pub(super) round_trip_ms: Percentiles,
+}
+
+/// Everything measured.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Report {
+    pub(super) schema: u32,
+    pub(super) program: String,
+    pub(super) scenario: &'static str,
+    pub(super) on: &'static str,
+    pub(super) machine: Machine,
+    pub(super) summary: Vec<Row>,
+    pub(super) latency: Vec<LatencyRow>,
+    pub(super) memory_per_flow_bytes: Spread,
+    pub(super) runs: Vec<Run>,
+    pub(super) idle: Vec<Idle>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Machine {
+    pub(super) processors: usize,
+    pub(super) kernel: String,
+    pub(super) mtu_bytes: u32,
+    pub(super) wire_size_packets: bool,
+    pub(super) client_addresses: u8,
+}
+
+/// Median, least and most; null where nothing was measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub(super) struct Spread {
+    pub(super) median: Option<f64>,
+    pub(super) min: Option<f64>,
+    pub(super) max: Option<f64>,
+}
+
+/// All runs of one kind with one number of flows.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Row {
+    pub(super) forwarding: Kind,
+    pub(super) flows: u32,
+    pub(super) goodput_mbps: Spread,
+    /// Of throughputs, run by run.
+    pub(super) ratio_to_null: Spread,
+    pub(super) ratio_to_kernel: Spread,
+    pub(super) cpu_us_per_packet: Spread,
+    pub(super) cpu_user_us_per_packet: Spread,
+    pub(super) cpu_s_per_gbit: Spread,
+    pub(super) packet_bytes_in: Spread,
+    pub(super) packet_bytes_out: Spread,
+    pub(super) resident_mb: Spread,
+    pub(super) retransmitted_segments: Spread,
+}
+
+/// Medians over the runs.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct LatencyRow {
+    pub(super) forwarding: Kind,
+    pub(super) round_trip_p50_us: Spread,
+    pub(super) round_trip_p99_us: Spread,
+    /// Above that of kernel forwarding, run by run.
+    pub(super) added_p50_us: Spread,
+}
+
+impl Spread {
+    pub(super) fn of(values: impl IntoIterator<Item = f64>) -> Spread {
+        let mut values: Vec<f64> = values.into_iter().collect();
+        let mut statistic = |kind| crate::result::statistic(kind, &mut values);
+        Spread {
+            median: statistic(Statistic::Median),
+            min: statistic(Statistic::Smallest),
+            max: statistic(Statistic::Largest),
+        }
+    }
+}
+
+pub(super) fn summarize(runs: &[Run]) -> Vec<Row> {
+    let mut cells: Vec<(Kind, u32)> = Vec::new();
+    for run in runs {
+        if !cells.contains(&(run.kind, run.flow_count)) {
+            cells.push((run.kind, run.flow_count));
+        }
+    }
+    cells.sort_by_key(|&(_, flows)| flows);
+    cells.into_iter().map(|(kind, flows)| row(runs, kind, flows)).collect()
+}
+
+fn row(runs: &[Run], kind: Kind, flows: u32) -> Row {
+    let own = || runs.iter().filter(move |run| run.kind == kind && run.flow_count == flows);
+    let ratio = |base: Kind| {
+        let of = move |run: &Run| {
+            let base = runs.iter().find(|b| b.kind == base && b.flow_count == flows && b.seed == run.seed)?;
+            Some(run.goodput_mbps / base.goodput_mbps)
+        };
+        Spread::of(own().filter_map(of))
+    };
+    let spread = |value: fn(&Run) -> Option<f64>| Spread::of(own().filter_map(value));
+    Row {
+        forwarding: kind,
+        flows,
+        goodput_mbps: spread(|run| Some(run.goodput_mbps)),
+        ratio_to_null: ratio(Kind::Null),
+        ratio_to_kernel: ratio(Kind::Kernel),
+        cpu_us_per_packet: spread(|run| run.cpu_us_per_packet),
+        cpu_user_us_per_packet: spread(|run| run.cpu_user_us_per_packet),
+        cpu_s_per_gbit: spread(|run| run.cpu_s_per_gbit),
+        packet_bytes_in: spread(|run| run.packet_bytes_in),
+        packet_bytes_out: spread(|run| run.packet_bytes_out),
+        resident_mb: spread(|run| run.resident_bytes.map(|bytes| bytes as f64 / 1e6)),
+        retransmitted_segments: spread(|run| Some(run.retransmitted_segments as f64)),
+    }
+}
+
+pub(super) fn latency(idle: &[Idle]) -> Vec<LatencyRow> {
+    let of = |kind: Kind| idle.iter().filter(move |idle| idle.forwarding == kind);
+    let us = |ms: Option<f64>| ms.map(|ms| ms * 1e3);
+    let added = |own: &Idle| {
+        let base = of(Kind::Kernel).find(|base| base.seed == own.seed)?;
+        Some(us(own.round_trip_ms.p50)? - us(base.round_trip_ms.p50)?)
+    };
+    let row = |kind: Kind| LatencyRow {
+        forwarding: kind,
+        round_trip_p50_us: Spread::of(of(kind).filter_map(|idle| us(idle.round_trip_ms.p50))),
+        round_trip_p99_us: Spread::of(of(kind).filter_map(|idle| us(idle.round_trip_ms.p99))),
+        added_p50_us: Spread::of(of(kind).filter_map(added)),
+    };
+    Kind::ALL.map(row).to_vec()
+}
+
+/// Whether the gateway keeps the bound for every number of flows: its least ratio to the null forwarder.
+pub(super) fn least_ratio(rows: &[Row]) -> Option<f64> {
+    let ratios = rows.iter().filter(|row| row.forwarding == Kind::Gateway);
+    ratios.filter_map(|row| row.ratio_to_null.median).min_by(f64::total_cmp)
+}
+
+pub(super) fn print(report: &Report) {
+    println!("{}", throughput_table(&report.summary));
+    println!("{}", latency_table(&report.latency));
+    if let Some(bytes) = report.memory_per_flow_bytes.median {
+        println!("Memory of the gateway per open flow: {:.1} kB.", bytes / 1e3);
+    }
+    if let Some(ratio) = least_ratio(&report.summary) {
+        let verdict = if ratio >= BOUND { "kept" } else { "missed" };
+        println!(
+            "Bound: the gateway passes at least {BOUND} of what the null forwarder does: {ratio:.2}, {verdict}."
+        );
+    }
+}
+
+fn throughput_table(rows: &[Row]) -> comfy_table::Table {
+    let mut table = new_table(
+        1,
+        &[
+            "forwarding",
+            "flows",
+            "Gbit/s (least-most)",
+            "of null",
+            "of kernel",
+            "CPU us/packet",
+            "in program",
+            "CPU s/Gbit",
+            "bytes/packet in",
+            "out",
+            "memory MB",
+        ],
+    );
+    for row in rows {
+        let rate = row.goodput_mbps;
+        let gbit = |mbps: Option<f64>| number(mbps.map(|mbps| mbps / 1e3), 2);
+        table.add_row([
+            row.forwarding.name().to_string(),
+            row.flows.to_string(),
+            format!("{} ({}-{})", gbit(rate.median), gbit(rate.min), gbit(rate.max)),
+            number(row.ratio_to_null.median, 2),
+            number(row.ratio_to_kernel.median, 2),
+            number(row.cpu_us_per_packet.median, 2),
+            number(row.cpu_user_us_per_packet.median, 2),
+            number(row.cpu_s_per_gbit.median, 3),
+            number(row.packet_bytes_in.median, 0),
+            number(row.packet_bytes_out.median, 0),
+            number(row.resident_mb.median, 1),
+        ]);
+    }
+    table
+}
+
+fn latency_table(rows: &[LatencyRow]) -> comfy_table::Table {
+    let mut table = new_table(1, &["forwarding", "idle round trip us p50", "p99", "added"]);
+    for row in rows {
+        table.add_row([
+            row.forwarding.name().to_string(),
+            number(row.round_trip_p50_us.median, 0),
+            number(row.round_trip_p99_us.median, 0),
+            number(row.added_p50_us.median, 0),
+        ]);
+    }
+    table
+}
+
+fn number(value: Option<f64>, digits: usize) -> String {
+    value.map_or("-".into(), |value| format!("{value:.digits$}"))
+}
+
+/// Least share of the null forwarder's throughput.
+pub(super) const BOUND: f64 = 0.8;
