@@ -23,11 +23,6 @@ impl Shifts {
         u64::from(field) << self.client
     }
 
-    /// The field that shows the server a window of `bytes`, rounded down.
-    pub(crate) fn shown_field(self, bytes: u64) -> u16 {
-        (bytes >> self.shown).min(u64::from(u16::MAX)) as u16
-    }
-
     /// The field that shows the client the server's window.
     pub(crate) fn server_field(self, field: u16) -> u16 {
         if self.added { (u64::from(field) << self.server).min(u64::from(u16::MAX)) as u16 } else { field }
@@ -117,8 +112,6 @@ mod tests {
     fn windows_are_rescaled_both_ways() {
         let shifts = Shifts { client: 0, shown: 7, server: 7, added: true };
         assert_eq!(shifts.client_window(17_520), 17_520);
-        assert_eq!(shifts.shown_field(1 << 20), 8_192);
-        assert_eq!(shifts.shown_field(u64::MAX), u16::MAX);
         assert_eq!(shifts.server_field(502), 64_256);
         assert_eq!(shifts.server_field(u16::MAX), u16::MAX);
     }

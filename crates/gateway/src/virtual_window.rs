@@ -23,6 +23,8 @@ pub(crate) struct WindowInput {
     pub(crate) server_rtt: Duration,
     /// Full-sized segment, in bytes.
     pub(crate) segment: u64,
+    /// The gateway no longer keeps anything: only what was promised before goes beyond the client's own window.
+    pub(crate) passes: bool,
 }
 
 /// The virtual window of one flow.
@@ -61,6 +63,7 @@ impl VirtualWindow {
     ) -> u16 {
         let wanted = match config.mode {
             _ if input.client_window == 0 => 0,
+            _ if input.passes => input.client_window,
             VirtualWindowMode::None => input.client_window,
             VirtualWindowMode::Fixed => config.max_bytes.max(input.client_window),
             VirtualWindowMode::Sized => {
@@ -91,7 +94,9 @@ impl VirtualWindow {
         let target_time = Duration::from_millis(config.target_ms);
         let target = rate.bytes_in(target_time).max(4 * input.segment);
         if input.waiting >= target {
+            // The link is the limit, and the rate is what it carries now.
             self.ramping = false;
+            self.best = (rate, now);
         }
         if self.ramping {
             let needed = input.ack + self.best.0.bytes_in(input.round_trip + target_time);
@@ -116,6 +121,7 @@ mod tests {
             round_trip: Duration::from_millis(140),
             server_rtt: Duration::from_millis(40),
             segment: 1_448,
+            passes: false,
         }
     }
 

@@ -224,13 +224,10 @@ impl Flow {
             round_trip: self.smoothed_rtt() + self.server_rtt.get() + self.modulation.delay(),
             server_rtt: self.server_rtt.get(),
             segment: self.segment(),
+            passes: self.gave_up,
         };
         let config = &ctx.config.virtual_window;
-        let field = if self.gave_up {
-            self.shifts.shown_field(client_window)
-        } else {
-            self.virtual_window.field(config, &input, self.shifts.shown, ctx.now)
-        };
+        let field = self.virtual_window.field(config, &input, self.shifts.shown, ctx.now);
         let window = u64::from(field) << self.shifts.shown;
         if let Some(mut tcp) = packet.tcp_mut() {
             tcp.set_window(field);
