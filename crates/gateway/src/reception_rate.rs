@@ -16,7 +16,14 @@ pub(crate) struct ReceptionRate {
     link: Option<Rate>,
     /// R of Eq. (5): movement of the right edge.
     reception: Option<Rate>,
+    has_full_interval: bool,
 }
+
+/// Our choice: k ACKs that were held back and arrive in one clump (a radio scheduler, a busy host) say nothing of the
+/// rate; 50 ms is longer than such clumps and shorter than a round trip over a radio link.
+const INTERVAL_MIN: Duration = Duration::from_millis(50);
+/// Points kept: 50 ms at 80,000 ACKs a second.
+const POINTS_MAX: usize = 4096;
 
 #[derive(Clone, Copy, Debug)]
 struct Point {
@@ -28,7 +35,13 @@ struct Point {
 impl ReceptionRate {
     /// Estimators over `ack_interval` acknowledgements, k of the text.
     pub(crate) fn new(ack_interval: usize) -> Self {
-        ReceptionRate { points: VecDeque::new(), ack_interval, link: None, reception: None }
+        ReceptionRate {
+            points: VecDeque::new(),
+            ack_interval,
+            link: None,
+            reception: None,
+            has_full_interval: false,
+        }
     }
 
     /// An ACK that advanced, outside of holes. A flow that was silent for `max_gap` starts a new interval: the time
@@ -39,16 +52,19 @@ impl ReceptionRate {
         }
         let newest = Point { at, ack, right_edge };
         self.points.push_back(newest);
-        if self.points.len() > self.ack_interval {
-            if let Some(oldest) = self.points.pop_front() {
-                self.sample(oldest, newest);
-            }
-        } else if self.reception.is_none()
-            && self.points.len() >= 4
-            && let Some(&oldest) = self.points.front()
+        // The interval ends at the newest ACK and is the shortest of at least k ACKs and INTERVAL_MIN.
+        while self.points.len() > self.ack_interval + 1
+            && (at.saturating_since(self.points[1].at) >= INTERVAL_MIN || self.points.len() > POINTS_MAX)
         {
-            // Our choice: until the first k ACKs are in, the interval grows from four, so that a short flow has an
-            // estimate.
+            self.points.pop_front();
+        }
+        let Some(&oldest) = self.points.front() else { return };
+        let interval = at.saturating_since(oldest.at);
+        let full = self.points.len() > self.ack_interval && interval >= INTERVAL_MIN;
+        // Our choice: until the first interval is full, it grows from four ACKs and
+        // 10 ms, so that a short flow has an estimate.
+        if full || (self.points.len() >= 4 && interval >= INTERVAL_MIN / 5 && !self.has_full_interval) {
+            self.has_full_interval |= full;
             self.sample(oldest, newest);
         }
     }
@@ -119,6 +135,17 @@ mod tests {
         (0..200).for_each(|i| rate.on_ack(at(10 * i), 9_000 * i, 64_000 + 27_000 * i, GAP));
         assert!(rate.rate() > Some(Rate::from_mbps(20.0)));
         assert!(rate.carried() <= Some(Rate::from_mbps(7.2)) && rate.carried() > Some(Rate::from_mbps(7.1)));
+    }
+
+    #[test]
+    fn a_clump_of_held_back_acks_is_not_a_fast_link() {
+        let mut rate = ReceptionRate::new(16);
+        for i in 0..500u64 {
+            // Every 300 ms the ACKs of 30 ms arrive within one.
+            let held = if i % 100 >= 90 { 3 * (i / 100 * 100 + 99) } else { 3 * i };
+            rate.on_ack(at(held), 2_700 * i, 17_000 + 2_700 * i, GAP);
+            assert!(rate.rate().is_none_or(|rate| rate < Rate::from_mbps(7.2 * 1.7)), "{i}: {rate:?}");
+        }
     }
 
     #[test]
