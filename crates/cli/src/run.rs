@@ -176,6 +176,7 @@ fn report(
     if args.json {
         println!("{text}");
     } else {
+        println!("{}: {}", file.base.name, file.base.title);
         println!("{}", summary_table(&results.runs));
         if let Some(table) = bounds_table(&outcomes) {
             println!("{table}");

@@ -1,5 +1,7 @@
 //! The program from outside: exit codes, one-line errors, and the commands that need no privilege.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::fs;
 use std::path::Path;
 

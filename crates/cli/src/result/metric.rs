@@ -82,13 +82,7 @@ fn outcome(bound: &Bound, runs: &[Run], variant: &str) -> Outcome {
     let samples = own.len();
     let mut value = statistic(bound.statistic, &mut own);
     if let Some(other) = &bound.relative_to {
-        let replaced: Vec<&str> = variant
-            .split(',')
-            .map(
-                |part| if bound.variant.split(',').any(|p| p.trim() == part) { other.as_str() } else { part },
-            )
-            .collect();
-        let reference = statistic(bound.statistic, &mut of(&replaced.join(",")));
+        let reference = statistic(bound.statistic, &mut of(&counterpart(variant, &bound.variant, other)));
         value = value.zip(reference).map(|(own, reference)| own / reference);
     }
     Outcome { bound: bound.clone(), variant: variant.into(), value, samples }
