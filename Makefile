@@ -17,7 +17,7 @@ demo: build ## a real download without and with acceleration, under a minute (ro
 	@$(PACELINE) demo
 
 test: setup ## every test; without root, those that need no privilege
-	$(CARGO) test --workspace --locked
+	$(CARGO) test --workspace --locked --no-fail-fast
 	@scripts/left-out
 
 build: setup ## the paceline program, as demo and test use it
