@@ -11,13 +11,24 @@ use crate::supply::Verdict;
 /// Packets that may wait in one flow: an ACK every 100 us for 400 ms. What comes on top pushes the oldest out.
 const LANE_MAX: usize = 4096;
 
+/// What has to be done to a packet when it leaves for the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Edit {
+    /// Nothing.
+    None,
+    /// It carries an acknowledgement, whose window is written then.
+    Window,
+    /// The same, but it leaves only if the window has moved: otherwise it would be a duplicate ACK.
+    WindowUpdate,
+}
+
 /// A packet on its way to the server.
 #[derive(Debug)]
 pub(crate) struct Held {
     /// It leaves at this time.
     pub(crate) release_at: Instant,
-    /// It carries an acknowledgement that the flow has to edit on release.
-    pub(crate) edit: bool,
+    /// What is done to it then.
+    pub(crate) edit: Edit,
     /// The packet.
     pub(crate) packet: Packet,
 }
@@ -81,7 +92,7 @@ impl Modulation {
     /// delay it by D again would cost the very margin that D is there for.
     ///
     /// Data, FIN and RST (`urgent`) do not wait, and take what is before them along.
-    pub(crate) fn push(&mut self, now: Instant, late: Duration, urgent: bool, edit: bool, packet: Packet) {
+    pub(crate) fn push(&mut self, now: Instant, late: Duration, urgent: bool, edit: Edit, packet: Packet) {
         if urgent {
             self.lane.iter_mut().for_each(|held| held.release_at = now);
             self.last_release = now;
@@ -148,8 +159,8 @@ mod tests {
         let (config, mut modulation) = (RttModulationConfig::default(), Modulation::default());
         (0..1000).for_each(|_| modulation.on_ack(&config, &input()));
         let now = Instant::ZERO + Duration::from_secs(1);
-        modulation.push(now, Duration::ZERO, false, true, ack());
-        modulation.push(now + RTT / 2, RTT * 2, false, true, ack());
+        modulation.push(now, Duration::ZERO, false, Edit::Window, ack());
+        modulation.push(now + RTT / 2, RTT * 2, false, Edit::Window, ack());
         assert_eq!(modulation.next_release(), Some(now + RTT));
         assert!(modulation.pop_due(now + RTT / 2).is_none());
         assert!(modulation.pop_due(now + RTT).is_some());

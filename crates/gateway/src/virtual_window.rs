@@ -48,6 +48,11 @@ impl VirtualWindow {
         VirtualWindow { edge: position, ramping: true, best: (Rate::ZERO, Instant::ZERO) }
     }
 
+    /// The furthest right edge that the server was shown.
+    pub(crate) fn edge(&self) -> u64 {
+        self.edge
+    }
+
     /// Nothing has waited in the gateway for a while: the server is the limit and may double again.
     pub(crate) fn on_starved(&mut self) {
         self.ramping = true;

@@ -34,11 +34,24 @@ pub(super) struct Hole {
     pub(super) sent_at: Instant,
 }
 
+/// The head was sent again because the client was silent. Was it loss, or only delay? As in F-RTO (RFC 5682): if the
+/// answer covers more than the head, the first copies are arriving and nothing else is lost.
+#[derive(Clone, Copy, Debug)]
+struct Probe {
+    /// Where the head ends.
+    end: u64,
+    /// The answer covered just the head: the rest is lost unless more is reported by this time.
+    decide_at: Option<Instant>,
+}
+
 /// Loss detection of one flow.
 #[derive(Debug, Default)]
 pub(super) struct Recovery {
     pub(super) hole: Option<Hole>,
     suspects: VecDeque<Suspect>,
+    probe: Option<Probe>,
+    /// Copies sent by probes that the client may report as duplicates.
+    probe_copies: u32,
     /// Quarters of the RTT that the reordering window has; none while no reordering was seen.
     reordering_quarters: u64,
     /// Scratch space, kept so that an ACK allocates nothing.
@@ -47,9 +60,15 @@ pub(super) struct Recovery {
 }
 
 impl Recovery {
-    /// When the next suspect is due.
+    /// When the next suspect or the answer to a probe is to be judged.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
-        self.suspects.front().map(|s| s.deadline)
+        let decision = self.probe.and_then(|probe| probe.decide_at);
+        [self.suspects.front().map(|s| s.deadline), decision].into_iter().flatten().min()
+    }
+
+    /// The client was silent and is being asked.
+    pub(super) fn is_asking(&self) -> bool {
+        self.probe.is_some()
     }
 
     /// RFC 8985, Section 6.2, Step 4: a quarter of the RTT at first, one more for each retransmission that proves to
@@ -104,6 +123,10 @@ impl Flow {
 
     /// Suspects whose time is up are lost.
     pub(super) fn judge_due(&mut self, ctx: &mut Context<'_>) {
+        let decision = self.recovery.probe.and_then(|probe| probe.decide_at);
+        if decision.is_some_and(|at| at <= ctx.now) {
+            self.lose_all();
+        }
         while let Some(suspect) = self.recovery.suspects.front()
             && suspect.deadline <= ctx.now
         {
@@ -118,7 +141,7 @@ impl Flow {
         let mut parts = core::mem::take(&mut self.recovery.parts);
         self.board.missing(&gone, &mut parts);
         if !self.handshake.sack() {
-            let head_end = self.board.una() + self.segment();
+            let head_end = self.head_end();
             parts.truncate(1);
             parts.iter_mut().for_each(|part| part.end = part.end.min(head_end));
         }
@@ -169,14 +192,14 @@ impl Flow {
             !self.handshake.sack() && was_in_hole && una < self.board.sent() && self.repairs(ctx.config);
         if unknown && !self.board.in_flight(una, &self.flight) {
             let order = self.flight.left_order();
-            let end = una + self.segment();
+            let end = self.head_end();
             self.suspect(ctx, Transmission { start: una, end, sent_at: ctx.now, order, first: false });
         }
     }
 
     /// The client has bytes that were sent again less than half an RTT ago: it got the first copy, late.
     pub(super) fn check_needless(&mut self, now: Instant, newly: &Range<u64>) {
-        if !self.board.has_repeats() {
+        if !self.board.has_repeats() || self.recovery.is_asking() {
             return;
         }
         let soon = self.smoothed_rtt() / 2;
@@ -185,15 +208,47 @@ impl Flow {
         }
     }
 
-    /// A duplicate of what the gateway itself sent again was reported (RFC 2883): the tolerance was too small.
+    /// A duplicate of what the gateway itself sent again was reported (RFC 2883): the tolerance was too small, unless
+    /// it was a probe.
     pub(super) fn on_needless_report(&mut self) {
-        self.recovery.on_reordering();
+        if self.recovery.probe_copies > 0 {
+            self.recovery.probe_copies -= 1;
+        } else {
+            self.recovery.on_reordering();
+        }
     }
 
-    /// The retransmission timer expired: everything in flight counts as lost.
-    pub(super) fn lose_all(&mut self) {
+    /// Sends the head again, and leaves open what became of the rest.
+    pub(super) fn probe_head(&mut self) {
+        let end = self.head_end();
+        self.recovery.probe = Some(Probe { end, decide_at: None });
+        self.recovery.probe_copies = (self.recovery.probe_copies + 1).min(16);
+        self.board.mark_lost(self.board.una()..end);
+    }
+
+    /// The client reported after a probe: `highest` is the last position it has.
+    pub(super) fn on_probe_answer(&mut self, ctx: &Context<'_>, highest: u64) {
+        let Some(probe) = &mut self.recovery.probe else { return };
+        if highest > probe.end {
+            self.recovery.probe = None;
+        } else if probe.decide_at.is_none() {
+            // Packets that were only delayed follow each other closely.
+            let wait = (self.rtt.smoothed().unwrap_or_default() / 4).max(Duration::from_millis(20));
+            probe.decide_at = Some(ctx.now + wait);
+        }
+    }
+
+    /// Where the first missing segment ends.
+    fn head_end(&self) -> u64 {
+        let una = self.board.una();
+        self.store.at(una).map_or(una + self.segment(), |chunk| chunk.piece_end(una, self.segment()))
+    }
+
+    /// Only the head had arrived: everything in flight is lost.
+    fn lose_all(&mut self) {
         self.flight.clear();
         self.recovery.suspects.clear();
+        self.recovery.probe = None;
         let (una, sent) = (self.board.una(), self.board.sent());
         self.board.mark_lost(una..sent);
         if self.recovery.hole.is_none() {
@@ -212,8 +267,8 @@ impl Flow {
         let usual = self.smoothed_rtt() + (self.rtt.deviation() * 4).max(Duration::from_millis(10));
         let last = self.board.repeat_at(una).map(|r| r.sent_at).or(self.flight.oldest_sent_at());
         if last.is_none_or(|sent_at| ctx.now.saturating_since(sent_at) > usual) {
-            self.board.mark_lost(una..una + self.segment());
             self.timers.allow_probe();
+            self.probe_head();
         }
     }
 }

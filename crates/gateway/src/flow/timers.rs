@@ -105,15 +105,14 @@ impl Flow {
         Some(self.timers.since + backed_off(rtt + deviation.max(VARIATION_MIN), self.timers.timeouts))
     }
 
-    /// First a probe: the head again, which repairs a single lost tail and whose ACK tells of the rest. Then timeouts.
+    /// The head is sent again, whether as a probe of a lost tail or after a timeout; its answer tells what became of
+    /// the rest (recovery.rs).
     fn on_retransmission_timeout(&mut self, ctx: &mut Context<'_>) {
-        let una = self.board.una();
         self.timers.since = ctx.now;
         if !self.timers.probed && self.timers.timeouts == 0 && self.rtt.smoothed().is_some() {
             self.timers.probed = true;
             ctx.counters.tail_probes += 1;
-            self.board.mark_lost(una..una + self.segment());
-            return;
+            return self.probe_head();
         }
         self.timers.timeouts += 1;
         ctx.counters.local_timeouts += 1;
@@ -122,7 +121,7 @@ impl Flow {
             return self.give_up(ctx);
         }
         self.timers.probing = true;
-        self.lose_all();
+        self.probe_head();
     }
 
     fn window_probe_deadline(&self) -> Option<Instant> {

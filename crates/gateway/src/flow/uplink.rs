@@ -5,7 +5,7 @@ use core::ops::Range;
 use paceline_wire::{Duration, Flags, Packet};
 
 use super::{Context, Flow, LinkReport, Phase};
-use crate::modulation::{Held, ModulationInput};
+use crate::modulation::{Edit, Held, ModulationInput};
 use crate::observe::Event;
 use crate::supply::Verdict;
 use crate::virtual_window::WindowInput;
@@ -23,7 +23,7 @@ impl Flow {
             self.close(ctx);
         }
         if !flags.contains(Flags::ACK) {
-            self.modulation.push(ctx.now, Duration::ZERO, true, false, packet);
+            self.modulation.push(ctx.now, Duration::ZERO, true, Edit::None, packet);
             return LinkReport::default();
         }
         if self.phase == Phase::Resumed {
@@ -48,12 +48,15 @@ impl Flow {
             late = self.lateness(ctx, ack);
             report = self.on_ack(ctx, ack, &blocks, duplicate);
         }
-        if self.withholds(ctx, &packet, ack) {
-            ctx.counters.duplicate_acks_withheld += 1;
+        let withheld = self.withholds(ctx, &packet, ack);
+        self.hide_sacks(ctx, &mut packet, ack);
+        if withheld {
+            // While a hole is repaired no acknowledgement passes for a round trip, and the server would run out of
+            // window. A window update is not a duplicate ACK (RFC 5681, Section 2), so it may.
+            self.modulation.push(ctx.now, Duration::MAX, false, Edit::WindowUpdate, packet);
             return report;
         }
-        self.hide_sacks(ctx, &mut packet, ack);
-        self.modulation.push(ctx.now, late, !pure || flags.contains(Flags::RST), true, packet);
+        self.modulation.push(ctx.now, late, !pure || flags.contains(Flags::RST), Edit::Window, packet);
         self.close_if_done(ctx);
         report
     }
@@ -97,6 +100,9 @@ impl Flow {
             self.timers.on_progress(ctx.now);
         }
         let news = self.on_sack_blocks(ctx, ack, blocks, &mut arrived);
+        if ack > una || news {
+            self.on_probe_answer(ctx, blocks.iter().map(|block| block.end).fold(ack, u64::max));
+        }
         if self.board.has_reneged() {
             ctx.counters.reneged += 1;
             self.board.forget_sacks();
@@ -127,9 +133,11 @@ impl Flow {
         if let Some(first) = self.flight.first_at(last)
             && first.order > arrived.order
         {
-            *arrived = Arrival { order: first.order, sent_at: Some(first.sent_at) };
+            let once = self.board.repeat_at(last).is_none();
+            *arrived = Arrival { order: first.order, sent_at: once.then_some(first.sent_at) };
         }
-        if !self.board.has_repeats() {
+        // While a probe is out, an answer may be to the first copies, so it says nothing of what left in between.
+        if !self.board.has_repeats() || self.recovery.is_asking() {
             return;
         }
         // RFC 8985, Section 6.2, Step 2: an ACK sooner than a round trip after the repeat is for the first copy.
@@ -207,7 +215,9 @@ impl Flow {
     /// Writes the virtual window and passes the packet on.
     fn send_to_server(&mut self, ctx: &mut Context<'_>, held: Held) {
         let mut packet = held.packet;
-        let Some(tcp) = packet.tcp().filter(|_| held.edit) else { return ctx.to_server(packet) };
+        let Some(tcp) = packet.tcp().filter(|_| held.edit != Edit::None) else {
+            return ctx.to_server(packet);
+        };
         let flags = tcp.flags();
         let ack = tcp.ack().unwrap_near(self.board.una());
         if let Some((value, _)) = tcp.timestamps() {
@@ -227,7 +237,12 @@ impl Flow {
             passes: self.gave_up,
         };
         let config = &ctx.config.virtual_window;
+        let shown_before = self.virtual_window.edge();
         let field = self.virtual_window.field(config, &input, self.shifts.shown, ctx.now);
+        if held.edit == Edit::WindowUpdate && self.virtual_window.edge() <= shown_before {
+            ctx.counters.duplicate_acks_withheld += 1;
+            return;
+        }
         let window = u64::from(field) << self.shifts.shown;
         if let Some(mut tcp) = packet.tcp_mut() {
             tcp.set_window(field);
