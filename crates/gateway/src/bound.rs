@@ -2,17 +2,20 @@
 //!
 //! limit = forecast x (rtt_min + target) + error_gain x error x rtt_min. The forecast is the rate that the link is expected
 //! to have for the next round trip; its mean error is what a queue has to cover if the link shall stay busy, so that a
-//! steady link gets little more than the target and a varying one what it needs. `docs/queue-bound.md` has the reasons and
-//! the measurements.
+//! steady link gets little more than the target and a varying one what it needs. `rtt_min` is kept true by short drains
+//! ([`baseline`]). Beside a flow that fills the queue a window competes instead ([`contest`]). `docs/queue-bound.md` has the
+//! reasons and the measurements.
 
 mod baseline;
+mod contest;
 mod delivery;
 #[cfg(test)]
 mod tests;
 
 use paceline_wire::{Duration, Instant, Rate};
 
-use baseline::Baseline;
+use baseline::{Baseline, Drained, Expected};
+use contest::Contest;
 use delivery::Delivery;
 pub use delivery::DeliveryConfig;
 
@@ -72,6 +75,7 @@ pub struct QueueBound {
     config: QueueBoundConfig,
     baseline: Baseline,
     delivery: Delivery,
+    contest: Option<Contest>,
     limit: Option<u64>,
 }
 
@@ -82,6 +86,7 @@ impl QueueBound {
             config,
             baseline: Baseline::new(config.rtt_min_window),
             delivery: Delivery::new(config.delivery),
+            contest: None,
             limit: None,
         }
     }
@@ -90,65 +95,28 @@ impl QueueBound {
     pub fn on_sent(&mut self, _now: Instant, _bytes: u64, _outstanding: u64) {}
 
     /// `bytes` were found lost.
-    pub fn on_loss(&mut self, _now: Instant, _bytes: u64) {}
+    pub fn on_loss(&mut self, now: Instant, _bytes: u64) {
+        if let Some(contest) = &mut self.contest {
+            contest.on_loss(now);
+        }
+    }
 
     /// An acknowledgement arrived.
     pub fn on_ack(&mut self, sample: &BoundSample) {
-        if let Some(rtt) = sample.rtt {
-            let held = sample.outstanding <= self.limit.unwrap_or(u64::MAX);
-            let forecast = self.delivery.forecast();
-            let limit = self.limit.filter(|_| !forecast.is_zero()).map(|limit| forecast.time_for(limit));
-            if self.baseline.on_rtt(sample.now, rtt, self.explained(), limit, held) == Some(true) {
-                self.delivery.too_high();
-            }
-        }
-        let Some(rtt_min) = self.baseline.rtt_min() else { return };
-        let queued = sample.rtt.map(|rtt| rtt.saturating_sub(rtt_min));
-        let link_limited = sample.limited || queued.is_some_and(|queued| queued > self.config.target);
-        let sent = sample.now - sample.rtt.unwrap_or(rtt_min);
-        if link_limited && !self.baseline.in_drain(sent) {
-            self.delivery.update(sample.now, sample.delivered, sample.rtt, rtt_min);
-        } else {
-            self.delivery.restart(sample.now, sample.delivered);
-        }
-        if let Some(rtt) = sample.rtt {
-            let drain_limit = self.drain_limit(rtt_min);
-            self.baseline.on_drain(sample.now, rtt, sample.outstanding, drain_limit);
-        }
-        let rtt_min = self.baseline.rtt_min().unwrap_or(rtt_min);
-        let forecast = self.delivery.forecast();
-        if forecast.is_zero() {
+        if self.contest.is_some() {
+            self.compete(sample);
             return;
         }
-        let limit = if self.baseline.draining() {
-            self.drain_limit(rtt_min)
-        } else {
-            let queue = forecast.bytes_in(self.config.target).max(MIN_QUEUE);
-            forecast.bytes_in(rtt_min) + queue + self.error_queue(rtt_min)
-        };
-        self.limit = Some(limit.max(self.config.floor));
-    }
-
-    /// Low enough that no queue of ours is left, if the forecast is off by no more than usual.
-    fn drain_limit(&self, rtt_min: Duration) -> u64 {
-        let product = self.delivery.forecast().bytes_in(rtt_min);
-        let margin = self.error_queue(rtt_min).clamp(product / 8, product / 4);
-        (product - margin).max(self.config.floor)
-    }
-
-    /// The queue that covers the forecast's error.
-    fn error_queue(&self, rtt_min: Duration) -> u64 {
-        self.delivery.error().mul_ratio(self.config.error_gain_percent, 100).bytes_in(rtt_min)
-    }
-
-    /// What the shortest round-trip time should not exceed for long.
-    fn explained(&self) -> Option<Duration> {
-        let forecast = self.delivery.forecast();
-        let target = self.config.target.max(forecast.time_for(MIN_QUEUE));
-        if forecast.is_zero() {
-            None
-        } else {
-            self.baseline.rtt_min().map(|rtt_min| rtt_min + rtt_min / 16 + target)
+        let occupied = sample.rtt.is_some_and(|rtt| self.watch(sample, rtt));
+        let Some(rtt_min) = self.baseline.rtt_min() else { return };
+        self.measure(sample, rtt_min);
+        let drained = sample.rtt.and_then(|rtt| {
+            let drain_limit = self.drain_limit(rtt_min);
+            self.baseline.on_drain(sample.now, rtt, sample.outstanding, drain_limit)
+        });
+        self.set_limit();
+        if let Some(rtt) = sample.rtt.filter(|_| occupied || drained == Some(Drained::Occupied)) {
+            self.contend(sample.now, rtt);
         }
     }
 
@@ -165,5 +133,88 @@ impl QueueBound {
     /// The smallest recent round-trip time.
     pub fn rtt_min(&self) -> Option<Duration> {
         self.baseline.rtt_min()
+    }
+
+    /// Somebody else's queue seems to stand there.
+    fn contend(&mut self, now: Instant, rtt: Duration) {
+        let rate = self.delivery.forecast();
+        let window = rate.bytes_in(rtt);
+        // Some few packets on a very slow link look like that, too.
+        if window > 2 * self.config.floor {
+            self.contest = Some(Contest::new(now, window, self.config.floor, rate, rtt));
+            self.limit = Some(window);
+        }
+    }
+
+    /// Looks at the round trips; true when they show that somebody else's queue stands there.
+    fn watch(&mut self, sample: &BoundSample, rtt: Duration) -> bool {
+        let held = sample.outstanding <= self.limit.unwrap_or(u64::MAX);
+        let expected = self.expected();
+        let Some(round) = self.baseline.on_rtt(sample.now, rtt, expected, held) else { return false };
+        if round.unexplained {
+            self.delivery.too_high();
+        }
+        round.occupied
+    }
+
+    fn measure(&mut self, sample: &BoundSample, rtt_min: Duration) {
+        let queued = sample.rtt.map(|rtt| rtt.saturating_sub(rtt_min));
+        let link_limited = sample.limited || queued.is_some_and(|queued| queued > self.config.target);
+        let sent = sample.now - sample.rtt.unwrap_or(rtt_min);
+        if link_limited && !self.baseline.in_drain(sent) {
+            self.delivery.update(sample.now, sample.delivered, sample.rtt, rtt_min);
+        } else {
+            self.delivery.restart(sample.now, sample.delivered);
+        }
+    }
+
+    fn set_limit(&mut self) {
+        let forecast = self.delivery.forecast();
+        let Some(rtt_min) = self.baseline.rtt_min().filter(|_| !forecast.is_zero()) else { return };
+        let limit = if self.baseline.draining() {
+            self.drain_limit(rtt_min)
+        } else {
+            let queue = forecast.bytes_in(self.config.target).max(MIN_QUEUE);
+            forecast.bytes_in(rtt_min) + queue + self.error_queue(rtt_min)
+        };
+        self.limit = Some(limit.max(self.config.floor));
+    }
+
+    fn compete(&mut self, sample: &BoundSample) {
+        let rtt_min = self.baseline.rtt_min().unwrap_or_default();
+        let (Some(contest), Some(rtt)) = (&mut self.contest, sample.rtt) else { return };
+        let empty = rtt_min + rtt_min / 4;
+        let alone = contest.on_ack(sample, rtt, empty);
+        self.limit = Some(contest.limit());
+        self.measure(sample, rtt_min);
+        if alone {
+            self.contest = None;
+            self.baseline.alone();
+            self.set_limit();
+        }
+    }
+
+    /// During a drain: low enough that no queue of ours is left, if the forecast is off by no more than usual.
+    fn drain_limit(&self, rtt_min: Duration) -> u64 {
+        let product = self.delivery.forecast().bytes_in(rtt_min);
+        let margin = self.error_queue(rtt_min).clamp(product / 8, product / 4);
+        (product - margin).max(self.config.floor)
+    }
+
+    /// The queue that covers the forecast's error.
+    fn error_queue(&self, rtt_min: Duration) -> u64 {
+        self.delivery.error().mul_ratio(self.config.error_gain_percent, 100).bytes_in(rtt_min)
+    }
+
+    /// What a round trip should be, at most.
+    fn expected(&self) -> Option<Expected> {
+        let forecast = self.delivery.forecast();
+        let (limit, rtt_min) = (self.limit?, self.baseline.rtt_min()?);
+        if forecast.is_zero() {
+            return None;
+        }
+        let target = self.config.target.max(forecast.time_for(MIN_QUEUE));
+        let target = (rtt_min + rtt_min / 16 + target).max(forecast.time_for(self.config.floor));
+        Some(Expected { target, bound: forecast.time_for(limit) })
     }
 }

@@ -3,7 +3,7 @@
 use alloc::collections::VecDeque;
 use core::net::IpAddr;
 
-use paceline_wire::{Duration, Instant};
+use paceline_wire::{Duration, Instant, Rate};
 
 use crate::bound::{BoundSample, QueueBound, QueueBoundConfig};
 use crate::config::{self, QueueBoundMode, SharingConfig};
@@ -27,6 +27,15 @@ pub(crate) fn prefix(config: &SharingConfig, client: IpAddr) -> IpAddr {
             IpAddr::V6((address.to_bits() & mask).into())
         }
     }
+}
+
+/// The path between gateway and client, as all flows of the subscriber have seen it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PathEstimate {
+    /// The shortest RTT of late.
+    pub(crate) rtt: Option<Duration>,
+    /// An even share of what the link delivers; zero while unknown.
+    pub(crate) share: Rate,
 }
 
 /// The state of one subscriber.
@@ -70,9 +79,15 @@ impl Subscriber {
         }
     }
 
-    /// The shortest RTT of late.
-    pub(crate) fn path_rtt(&self) -> Option<Duration> {
-        self.bound.as_ref().map_or_else(|| self.rtt_min.get(), QueueBound::rtt_min)
+    /// What its flows have in common.
+    pub(crate) fn path(&self) -> PathEstimate {
+        match &self.bound {
+            Some(bound) => {
+                let share = bound.rate().mul_ratio(1, u64::from(self.flows.max(1)));
+                PathEstimate { rtt: bound.rtt_min(), share }
+            }
+            None => PathEstimate { rtt: self.rtt_min.get(), share: Rate::ZERO },
+        }
     }
 
     /// Bytes that may leave now; `u64::MAX` without a bound or before the first estimate.

@@ -128,7 +128,7 @@ impl Table {
         let index = entry.flow.subscriber;
         let subscriber = &mut self.subscribers[index as usize];
         subscriber.on_report(now, in_flight_before, entry.flow.in_flight(), report);
-        entry.flow.set_path_rtt(subscriber.path_rtt());
+        entry.flow.set_path(subscriber.path());
         entry.departs_at = None;
         if !entry.in_ring && entry.flow.wants_to_send() {
             entry.in_ring = true;

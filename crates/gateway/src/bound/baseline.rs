@@ -2,39 +2,70 @@
 
 use paceline_wire::{Duration, Instant};
 
-/// Rounds in a row with an unexplained delay before a drain.
-const SUSPICIOUS_ROUNDS: u32 = 20;
-
-/// Such rounds in a row when all are as long as each other: a queue varies, a path does not.
+/// Rounds in a row that are longer than the target explains, before a drain.
+const LONG_ROUNDS: u32 = 20;
+/// The same, longer than even the bound explains.
+const UNEXPLAINED_ROUNDS: u32 = 8;
+/// The same, when all are as long as each other: a queue varies, a path does not.
 const FLAT_ROUNDS: u32 = 4;
+/// The same, four times as long: no need to drain.
+const FAR_ROUNDS: u32 = 2;
+/// Packets of a round that a drain listens to.
+const LISTEN_SAMPLES: u32 = 4;
+/// Rounds more that it listens to while they get shorter.
+const LISTEN_MORE: u32 = 3;
+/// A second rise in this time is no second hand-over.
+const RAISE_AGAIN: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Watch,
     /// Waits until little enough is outstanding.
     Lower,
-    /// Waits for `samples` more packets that were sent since, and found no queue of ours.
+    /// Listens to packets sent since then, which found no queue of ours.
     Listen {
         since: Instant,
         samples: u32,
         min: Duration,
+        last: Duration,
+        more: u32,
     },
+}
+
+/// The end of a round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Round {
+    /// It was longer than the bound explains.
+    pub(super) unexplained: bool,
+    /// It and those before were so long that it takes somebody else's queue.
+    pub(super) occupied: bool,
 }
 
 /// What a finished drain found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Drained {
-    /// The known minimum, or less.
+    /// The round-trip time that was known, about.
     Confirmed,
-    /// Delay that does not go away: the path is longer, or somebody else's queue stands there.
-    Raised,
+    /// A longer path.
+    Longer,
+    /// A round trip that is longer and varies: somebody else's queue, it seems.
+    Occupied,
+}
+
+/// What a round trip should be, at most.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Expected {
+    /// With the target alone.
+    pub(super) target: Duration,
+    /// With all that the bound allows.
+    pub(super) bound: Duration,
 }
 
 /// The smallest round-trip time.
 ///
 /// A standing queue hides the minimum, so a minimum that was not seen for `window` is refreshed by a drain: what is
-/// outstanding goes down to three quarters of rate x rtt_min until packets sent at that level return. Only a drain raises
-/// the minimum. It also runs early when rounds stay longer than the bound explains, as after a hand-over.
+/// outstanding goes down below rate x rtt_min until packets sent at that level return. Only a drain raises the minimum. It
+/// also runs early when rounds stay longer than expected, as after a hand-over.
 #[derive(Clone, Debug)]
 pub(super) struct Baseline {
     window: Duration,
@@ -43,12 +74,18 @@ pub(super) struct Baseline {
     phase: Phase,
     round_start: Instant,
     round_min: Duration,
-    suspicious: u32,
-    /// Of them, those at the end that were as long as each other.
+    long: u32,
+    far: u32,
+    unexplained: u32,
     flat: u32,
     level: Duration,
     /// Packets sent until then belong to a drain.
     drained: Instant,
+    raised: Option<Instant>,
+    /// The drain only refreshes the minimum.
+    routine: bool,
+    /// The next drain decides alone.
+    trusted: bool,
 }
 
 impl Baseline {
@@ -60,10 +97,15 @@ impl Baseline {
             phase: Phase::Watch,
             round_start: Instant::ZERO,
             round_min: Duration::MAX,
-            suspicious: 0,
+            long: 0,
+            far: 0,
+            unexplained: 0,
             flat: 0,
             level: Duration::ZERO,
             drained: Instant::ZERO,
+            raised: None,
+            routine: true,
+            trusted: false,
         }
     }
 
@@ -81,16 +123,20 @@ impl Baseline {
         self.draining() || sent < self.drained
     }
 
-    /// A packet sent `rtt` ago was reported at `now`; the bound explains a round trip of `explained`, and `held` says that no
-    /// more than it was outstanding.
+    /// Nobody else is there: what the next drain finds is the path.
+    pub(super) fn alone(&mut self) {
+        self.trusted = true;
+        self.phase = Phase::Lower;
+    }
+
+    /// A packet sent `rtt` ago was reported at `now`; `held` says that no more than the bound is outstanding.
     pub(super) fn on_rtt(
         &mut self,
         now: Instant,
         rtt: Duration,
-        explained: Option<Duration>,
-        limit: Option<Duration>,
+        expected: Option<Expected>,
         held: bool,
-    ) -> Option<bool> {
+    ) -> Option<Round> {
         let min = self.min.map_or(rtt, |min| min.min(rtt));
         // Our choice: within a sixteenth of the minimum counts as having seen it, jitter hides the rest.
         if rtt <= min + min / 16 {
@@ -102,23 +148,37 @@ impl Baseline {
             return None;
         }
         let min = self.round_min;
-        let unexplained = held && explained.is_some_and(|explained| min > explained);
-        self.suspicious = if unexplained { self.suspicious + 1 } else { 0 };
-        let same = min.abs_diff(self.level) <= min / 16;
-        if held && same && limit.is_some_and(|limit| min > limit) {
+        self.round_start = now;
+        self.round_min = Duration::MAX;
+        let expected = expected?;
+        let unexplained = self.judge(min, expected, held);
+        let stale = now.saturating_since(self.seen) > self.window;
+        let longer = unexplained && self.flat >= FLAT_ROUNDS
+            || self.unexplained >= UNEXPLAINED_ROUNDS
+            || self.long >= LONG_ROUNDS;
+        if self.phase == Phase::Watch && (stale || longer) {
+            self.phase = Phase::Lower;
+            self.routine = !longer;
+        }
+        Some(Round {
+            unexplained,
+            occupied: self.phase == Phase::Watch && self.far >= FAR_ROUNDS && self.flat == 0,
+        })
+    }
+
+    fn judge(&mut self, min: Duration, expected: Expected, held: bool) -> bool {
+        let unexplained = held && min > expected.bound;
+        self.far = if held && min > expected.target * 4 { self.far + 1 } else { 0 };
+        self.long = if held && min > expected.target { self.long + 1 } else { 0 };
+        let weight = (min.as_nanos() / expected.bound.as_nanos().max(1)).clamp(1, 4) as u32;
+        self.unexplained = if unexplained { self.unexplained + weight } else { 0 };
+        if self.long > 0 && min.abs_diff(self.level) <= min / 16 {
             self.flat += 1;
         } else {
             self.flat = 0;
             self.level = min;
         }
-        self.round_start = now;
-        self.round_min = Duration::MAX;
-        let stale = now.saturating_since(self.seen) > self.window;
-        let longer = self.flat >= FLAT_ROUNDS || self.suspicious >= SUSPICIOUS_ROUNDS;
-        if self.phase == Phase::Watch && explained.is_some() && (stale || longer) {
-            self.phase = Phase::Lower;
-        }
-        Some(min > limit.unwrap_or(Duration::MAX) && held)
+        unexplained
     }
 
     /// Continues a drain to `drain_limit`.
@@ -133,11 +193,13 @@ impl Baseline {
             Phase::Watch => None,
             Phase::Lower => {
                 if outstanding <= drain_limit {
-                    self.phase = Phase::Listen { since: now, samples: 4, min: Duration::MAX };
+                    let (min, last) = (Duration::MAX, Duration::MAX);
+                    self.phase =
+                        Phase::Listen { since: now, samples: LISTEN_SAMPLES, min, last, more: LISTEN_MORE };
                 }
                 None
             }
-            Phase::Listen { since, samples, min } => {
+            Phase::Listen { since, samples, min, last, more } => {
                 if now - rtt < *since {
                     return None;
                 }
@@ -147,18 +209,41 @@ impl Baseline {
                     return None;
                 }
                 let found = *min;
-                self.phase = Phase::Watch;
-                self.suspicious = 0;
-                self.flat = 0;
-                self.seen = now;
-                self.drained = now;
-                let before = self.min.replace(found);
-                Some(if before.is_some_and(|before| found > before + before / 4) {
-                    Drained::Raised
-                } else {
-                    Drained::Confirmed
-                })
+                let above = found.saturating_sub(self.min.unwrap_or(found)) > found / 16;
+                if *more > 0 && above && found < *last - *last / 16 {
+                    // Still getting shorter: somebody else's packets, or a slower link, take longer to leave.
+                    (*since, *samples, *last) = (now, LISTEN_SAMPLES, found);
+                    *min = Duration::MAX;
+                    *more -= 1;
+                    return None;
+                }
+                Some(self.finish(now, found))
             }
         }
+    }
+
+    fn finish(&mut self, now: Instant, found: Duration) -> Drained {
+        let flat = self.flat >= FLAT_ROUNDS;
+        self.phase = Phase::Watch;
+        (self.long, self.far, self.unexplained, self.flat) = (0, 0, 0, 0);
+        self.seen = now;
+        self.drained = now;
+        let before = self.min.unwrap_or(found);
+        let trusted = core::mem::take(&mut self.trusted);
+        let near = if trusted { before * 4 } else { before + before / 4 };
+        if found <= near {
+            self.min = Some(found);
+            return Drained::Confirmed;
+        }
+        if self.routine && !trusted {
+            // The path changed meanwhile, or the link is slow just now: if it lasts, the rounds will show.
+            return Drained::Confirmed;
+        }
+        let again = self.raised.replace(now).is_some_and(|at| now.saturating_since(at) < RAISE_AGAIN);
+        if !flat || again {
+            return Drained::Occupied;
+        }
+        self.min = Some(found);
+        Drained::Longer
     }
 }

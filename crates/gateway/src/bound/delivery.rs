@@ -30,6 +30,7 @@ pub struct DeliveryConfig {
 #[derive(Clone, Debug)]
 pub(super) struct Delivery {
     config: DeliveryConfig,
+    window: Duration,
     ring: [Checkpoint; CHECKPOINTS],
     head: usize,
     filled: usize,
@@ -46,6 +47,7 @@ impl Delivery {
     pub(super) fn new(config: DeliveryConfig) -> Self {
         Delivery {
             config,
+            window: config.window,
             ring: [Checkpoint::default(); CHECKPOINTS],
             head: 0,
             filled: 0,
@@ -88,6 +90,9 @@ impl Delivery {
     /// `delivered` bytes were reported at `now`; the last packet among them entered the link at `sent` and, without a queue,
     /// takes `rtt_min` to be reported.
     pub(super) fn update(&mut self, now: Instant, delivered: u64, rtt: Option<Duration>, rtt_min: Duration) {
+        if let Some(rtt) = rtt {
+            self.window = self.config.window.max(rtt);
+        }
         if self.filled == 0 {
             self.restart(now, delivered);
             return;
@@ -104,7 +109,7 @@ impl Delivery {
         let gap = now.saturating_since(self.last);
         self.last = now;
         self.average(now, gap, rtt_min);
-        let spacing = self.config.window.max(rtt_min) / 16;
+        let spacing = self.window / 16;
         if now.saturating_since(self.ring[self.head].at) >= spacing {
             self.judge(now, rtt_min);
             self.mark(now);
@@ -112,7 +117,7 @@ impl Delivery {
     }
 
     fn average(&mut self, now: Instant, gap: Duration, rtt_min: Duration) {
-        let Some(start) = self.before(self.config.window.max(rtt_min)) else { return };
+        let Some(start) = self.before(self.window) else { return };
         let elapsed = now.saturating_since(start.at);
         if elapsed < rtt_min.max(self.config.window / 2) {
             return;

@@ -32,7 +32,7 @@ impl Flow {
             window: self.window,
             window_max: self.window_max,
             acked_at: self.acked_at,
-            rtt: self.path_rtt,
+            rtt: self.path.rtt,
             rate: self.rate.rate(),
         }
     }

@@ -26,6 +26,7 @@ use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
 use crate::server_rtt::ServerRtt;
 use crate::store::Store;
+use crate::subscriber::PathEstimate;
 use crate::supply::Supply;
 use crate::virtual_window::VirtualWindow;
 use crate::{RADIO, WAN};
@@ -125,8 +126,7 @@ pub(crate) struct Flow {
     supply: Supply,
     /// Acknowledgement and window field of the server's newest packet, as the client is to see them.
     newest: Option<(Seq, u16)>,
-    /// The shortest RTT of the subscriber's path of late.
-    path_rtt: Option<Duration>,
+    path: PathEstimate,
     server_fin: Option<u64>,
     client_fin: Option<u64>,
     client_fin_acked: bool,
@@ -165,7 +165,7 @@ impl Flow {
             timers: Timers::default(),
             supply: Supply::default(),
             newest: None,
-            path_rtt: None,
+            path: PathEstimate::default(),
             server_fin: None,
             client_fin: None,
             client_fin_acked: false,
@@ -185,9 +185,9 @@ impl Flow {
         self.flight.bytes()
     }
 
-    /// The subscriber's shortest RTT, which is that of all its flows.
-    pub(crate) fn set_path_rtt(&mut self, path_rtt: Option<Duration>) {
-        self.path_rtt = path_rtt;
+    /// What the subscriber knows of the path.
+    pub(crate) fn set_path(&mut self, path: PathEstimate) {
+        self.path = path;
     }
 
     /// There is data to send, now or later.

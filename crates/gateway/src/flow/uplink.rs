@@ -230,7 +230,7 @@ impl Flow {
             client_window,
             received: self.received,
             waiting: self.waiting(),
-            rate: self.rate.carried(),
+            rate: self.rate.carried().map(|rate| rate.max(self.path.share)),
             round_trip: self.smoothed_rtt() + self.server_rtt.get() + self.modulation.delay(),
             server_rtt: self.server_rtt.get(),
             segment: self.segment(),

@@ -1,0 +1,342 @@
+//! Sharing the bottleneck with a flow that fills its queue.
+//!
+//! Who only bounds its own queue starves beside a sender that fills the whole of it. When round trips show a queue that is
+//! not ours, what is outstanding stops to shrink. Then half of it is taken away for a round trip, between two round trips of
+//! the whole: alone on the link that does not lower the rate, and the contest is over; else the rate follows, and from then
+//! on so does the bound the window of CUBIC (RFC 9438), slow start and losses included, as the queue's other user does. The
+//! check is repeated as long as the contest lasts.
+
+use paceline_wire::{Duration, Instant, Rate};
+
+use super::BoundSample;
+
+/// The packet in which RFC 9438 counts, in bytes.
+const SEGMENT: u64 = 1_500;
+/// Rounds without a sudden change before a check, so that it compares like with like.
+const CALM_ROUNDS: u32 = 2;
+/// The shortest time between two checks.
+const CHECK_MIN: Duration = Duration::from_secs(10);
+/// The longest time between two checks whether the other one is still there.
+const CHECK_MAX: Duration = Duration::from_secs(15);
+
+/// Far beyond any link's buffer.
+const WINDOW_MAX: u64 = 1 << 32;
+const DAY_MS: i64 = 86_400_000;
+
+/// A check: half the window for a round trip, between two round trips of the whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Check {
+    Due(Instant),
+    /// Waits until half the window is outstanding.
+    Lower,
+    /// Waits for the first packet sent since; `half` says with which window.
+    Return {
+        since: Instant,
+        half: bool,
+    },
+    /// Measures the rate of a round trip that began then.
+    Measure {
+        since: Instant,
+        delivered: u64,
+        half: bool,
+    },
+}
+
+/// A window that competes.
+#[derive(Clone, Debug)]
+pub(super) struct Contest {
+    window: u64,
+    floor: u64,
+    /// RFC 9438: W_max, W_est, the start of the epoch, K.
+    w_max: u64,
+    w_est: u64,
+    epoch: Instant,
+    k: Duration,
+    /// Losses of packets sent before this belong to the last reduction.
+    reduced: Instant,
+    rtt: Duration,
+    rtt_max: Duration,
+    rtt_felt: Duration,
+    check: Check,
+    check_start: Instant,
+    /// The rate that a check compares with.
+    before: Rate,
+    halved: Rate,
+    /// A check felt somebody.
+    confirmed: bool,
+    /// The last one did not.
+    doubt: bool,
+    interval: Duration,
+    /// As in slow start: from the confirmation until the queue is full or long.
+    starting: bool,
+    /// A full queue has shown itself.
+    lost: bool,
+    round_start: Instant,
+    round_delivered: u64,
+    round_min: Duration,
+    /// Rounds since the window last changed at once.
+    calm: u32,
+    rate: Rate,
+}
+
+impl Contest {
+    /// Begins with `window`; `rate` and `rtt` are those of now.
+    pub(super) fn new(now: Instant, window: u64, floor: u64, rate: Rate, rtt: Duration) -> Self {
+        Contest {
+            window,
+            floor,
+            w_max: window,
+            w_est: window,
+            epoch: now,
+            k: Duration::ZERO,
+            reduced: now,
+            rtt,
+            rtt_max: rtt,
+            rtt_felt: rtt,
+            check: Check::Due(now),
+            check_start: now,
+            before: rate,
+            halved: rate,
+            confirmed: false,
+            doubt: false,
+            interval: rtt * 2,
+            starting: false,
+            lost: false,
+            round_start: now,
+            round_delivered: 0,
+            round_min: Duration::MAX,
+            calm: 0,
+            rate,
+        }
+    }
+
+    /// What may be outstanding.
+    pub(super) fn limit(&self) -> u64 {
+        let half = matches!(
+            self.check,
+            Check::Lower | Check::Return { half: true, .. } | Check::Measure { half: true, .. }
+        );
+        if half { (self.window / 2).max(self.floor) } else { self.window }
+    }
+
+    /// Something was lost: a full queue if the round trip is about as long as it gets, else the radio.
+    pub(super) fn on_loss(&mut self, now: Instant) {
+        let full = self.rtt >= self.rtt_max.mul_ratio(7, 8);
+        if !full || !self.confirmed || now.saturating_since(self.reduced) < self.rtt + self.rtt / 4 {
+            return;
+        }
+        self.starting = false;
+        self.lost = true;
+        self.calm = 0;
+        self.w_max = self.window;
+        self.window = (self.window / 10 * 7).max(self.floor);
+        self.w_est = self.window;
+        self.epoch = now;
+        self.reduced = now;
+        self.rtt_max = self.rtt;
+        // K = cbrt((W_max - cwnd) / C) with C = 0.4 segments per cubed second.
+        let segments = (self.w_max - self.window) / SEGMENT;
+        self.k = Duration::from_millis(cube_root(segments.saturating_mul(2_500_000_000)));
+        if !matches!(self.check, Check::Due(_)) {
+            self.check = Check::Due(now);
+        }
+    }
+
+    /// An acknowledgement; true when nobody else is there any more. A round trip up to `empty` says so, too.
+    pub(super) fn on_ack(&mut self, sample: &BoundSample, rtt: Duration, empty: Duration) -> bool {
+        let &BoundSample { now, delivered, .. } = sample;
+        self.rtt = rtt;
+        self.rtt_max = self.rtt_max.max(rtt);
+        self.round_delivered += delivered;
+        self.round_min = self.round_min.min(rtt);
+        let sent = now - rtt;
+        if sent >= self.round_start {
+            if self.round_min <= empty {
+                return true;
+            }
+            self.end_round(now);
+        }
+        match &mut self.check {
+            Check::Due(at) => {
+                if now >= *at && self.calm >= CALM_ROUNDS {
+                    self.check = Check::Lower;
+                    self.check_start = now;
+                    self.before = self.rate;
+                } else if self.confirmed && sample.limited {
+                    self.grow(now, delivered);
+                }
+            }
+            Check::Lower => {
+                if sample.outstanding <= (self.window / 2).max(self.floor) {
+                    self.check = Check::Return { since: now, half: true };
+                }
+            }
+            Check::Return { since, half } => {
+                if sent >= *since {
+                    self.check = Check::Measure { since: now, delivered: 0, half: *half };
+                }
+            }
+            Check::Measure { since, delivered: sum, half } => {
+                *sum += delivered;
+                let elapsed = now.saturating_since(*since);
+                if elapsed >= rtt {
+                    let rate = Rate::from_bytes_in(*sum, elapsed);
+                    if *half {
+                        self.halved = rate;
+                        self.check = Check::Return { since: now, half: false };
+                    } else {
+                        return self.conclude(now, rate);
+                    }
+                }
+            }
+        }
+        false
+    }
+
+    fn end_round(&mut self, now: Instant) {
+        self.rate = Rate::from_bytes_in(self.round_delivered, now.saturating_since(self.round_start));
+        self.round_start = now;
+        self.round_delivered = 0;
+        self.round_min = Duration::MAX;
+        self.calm = if self.starting { 0 } else { self.calm + 1 };
+    }
+
+    /// The whole window had `after`, after the check; true when nobody is there.
+    fn conclude(&mut self, now: Instant, after: Rate) -> bool {
+        // Half the window gets all of the rate when alone, half of it or little more with a small share.
+        let felt = self.halved < self.before.min(after).mul_ratio(17, 20);
+        if felt {
+            self.confirmed = true;
+        } else if !self.confirmed || self.doubt {
+            return true;
+        }
+        self.doubt = !felt;
+        self.starting = felt && !self.lost;
+        if self.starting {
+            self.rtt_felt = self.rtt;
+        }
+        self.calm = 0;
+        self.epoch += now.saturating_since(self.check_start);
+        self.interval = if self.doubt { self.rtt } else { (self.interval * 2).clamp(CHECK_MIN, CHECK_MAX) };
+        self.check = Check::Due(now + self.interval);
+        false
+    }
+
+    /// RFC 9438, Sections 4.2 to 4.5.
+    fn grow(&mut self, now: Instant, delivered: u64) {
+        // Without a loss the queue may have no end, or be our own after all.
+        if !self.lost && self.rtt >= self.rtt_felt * 2 {
+            self.starting = false;
+            return;
+        }
+        // More than is outstanding cannot be delivered; whoever says so shall not open the window.
+        let delivered = delivered.min(self.window);
+        if self.starting {
+            self.window = (self.window + delivered).min(WINDOW_MAX);
+            return;
+        }
+        let t = now.saturating_since(self.epoch) + self.rtt;
+        let d = (t.as_millis() as i64).saturating_sub(self.k.as_millis() as i64).clamp(-DAY_MS, DAY_MS);
+        let cubic = i128::from(self.w_max) + i128::from(d).pow(3) * 4 * i128::from(SEGMENT) / 10_000_000_000;
+        let target = cubic.clamp(i128::from(self.window), i128::from(self.window / 2 * 3)) as u64;
+        let per_window =
+            |bytes: u64| (u128::from(bytes) * u128::from(delivered) / u128::from(self.window.max(1))) as u64;
+        // alpha = 3 (1 - beta) / (1 + beta) with beta = 0.7.
+        let w_est = self.w_est + per_window(SEGMENT * 53 / 100);
+        self.window = (self.window + per_window(target - self.window)).max(w_est).min(WINDOW_MAX);
+        self.w_est = w_est.min(WINDOW_MAX);
+    }
+}
+
+/// The largest integer whose cube is at most `x`.
+fn cube_root(x: u64) -> u64 {
+    let (mut low, mut high) = (0u64, 2_642_245);
+    while low < high {
+        let middle = (low + high).div_ceil(2);
+        if middle * middle * middle <= x { low = middle } else { high = middle - 1 }
+    }
+    low
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn cube_roots_are_exact() {
+        for x in [0, 1, 7, 8, 26, 27, 999_999_999, 1_000_000_000, u64::MAX] {
+            let root = cube_root(x);
+            assert!(u128::from(root).pow(3) <= u128::from(x));
+            assert!(u128::from(root + 1).pow(3) > u128::from(x));
+        }
+    }
+
+    fn start() -> Contest {
+        Contest::new(Instant::ZERO, 150_000, 6_000, Rate::from_mbps(4.0), ms(300))
+    }
+
+    /// An acknowledgement `after_ms` later; true when the contest is over.
+    fn ack(contest: &mut Contest, now: &mut Instant, after_ms: u64, delivered: u64, rtt_ms: u64) -> bool {
+        *now += ms(after_ms);
+        let outstanding = contest.limit();
+        let rtt = ms(rtt_ms);
+        let sample = BoundSample { now: *now, delivered, rtt: Some(rtt), outstanding, limited: true };
+        contest.on_ack(&sample, rtt, ms(100))
+    }
+
+    /// A contest that has felt somebody: a full window was acknowledged in each round trip.
+    fn confirmed(now: &mut Instant) -> Contest {
+        let mut contest = start();
+        while !contest.confirmed {
+            let delivered = contest.limit() / 100;
+            assert!(!ack(&mut contest, now, 3, delivered, 300));
+            assert!(*now < Instant::ZERO + ms(10_000));
+        }
+        contest
+    }
+
+    #[test]
+    fn a_rate_that_follows_the_window_confirms_and_lets_it_grow() {
+        let mut now = Instant::ZERO;
+        let mut contest = confirmed(&mut now);
+        let before = contest.limit();
+        for _ in 0..100 {
+            let delivered = contest.limit() / 100;
+            ack(&mut contest, &mut now, 3, delivered, 300);
+        }
+        assert!(contest.limit() > before * 3 / 2);
+    }
+
+    #[test]
+    fn a_rate_that_does_not_follow_the_window_ends_it() {
+        let (mut contest, mut now) = (start(), Instant::ZERO);
+        while !ack(&mut contest, &mut now, 3, 1_500, 300) {
+            assert!(now < Instant::ZERO + ms(5_000));
+        }
+    }
+
+    #[test]
+    fn a_short_round_trip_ends_it() {
+        let mut now = Instant::ZERO;
+        let mut contest = confirmed(&mut now);
+        assert!(ack(&mut contest, &mut now, 400, 1_500, 90));
+    }
+
+    #[test]
+    fn losses_count_once_a_round_trip_and_only_when_the_queue_is_full() {
+        let mut now = Instant::ZERO;
+        let mut contest = confirmed(&mut now);
+        ack(&mut contest, &mut now, 1_000, 0, 200);
+        let before = contest.limit();
+        contest.on_loss(now);
+        assert_eq!(contest.limit(), before);
+        ack(&mut contest, &mut now, 1, 0, 300);
+        contest.on_loss(now);
+        contest.on_loss(now + ms(10));
+        assert_eq!(contest.limit(), before / 10 * 7);
+    }
+}
