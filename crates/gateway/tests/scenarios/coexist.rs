@@ -7,6 +7,7 @@ use paceline_gateway::{Gateway, GatewayConfig};
 use paceline_path::QueueLimit;
 use paceline_wire::{FlowKey, Rate};
 
+use crate::kit::at_least;
 use crate::kit::host::Datagrams;
 use crate::kit::scenario::{FlowSpec, Path, at_ms, modern_client, world};
 
@@ -44,9 +45,7 @@ fn shares(udp: bool) -> [f64; 2] {
 fn each_gets_its_part() {
     for udp in [false, true] {
         let [accelerated, bypassing] = shares(udp);
-        assert!(
-            accelerated >= 0.4 && bypassing >= 0.4,
-            "datagrams {udp}: accelerated {accelerated:.3}, bypassing {bypassing:.3}"
-        );
+        println!("datagrams {udp}: accelerated {accelerated:.3}, bypassing {bypassing:.3}");
+        at_least("coexist: the smaller part", accelerated.min(bypassing), 0.4, 0.35);
     }
 }

@@ -3,6 +3,7 @@
 use paceline_gateway::GatewayConfig;
 
 use crate::kit::accelerated::run;
+use crate::kit::at_least;
 use crate::kit::receiver::Reading;
 use crate::kit::scenario::{FlowSpec, Path, XP_WINDOW, at_ms, modern_client, xp_client};
 
@@ -18,6 +19,6 @@ fn a_minute_without_reading_is_survived_and_then_forgotten() {
         let stalled = sim.goodput_between(flow, at_ms(12_000), at_ms(70_000));
         assert!(stalled < 0.1, "{buffer}: {stalled} Mbit/s while nobody reads");
         let after = sim.goodput_between(flow, at_ms(70_200), at_ms(71_200));
-        assert!(after > 0.9 * 6.7, "{buffer}: {after} Mbit/s right after the pause, {report:?}");
+        at_least(&format!("paused reader, {buffer} bytes, Mbit/s at once"), after, 0.9 * 6.7, 0.5 * 6.7);
     }
 }

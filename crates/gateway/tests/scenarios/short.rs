@@ -7,7 +7,7 @@ use crate::kit::record::Samples;
 use crate::kit::scenario::{FlowSpec, Path, at_ms, modern_client, world};
 use crate::kit::sim::Direct;
 
-const OBJECTS: u64 = 40;
+const OBJECTS: u64 = 25;
 
 /// Completion times in ms of objects that start every 1.5 s.
 fn objects<G: Node>(gateway: G, bytes: u64, beside_download: bool) -> Samples {
@@ -15,7 +15,7 @@ fn objects<G: Node>(gateway: G, bytes: u64, beside_download: bool) -> Samples {
     if beside_download {
         sim.add_flow(&FlowSpec::download(modern_client(6 << 20)));
     }
-    let every = if beside_download { 3_000 } else { 1_500 };
+    let every = if beside_download { 2_000 } else { 1_500 };
     let flows: Vec<_> = (0..OBJECTS)
         .map(|i| {
             let spec = FlowSpec::download(modern_client(6 << 20)).bytes(bytes);
@@ -23,7 +23,7 @@ fn objects<G: Node>(gateway: G, bytes: u64, beside_download: bool) -> Samples {
             sim.add_flow(&spec.starting(2_000 + i * every + i * i % 97))
         })
         .collect();
-    sim.run_until(at_ms(2_000 + OBJECTS * every + 20_000));
+    sim.run_until(at_ms(2_000 + OBJECTS * every + 10_000));
     sim.checker.assert_clean();
     let mut times = Samples::default();
     for flow in flows {
