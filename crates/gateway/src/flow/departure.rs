@@ -13,7 +13,13 @@ impl Flow {
     pub(crate) fn next_departure(&self, ctx_mode: ScheduleMode, now: Instant) -> Option<Departure> {
         if let Some(lost) = self.board.first_lost() {
             // After a timeout one packet at a time, until the client is heard again.
-            let blocked = self.timers.is_probing() && lost.start != self.board.una();
+            // A closed window takes nothing but the probe that asks whether it is still closed.
+            let is_head = lost.start == self.board.una();
+            let blocked = if self.window == 0 {
+                !is_head || !self.recovery.is_asking()
+            } else {
+                self.timers.is_probing() && !is_head
+            };
             return Some(if blocked { Departure::AfterAck } else { Departure::Now });
         }
         let chunk = self.store.from(self.board.sent())?;

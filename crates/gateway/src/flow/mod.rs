@@ -229,8 +229,9 @@ impl Flow {
         u64::from(self.handshake.mss).max(64)
     }
 
+    /// Before the first sample, that of the subscriber's other flows, or the second of RFC 6298, Section 2.1.
     fn smoothed_rtt(&self) -> Duration {
-        self.rtt.smoothed().unwrap_or(Duration::ZERO)
+        self.rtt.smoothed().or(self.path.rtt).unwrap_or(Duration::from_secs(1))
     }
 
     /// The gateway repairs losses of this flow.

@@ -228,12 +228,12 @@ impl Flow {
 
     /// The client reported after a probe: `highest` is the last position it has.
     pub(super) fn on_probe_answer(&mut self, ctx: &Context<'_>, highest: u64) {
+        // Packets that were only delayed follow each other closely.
+        let wait = (self.smoothed_rtt() / 4).max(Duration::from_millis(20));
         let Some(probe) = &mut self.recovery.probe else { return };
         if highest > probe.end {
             self.recovery.probe = None;
         } else if probe.decide_at.is_none() {
-            // Packets that were only delayed follow each other closely.
-            let wait = (self.rtt.smoothed().unwrap_or_default() / 4).max(Duration::from_millis(20));
             probe.decide_at = Some(ctx.now + wait);
         }
     }

@@ -92,8 +92,12 @@ impl Flow {
         let una = self.board.una();
         let unanswered = una < self.board.sent() && self.store.at(una).is_some();
         // A lost head that has not left again waits for the scheduler, not for the timer.
-        if !unanswered || self.board.first_lost().is_some_and(|lost| lost.start == una) {
+        let head_waits = self.board.first_lost().is_some_and(|lost| lost.start == una);
+        if !unanswered || (head_waits && (self.window > 0 || self.recovery.is_asking())) {
             return None;
+        }
+        if self.window == 0 {
+            return Some(self.timers.since + self.window_probe_interval());
         }
         let Some(rtt) = self.rtt.smoothed() else {
             return Some(self.timers.since + backed_off(INITIAL, self.timers.timeouts));
@@ -109,6 +113,12 @@ impl Flow {
     /// the rest (recovery.rs).
     fn on_retransmission_timeout(&mut self, ctx: &mut Context<'_>) {
         self.timers.since = ctx.now;
+        if self.window == 0 {
+            // The client is there, but takes nothing: no reason to give up (RFC 9293, Section 3.8.6.1).
+            self.timers.window_probes += 1;
+            ctx.counters.window_probes += 1;
+            return self.probe_head();
+        }
         if !self.timers.probed && self.timers.timeouts == 0 && self.rtt.smoothed().is_some() {
             self.timers.probed = true;
             ctx.counters.tail_probes += 1;
@@ -129,8 +139,12 @@ impl Flow {
         if !waits || self.store.from(self.board.sent()).is_none() {
             return None;
         }
+        Some(self.timers.since.max(self.acked_at) + self.window_probe_interval())
+    }
+
+    fn window_probe_interval(&self) -> Duration {
         let interval = self.smoothed_rtt() + (self.rtt.deviation() * 4).max(VARIATION_MIN * 2);
-        Some(self.timers.since.max(self.acked_at) + backed_off(interval, self.timers.window_probes))
+        backed_off(interval, self.timers.window_probes)
     }
 
     /// An old sequence number and no data: the client answers with its window (RFC 9293, Section 3.8.6.1), which a

@@ -259,7 +259,7 @@ impl Flow {
             in_flight: self.flight.bytes(),
             waiting: self.waiting(),
             rate: self.rate.rate().unwrap_or_default(),
-            rtt: self.smoothed_rtt(),
+            rtt: self.rtt.smoothed().unwrap_or_default(),
             delay: self.modulation.delay(),
         };
         ctx.observer.on_event(ctx.now, &self.key, &event);
