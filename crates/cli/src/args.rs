@@ -145,7 +145,7 @@ pub(crate) struct EmulateArgs {
     /// Interface towards the clients
     #[arg(value_name = "IFACE_DOWN")]
     pub(crate) down: String,
-    /// The link as TOML: the keys of [radio] in docs/scenario.md; the options below override it
+    /// The link as TOML: the keys of `radio` in docs/scenario.md; the options below override it
     #[arg(long, value_name = "FILE")]
     pub(crate) link: Option<PathBuf>,
     /// Propagation there and back, such as 100ms

@@ -3,7 +3,7 @@
 //! limit = forecast x (rtt_min + target) + error_gain x error x rtt_min. The forecast is the rate that the link is expected
 //! to have for the next round trip; its mean error is what a queue has to cover if the link shall stay busy, so that a
 //! steady link gets little more than the target and a varying one what it needs. `rtt_min` is kept true by short drains
-//! ([`baseline`]). Beside a flow that fills the queue a window competes instead ([`contest`]). `docs/queue-bound.md` has the
+//! (`baseline`). Beside a flow that fills the queue a window competes instead (`contest`). `docs/queue-bound.md` has the
 //! reasons and the measurements.
 
 mod baseline;

@@ -236,7 +236,8 @@ mod tests {
         let mut board = sent(200);
         let mut newly = Vec::new();
         board.sack(120..140, &mut newly);
-        assert_eq!(newly, [120..140]);
+        assert_eq!(newly.first(), Some(&(120..140)));
+        assert_eq!(newly.len(), 1);
         board.sack(110..150, &mut newly);
         assert_eq!(newly, [110..120, 140..150]);
         board.sack(110..150, &mut newly);

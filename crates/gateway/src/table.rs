@@ -179,7 +179,13 @@ impl Table {
                 Some(Departure::Now) => {
                     let bytes = entry.flow.next_bytes();
                     if !entry.flow.head_is_lost() && !subscriber.fits(now, bytes) {
-                        return None;
+                        // What a flow's client waits for needs no room, whoever stands in front of it.
+                        let repair = subscriber.ring.iter().position(|&id| {
+                            let flow = &self.entries[id as usize].flow;
+                            flow.head_is_lost() && flow.next_departure(mode, now) == Some(Departure::Now)
+                        })?;
+                        subscriber.ring.rotate_left(repair);
+                        continue;
                     }
                     let limit = share(subscriber.room(now), subscriber.ring.len());
                     entry.turn -= 1;

@@ -1,5 +1,7 @@
 //! The packet path allocates nothing in steady state.
 
+#![allow(clippy::unwrap_used)] // A test may panic.
+
 use std::alloc::System;
 
 use paceline_gateway::{Gateway, GatewayConfig, RADIO, WAN};

@@ -11,6 +11,7 @@ use paceline_wire::{
 
 /// Whose flows they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(dead_code)] // Each benchmark uses some.
 pub(crate) enum Subscribers {
     /// Every flow has a client of its own.
     Many,

@@ -110,6 +110,7 @@ struct Flying {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[allow(dead_code)] // Polling is for experiments.
 enum Event {
     Departure,
     Ack,

@@ -120,7 +120,9 @@ fn links(text: &mut String, title: &str, paths: &[(String, Path)]) {
         text,
         "### {title}\n\nUtilization in %, then p50 / p95 / p99 of the queueing delay in ms.\n\n| rule |"
     );
-    paths.iter().for_each(|(name, _)| drop(write!(text, " {name} |")));
+    paths.iter().for_each(|(name, _)| {
+        let _ = write!(text, " {name} |");
+    });
     let _ = writeln!(text, "\n|---|{}", "---|".repeat(paths.len()));
     for (name, rule) in rules() {
         let _ = write!(text, "| {name} |");
@@ -305,7 +307,9 @@ fn sensitivity(text: &mut String, paths: &[(String, Path)]) {
         ("error over 1 s", Box::new(|| ours(|c| c.delivery.error = secs(1)))),
     ];
     text.push_str("### Sensitivity: one parameter changed at a time\n\nUtilization in %, p95 of the queueing delay in ms.\n\n| rule |");
-    paths.iter().for_each(|(name, _)| drop(write!(text, " {name} |")));
+    paths.iter().for_each(|(name, _)| {
+        let _ = write!(text, " {name} |");
+    });
     let _ = writeln!(text, " mean %, geometric mean ms |\n|---|{}---|", "---|".repeat(paths.len()));
     for (name, rule) in variants {
         let _ = write!(text, "| {name} |");

@@ -13,7 +13,7 @@ struct Checkpoint {
     forecast: Rate,
 }
 
-/// Time constants of [`Delivery`].
+/// Time constants of `Delivery`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeliveryConfig {
     /// The window of the fast average; a round trip if that is longer.

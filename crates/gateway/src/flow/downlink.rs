@@ -11,7 +11,7 @@ const WINDOW_MAX: u64 = 1 << 30;
 impl Flow {
     /// A packet without SYN from the server.
     pub(crate) fn on_server_packet(&mut self, ctx: &mut Context<'_>, mut packet: Packet) {
-        let Some(tcp) = packet.tcp() else { return ctx.to_client(packet) };
+        let Some(tcp) = packet.tcp() else { return ctx.pass_to_client(packet) };
         let (flags, seq, len) = (tcp.flags(), tcp.seq(), u64::from(tcp.seq_len()));
         if self.phase == Phase::Resumed {
             self.phase = Phase::Open;
@@ -46,10 +46,10 @@ impl Flow {
         let is_reset = flags.contains(Flags::RST);
         if start < self.received && !is_reset {
             self.filter.expect_reply();
-            return ctx.to_client(packet);
+            return ctx.pass_to_client(packet);
         }
         if self.board.sent() >= start || self.store.is_empty() || self.bare.len() >= BARE_MAX {
-            ctx.to_client(packet);
+            ctx.pass_to_client(packet);
         } else {
             self.bare.push_back((start, packet));
         }
@@ -63,17 +63,17 @@ impl Flow {
             // The client has it, so the ACK was lost on the way to the server, or is on its way: the client answers.
             self.filter.expect_reply();
             ctx.counters.server_retransmissions_passed += 1;
-            return ctx.to_client(packet);
+            return ctx.pass_to_client(packet);
         }
         if start > self.received + WINDOW_MAX {
-            return ctx.to_client(packet);
+            return ctx.pass_to_client(packet);
         }
         if packet.tcp().is_some_and(|tcp| tcp.flags().contains(Flags::FIN)) {
             self.server_fin = Some(end);
         }
         if let Some(reason) = self.cannot_keep(ctx, start, end, &packet) {
             ctx.counters.pass(reason);
-            return ctx.to_client(packet);
+            return ctx.pass_to_client(packet);
         }
         if self.is_passive(ctx.config) || (!self.repairs(ctx.config) && start < self.board.sent()) {
             self.received = self.received.max(end);
@@ -81,7 +81,7 @@ impl Flow {
                 self.flight.push(start.max(self.board.sent()), end, ctx.now, true);
                 self.board.on_sent(end);
             }
-            return ctx.to_client(packet);
+            return ctx.pass_to_client(packet);
         }
         self.keep(ctx, start, end, packet);
     }

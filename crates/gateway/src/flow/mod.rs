@@ -55,11 +55,11 @@ pub(crate) struct Context<'a> {
 }
 
 impl Context<'_> {
-    pub(crate) fn to_client(&mut self, packet: Packet) {
+    pub(crate) fn pass_to_client(&mut self, packet: Packet) {
         self.out.push_back((RADIO, packet));
     }
 
-    pub(crate) fn to_server(&mut self, packet: Packet) {
+    pub(crate) fn pass_to_server(&mut self, packet: Packet) {
         self.out.push_back((WAN, packet));
     }
 }
@@ -286,7 +286,7 @@ impl Flow {
 
     fn flush_bare(&mut self, ctx: &mut Context<'_>) {
         while let Some((_, packet)) = self.bare.pop_front() {
-            ctx.to_client(packet);
+            ctx.pass_to_client(packet);
         }
     }
 
@@ -296,7 +296,7 @@ impl Flow {
             && *position <= self.board.sent()
         {
             if let Some((_, packet)) = self.bare.pop_front() {
-                ctx.to_client(packet);
+                ctx.pass_to_client(packet);
             }
         }
     }

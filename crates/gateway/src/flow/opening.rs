@@ -24,7 +24,7 @@ impl Flow {
             self.right_edge = self.board.una() + self.window;
             self.open(ctx);
         }
-        ctx.to_server(packet);
+        ctx.pass_to_server(packet);
     }
 
     /// A SYN or SYN-ACK of the server.
@@ -49,7 +49,7 @@ impl Flow {
         if self.client_isn.is_some() {
             self.open(ctx);
         }
-        ctx.to_client(packet);
+        ctx.pass_to_client(packet);
     }
 
     fn open(&mut self, ctx: &mut Context<'_>) {

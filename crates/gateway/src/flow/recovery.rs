@@ -102,7 +102,8 @@ impl Flow {
             return;
         }
         // Without SACK only the first missing segment is known.
-        if !self.handshake.sack() && !(gone.start <= una && una < gone.end) {
+        let carried_head = gone.start <= una && una < gone.end;
+        if !self.handshake.sack() && !carried_head {
             return;
         }
         self.suspect(ctx, gone);

@@ -158,7 +158,7 @@ impl Flow {
         self.timers.window_probes += 1;
         self.timers.since = ctx.now;
         ctx.counters.window_probes += 1;
-        ctx.to_client(packet);
+        ctx.pass_to_client(packet);
     }
 }
 

@@ -14,7 +14,7 @@ impl Flow {
     /// A packet without SYN from the client.
     pub(crate) fn on_client_packet(&mut self, ctx: &mut Context<'_>, mut packet: Packet) -> LinkReport {
         let Some(tcp) = packet.tcp() else {
-            ctx.to_server(packet);
+            ctx.pass_to_server(packet);
             return LinkReport::default();
         };
         let flags = tcp.flags();
@@ -216,7 +216,7 @@ impl Flow {
     fn send_to_server(&mut self, ctx: &mut Context<'_>, held: Held) {
         let mut packet = held.packet;
         let Some(tcp) = packet.tcp().filter(|_| held.edit != Edit::None) else {
-            return ctx.to_server(packet);
+            return ctx.pass_to_server(packet);
         };
         let flags = tcp.flags();
         let ack = tcp.ack().unwrap_near(self.board.una());
@@ -249,7 +249,7 @@ impl Flow {
         }
         self.filter.on_passed(ack, window, flags);
         self.observe_ack(ctx, client_window, window);
-        ctx.to_server(packet);
+        ctx.pass_to_server(packet);
     }
 
     fn observe_ack(&self, ctx: &mut Context<'_>, client_window: u64, virtual_window: u64) {

@@ -97,7 +97,7 @@ impl Congestion {
             let mut rest = idle;
             while rest > rto && cubic.cwnd > f64::from(initial_window) {
                 cubic.cwnd = (cubic.cwnd / 2.0).max(f64::from(initial_window));
-                rest = rest - rto;
+                rest -= rto;
             }
             cubic.epoch = None;
         }

@@ -4,7 +4,7 @@
 //! `receiver` are the TCP that stands for Linux and for the clients.
 // Every test binary uses another part of the kit, and a kit that finds something amiss is to fail the test.
 #![allow(dead_code, unreachable_pub, missing_docs)]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::wrong_self_convention)]
 
 pub mod accelerated;
 pub mod checker;

@@ -2,7 +2,7 @@
 //! must keep. One binary, because every one of them needs the whole kit.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
+#![allow(unreachable_pub)]
 #[path = "../kit/mod.rs"]
 mod kit;
 
