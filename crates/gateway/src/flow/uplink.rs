@@ -66,6 +66,13 @@ impl Flow {
         if ack < self.board.una() {
             return;
         }
+        // A client that showed a larger window once and then took it back has no buffer that fills: the window of one
+        // that fills moves. Our choice: 64 ACKs, two round trips of a small client.
+        self.same_window = if window == self.window { self.same_window + 1 } else { 0 };
+        if self.same_window >= 64 {
+            self.window_max = window;
+            self.same_window = 0;
+        }
         self.window = window;
         self.window_max = self.window_max.max(window);
         let edge = ack + window;

@@ -7,7 +7,7 @@ use paceline_path::{
 };
 use paceline_wire::{Duration, Node, Rate};
 use proptest::prelude::*;
-use proptest::test_runner::Config;
+use proptest::test_runner::{Config, RngSeed};
 
 use crate::kit::connection::{EndpointConfig, Workload};
 use crate::kit::scenario::{FlowSpec, address, at_ms, lossy};
@@ -164,11 +164,15 @@ pub fn through(config: GatewayConfig, case: &Case) -> Result<(), TestCaseError> 
     Ok(())
 }
 
-/// 48 cases, or as many as PROPTEST_CASES says.
+/// 48 cases from a fixed seed, so that a change is judged by what it changed; or as many as PROPTEST_CASES says, from a
+/// new seed each time, to hunt. A hunt still finds transfers that do not end within ten minutes, in about one case of
+/// two hundred (CHANGELOG, known): open.
 fn cases_to_run() -> Config {
     let config = Config { max_shrink_iters: 60, failure_persistence: None, ..Config::default() };
-    Config { cases: if config.cases == 256 { 48 } else { config.cases }, ..config }
+    if config.cases == 256 { Config { cases: 48, rng_seed: RngSeed::Fixed(SEED), ..config } } else { config }
 }
+
+const SEED: u64 = 1;
 
 proptest! {
     #![proptest_config(cases_to_run())]
