@@ -159,7 +159,7 @@ impl Receiver {
     /// A segment with data or FIN. Returns the range that is kept, for the caller to verify.
     pub fn on_segment(&mut self, now: Instant, start: u64, end: u64, fin: bool) -> Option<(u64, u64)> {
         // Zero-window probes and keep-alives end up here too: outside the window, so they are answered at once.
-        let kept = self.trim(start, end);
+        let (kept, last) = (self.trim(start, end), end);
         let Some((start, end)) = kept else {
             if fin && end == self.nxt && self.edge >= end {
                 self.fin = Some(end);
@@ -168,8 +168,9 @@ impl Receiver {
             self.advance(now);
             return None;
         };
-        if fin && end <= self.edge {
-            self.fin = Some(end);
+        // A FIN behind bytes that were cut off is cut off, too.
+        if fin && last <= self.edge {
+            self.fin = Some(last);
         }
         if start > self.nxt {
             self.stats.out_of_order_segments += 1;
