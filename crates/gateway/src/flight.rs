@@ -23,6 +23,15 @@ pub(crate) struct Transmission {
     pub(crate) first: bool,
 }
 
+/// The latest transmission that is known to have arrived, in the order of departures, and how far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Arrived {
+    /// Order of departure; zero if there is none.
+    pub(crate) order: u64,
+    /// Position after what has arrived of it.
+    pub(crate) end: u64,
+}
+
 impl Transmission {
     fn len(&self) -> u64 {
         self.end - self.start
@@ -50,6 +59,11 @@ impl Flight {
         self.left_order
     }
 
+    /// The oldest transmission in flight is a later copy of the byte at `position`.
+    pub(crate) fn oldest_repeats(&self, position: u64) -> bool {
+        self.oldest().is_some_and(|t| !t.first && t.start <= position && position < t.end)
+    }
+
     /// Departure of the oldest transmission in flight.
     pub(crate) fn oldest_sent_at(&self) -> Option<Instant> {
         self.oldest().map(|t| t.sent_at)
@@ -75,28 +89,38 @@ impl Flight {
         (position < found.end).then_some(found)
     }
 
-    /// Takes the oldest transmission out if its order is at most `order`.
-    pub(crate) fn pop_through(&mut self, order: u64) -> Option<Transmission> {
-        let oldest = *self.oldest().filter(|t| t.order <= order)?;
+    /// Takes the oldest transmission out if it left before `arrived`, and of that itself what lies below its position: the
+    /// segments of a super-packet travel one by one, and the rest of them is still in flight.
+    pub(crate) fn pop_until(&mut self, arrived: Arrived) -> Option<Transmission> {
+        let oldest = *self.oldest().filter(|t| t.order <= arrived.order)?;
+        if oldest.order == arrived.order && arrived.end < oldest.end {
+            return self.pop_part(arrived.end.saturating_sub(oldest.start));
+        }
+        self.pop_oldest()
+    }
+
+    fn pop_oldest(&mut self) -> Option<Transmission> {
+        let oldest = *self.oldest()?;
         self.remove_oldest();
         self.bytes -= oldest.len();
         self.left_order = oldest.order;
         Some(oldest)
     }
 
-    /// Takes `bytes` out of the oldest transmission, as a duplicate ACK tells that one segment has left the link
-    /// without telling which. A remainder below `bytes` goes too, so that sub-MSS ends do not pile up.
-    pub(crate) fn pop_bytes(&mut self, bytes: u64) -> Option<Transmission> {
-        let oldest = *self.oldest()?;
-        if oldest.len() < 2 * bytes {
-            return self.pop_through(oldest.order);
-        }
-        let taken = Transmission { end: oldest.start + bytes, ..oldest };
+    /// Takes `bytes`, less than the whole, off the oldest.
+    fn pop_part(&mut self, bytes: u64) -> Option<Transmission> {
+        let oldest = *self.oldest().filter(|_| bytes > 0)?;
         if let Some(front) = self.oldest_mut() {
             front.start += bytes;
         }
         self.bytes -= bytes;
-        Some(taken)
+        Some(Transmission { end: oldest.start + bytes, ..oldest })
+    }
+
+    /// Takes one segment of at most `bytes` out of the oldest transmission, as a duplicate ACK tells that one has left the
+    /// link without telling which.
+    pub(crate) fn pop_segment(&mut self, bytes: u64) -> Option<Transmission> {
+        if self.oldest()?.len() <= bytes { self.pop_oldest() } else { self.pop_part(bytes) }
     }
 
     /// Forgets all transmissions, as after a timeout.
@@ -147,20 +171,32 @@ mod tests {
         flight.push(10, 20, t(3), true);
         assert_eq!(flight.bytes(), 30);
         assert_eq!(flight.first_at(15).map(|t| t.order), Some(3));
-        assert_eq!(flight.pop_through(repeat).map(|t| t.order), Some(1));
-        assert_eq!(flight.pop_through(repeat).map(|t| t.order), Some(2));
-        assert_eq!(flight.pop_through(repeat), None);
+        let arrived = Arrived { order: repeat, end: 10 };
+        assert_eq!(flight.pop_until(arrived).map(|t| t.order), Some(1));
+        assert_eq!(flight.pop_until(arrived).map(|t| t.order), Some(2));
+        assert_eq!(flight.pop_until(arrived), None);
         assert_eq!((flight.bytes(), flight.left_order()), (10, 2));
+    }
+
+    #[test]
+    fn of_a_super_packet_only_what_has_arrived_has_left() {
+        let mut flight = Flight::default();
+        let order = flight.push(0, 2920, t(1), true);
+        let range = |t: Option<Transmission>| t.map(|t| (t.start, t.end));
+        assert_eq!(range(flight.pop_until(Arrived { order, end: 1460 })), Some((0, 1460)));
+        assert_eq!(range(flight.pop_until(Arrived { order, end: 1460 })), None);
+        assert_eq!((flight.bytes(), flight.left_order()), (1460, 0));
+        assert_eq!(range(flight.pop_until(Arrived { order, end: 2920 })), Some((1460, 2920)));
+        assert_eq!((flight.bytes(), flight.left_order()), (0, order));
     }
 
     #[test]
     fn a_duplicate_ack_takes_one_segment_of_a_super_packet() {
         let mut flight = Flight::default();
         flight.push(0, 5000, t(1), true);
-        assert_eq!(flight.pop_bytes(1448).map(|t| (t.start, t.end)), Some((0, 1448)));
-        assert_eq!(flight.pop_bytes(1448).map(|t| (t.start, t.end)), Some((1448, 2896)));
-        // 2,104 bytes are left: less than two segments, so they count as the last one.
-        assert_eq!(flight.pop_bytes(1448).map(|t| (t.start, t.end)), Some((2896, 5000)));
+        for range in [(0, 1448), (1448, 2896), (2896, 4344), (4344, 5000)] {
+            assert_eq!(flight.pop_segment(1448).map(|t| (t.start, t.end)), Some(range));
+        }
         assert_eq!(flight.bytes(), 0);
     }
 }

@@ -30,6 +30,8 @@ struct Host {
     /// What the client has: all below `have`, and these ranges.
     have: u32,
     pieces: Vec<(u32, u32)>,
+    /// Where the newest segments began.
+    recent: [u32; 8],
 }
 
 /// Flows of 11.6 Mbit/s each over a radio link of 50 ms, whatever their number.
@@ -80,7 +82,7 @@ impl Downloads {
                 edge: 64_000,
                 echo: 0,
                 have: 1,
-                pieces: Vec::with_capacity(16),
+                pieces: Vec::with_capacity(16), recent: [0; 8],
             });
             downloads.shake_hands(key);
         }
@@ -189,6 +191,8 @@ impl Downloads {
 
 impl Host {
     fn receive(&mut self, start: u32, end: u32) {
+        self.recent.rotate_right(1);
+        self.recent[0] = start;
         let at = self.pieces.partition_point(|&(from, _)| (from.wrapping_sub(start) as i32) < 0);
         self.pieces.insert(at, (start, end));
         self.pieces.dedup_by(|next, piece| {
@@ -208,9 +212,17 @@ impl Host {
         }
     }
 
-    /// What it has beyond a hole.
+    /// What it has beyond a hole, the newest first (RFC 2018, Section 4).
     fn blocks(&self) -> SackBlocks {
-        self.pieces.iter().map(|&(from, to)| (Seq(from), Seq(to))).collect()
+        let mut blocks: Vec<(Seq, Seq)> = Vec::new();
+        for position in &self.recent {
+            let holds = |piece: &&(u32, u32)| {
+                position.wrapping_sub(piece.0) as i32 >= 0 && (position.wrapping_sub(piece.1) as i32) < 0
+            };
+            let block = self.pieces.iter().find(holds).map(|&(from, to)| (Seq(from), Seq(to)));
+            blocks.extend(block.filter(|block| !blocks.contains(block)));
+        }
+        blocks.into_iter().collect()
     }
 }
 

@@ -13,11 +13,13 @@ use paceline_wire::{Duration, Instant};
 
 use super::{Context, Flow};
 use crate::config::RetransmissionMode;
-use crate::flight::Transmission;
+use crate::flight::{Arrived, Transmission};
 use crate::observe::Event;
 
 /// Suspected ranges that may wait for the reordering window; beyond it the oldest count as lost.
 const SUSPECTS_MAX: usize = 4096;
+/// DupThresh of RFC 6675.
+const SURPLUS_MIN: u32 = 3;
 
 /// A range that should have been reported.
 #[derive(Clone, Debug)]
@@ -50,10 +52,12 @@ pub(super) struct Recovery {
     pub(super) hole: Option<Hole>,
     suspects: VecDeque<Suspect>,
     probe: Option<Probe>,
-    /// Copies sent by probes that the client may report as duplicates.
-    probe_copies: u32,
+    /// Duplicate ACKs beyond the number of packets that left before the repair of the head.
+    surplus: u32,
     /// Quarters of the RTT that the reordering window has; none while no reordering was seen.
     reordering_quarters: u64,
+    /// Holes still to be closed until the window is taken back (RACK.reo_wnd_persist).
+    reordering_persist: u32,
     /// Scratch space, kept so that an ACK allocates nothing.
     parts: Vec<Range<u64>>,
     pub(super) newly: Vec<Range<u64>>,
@@ -75,14 +79,26 @@ impl Recovery {
     /// have been needless, up to the RTT.
     fn on_reordering(&mut self) {
         self.reordering_quarters = (self.reordering_quarters + 1).min(4);
+        self.reordering_persist = 16;
+    }
+
+    /// A hole is closed. The same step of RFC 8985 takes the window back after 16 recoveries without a needless
+    /// retransmission; here to none, since radio links reorder at hand-overs, and not before or after.
+    fn on_hole_closed(&mut self) {
+        self.hole = None;
+        self.surplus = 0;
+        self.reordering_persist = self.reordering_persist.saturating_sub(1);
+        if self.reordering_persist == 0 {
+            self.reordering_quarters = 0;
+        }
     }
 }
 
 impl Flow {
-    /// All transmissions up to `order` have left the link. Returns the bytes that left, and marks what is missing.
-    pub(super) fn on_left_through(&mut self, ctx: &mut Context<'_>, order: u64) -> u64 {
+    /// All that left before `arrived` has left the link. Returns the bytes that left, and marks what is missing.
+    pub(super) fn on_left_until(&mut self, ctx: &mut Context<'_>, arrived: Arrived) -> u64 {
         let mut left = 0;
-        while let Some(gone) = self.flight.pop_through(order) {
+        while let Some(gone) = self.flight.pop_until(arrived) {
             left += gone.end - gone.start;
             self.on_left(ctx, gone);
         }
@@ -91,7 +107,14 @@ impl Flow {
 
     /// A duplicate ACK without news: one more segment has left the link.
     pub(super) fn on_left_one(&mut self, ctx: &mut Context<'_>) -> u64 {
-        let Some(gone) = self.flight.pop_bytes(self.segment()) else { return 0 };
+        if self.flight.oldest_repeats(self.board.una()) {
+            // By this count the head's repair is lost, too; a count may be off by what the client acknowledged twice.
+            self.recovery.surplus += 1;
+            if self.recovery.surplus < SURPLUS_MIN {
+                return 0;
+            }
+        }
+        let Some(gone) = self.flight.pop_segment(self.segment()) else { return 0 };
         self.on_left(ctx, gone);
         gone.end - gone.start
     }
@@ -186,7 +209,7 @@ impl Flow {
     pub(super) fn check_head(&mut self, ctx: &mut Context<'_>, was_in_hole: bool) {
         let una = self.board.una();
         if self.recovery.hole.is_some_and(|hole| una > hole.position) {
-            self.recovery.hole = None;
+            self.recovery.on_hole_closed();
             self.rate.hold();
         }
         let unknown =
@@ -198,9 +221,12 @@ impl Flow {
         }
     }
 
-    /// The client has bytes that were sent again less than half an RTT ago: it got the first copy, late.
+    /// The client has bytes that were sent again less than half an RTT ago: it got the first copy, late. (RFC 8985 learns
+    /// this from D-SACKs, one round trip later. They do not tell a copy sent for the order of arrivals from one sent for
+    /// Eq. (12) or as a probe, which may be needless without any reordering.)
     pub(super) fn check_needless(&mut self, now: Instant, newly: &Range<u64>) {
-        if !self.board.has_repeats() || self.recovery.is_asking() {
+        // A segment across the edge of the window was sent again for Eq. (12), although the client may have kept it.
+        if !self.board.has_repeats() || self.recovery.is_asking() || newly.end > self.right_edge {
             return;
         }
         let soon = self.smoothed_rtt() / 2;
@@ -209,21 +235,10 @@ impl Flow {
         }
     }
 
-    /// A duplicate of what the gateway itself sent again was reported (RFC 2883): the tolerance was too small, unless
-    /// it was a probe.
-    pub(super) fn on_needless_report(&mut self) {
-        if self.recovery.probe_copies > 0 {
-            self.recovery.probe_copies -= 1;
-        } else {
-            self.recovery.on_reordering();
-        }
-    }
-
     /// Sends the head again, and leaves open what became of the rest.
     pub(super) fn probe_head(&mut self) {
         let end = self.head_end();
         self.recovery.probe = Some(Probe { end, decide_at: None });
-        self.recovery.probe_copies = (self.recovery.probe_copies + 1).min(16);
         self.board.mark_lost(self.board.una()..end);
     }
 

@@ -5,6 +5,7 @@ use core::ops::Range;
 use paceline_wire::{Duration, Flags, Packet};
 
 use super::{Context, Flow, LinkReport, Phase};
+use crate::flight::Arrived;
 use crate::modulation::{Edit, Held, ModulationInput};
 use crate::observe::Event;
 use crate::supply::Verdict;
@@ -97,16 +98,16 @@ impl Flow {
     fn on_ack(&mut self, ctx: &mut Context<'_>, ack: u64, blocks: &BlockList, duplicate: bool) -> LinkReport {
         let una = self.board.una();
         let was_in_hole = self.recovery.hole.is_some();
-        let mut arrived = Arrival::default();
+        let mut arrival = Arrival::default();
         if ack > una {
             self.check_needless(ctx.now, &(una..ack));
-            self.note_arrival(ctx, una..ack, &mut arrived);
+            self.note_arrival(ctx, una..ack, &mut arrival);
             self.received = self.received.max(ack);
             self.board.acknowledge(ack);
             self.release(ctx, ack);
             self.timers.on_progress(ctx.now);
         }
-        let news = self.on_sack_blocks(ctx, ack, blocks, &mut arrived);
+        let news = self.on_sack_blocks(ctx, ack, blocks, &mut arrival);
         if ack > una || news {
             self.on_probe_answer(ctx, blocks.iter().map(|block| block.end).fold(ack, u64::max));
         }
@@ -116,8 +117,8 @@ impl Flow {
         }
         let lost_before = self.board.lost_bytes();
         let mut left = 0;
-        if arrived.order > 0 {
-            left = self.on_left_through(ctx, arrived.order);
+        if arrival.arrived.order > 0 {
+            left = self.on_left_until(ctx, arrival.arrived);
         } else if duplicate && !news {
             left = self.on_left_one(ctx);
         }
@@ -129,19 +130,17 @@ impl Flow {
         }
         self.judge_due(ctx);
         let lost = self.board.lost_bytes().saturating_sub(lost_before).min(left);
-        let rtt = arrived.sent_at.map(|sent_at| self.rtt.on_sample(sent_at, ctx.now));
+        let rtt = arrival.sent_at.map(|sent_at| self.rtt.on_sample(sent_at, ctx.now));
         self.adapt_delay(ctx);
         LinkReport { delivered: left - lost, lost, rtt }
     }
 
     /// Finds the latest transmission that brought `range`.
-    fn note_arrival(&self, ctx: &Context<'_>, range: Range<u64>, arrived: &mut Arrival) {
+    fn note_arrival(&self, ctx: &Context<'_>, range: Range<u64>, arrival: &mut Arrival) {
         let last = range.end - 1;
-        if let Some(first) = self.flight.first_at(last)
-            && first.order > arrived.order
-        {
+        if let Some(first) = self.flight.first_at(last) {
             let once = self.board.repeat_at(last).is_none();
-            *arrived = Arrival { order: first.order, sent_at: once.then_some(first.sent_at) };
+            arrival.note(Arrived { order: first.order, end: range.end }, once.then_some(first.sent_at));
         }
         // While a probe is out, an answer may be to the first copies, so it says nothing of what left in between.
         if !self.board.has_repeats() || self.recovery.is_asking() {
@@ -152,10 +151,10 @@ impl Flow {
         for position in [range.start, last] {
             if let Some(repeat) = self.board.repeat_at(position) {
                 let is_answer = ctx.now.saturating_since(repeat.sent_at) >= soon;
-                if is_answer && repeat.order > arrived.order {
-                    *arrived = Arrival { order: repeat.order, sent_at: None };
-                } else if !is_answer && position == last {
-                    arrived.sent_at = None;
+                if is_answer {
+                    arrival.note(Arrived { order: repeat.order, end: position + 1 }, None);
+                } else if position == last {
+                    arrival.sent_at = None;
                 }
             }
         }
@@ -167,7 +166,7 @@ impl Flow {
         ctx: &mut Context<'_>,
         ack: u64,
         blocks: &BlockList,
-        arrived: &mut Arrival,
+        arrival: &mut Arrival,
     ) -> bool {
         if !blocks.is_empty() {
             self.handshake.note_sack();
@@ -176,16 +175,13 @@ impl Flow {
         let mut news = false;
         for block in blocks.iter() {
             if block.end <= ack {
-                if self.repairs(ctx.config) && ctx.counters.local_retransmissions > 0 {
-                    self.on_needless_report();
-                }
                 continue;
             }
             self.board.sack(block.clone(), &mut newly);
             for part in newly.iter() {
                 news = true;
                 self.check_needless(ctx.now, part);
-                self.note_arrival(ctx, part.clone(), arrived);
+                self.note_arrival(ctx, part.clone(), arrival);
             }
         }
         self.recovery.newly = newly;
@@ -286,7 +282,15 @@ type BlockList = heapless::Vec<Range<u64>, 4>;
 /// The latest transmission known to have arrived.
 #[derive(Clone, Copy, Debug, Default)]
 struct Arrival {
-    order: u64,
+    arrived: Arrived,
     /// Its departure, if it was the only one of its bytes.
     sent_at: Option<paceline_wire::Instant>,
+}
+
+impl Arrival {
+    fn note(&mut self, arrived: Arrived, sent_at: Option<paceline_wire::Instant>) {
+        if arrived > self.arrived {
+            *self = Arrival { arrived, sent_at };
+        }
+    }
 }
