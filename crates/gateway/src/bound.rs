@@ -63,6 +63,8 @@ pub struct BoundSample {
     pub delivered: u64,
     /// Round-trip time of the newest transmission among them, if it was the first of its bytes (Karn).
     pub rtt: Option<Duration>,
+    /// Time since the newest transmission among them left, even if it was a later copy or is only inferred.
+    pub age: Option<Duration>,
     /// Bytes outstanding after this acknowledgement.
     pub outstanding: u64,
     /// Packets waited in the gateway because of the bound; otherwise the servers are the limit.
@@ -158,11 +160,11 @@ impl QueueBound {
     }
 
     fn measure(&mut self, sample: &BoundSample, rtt_min: Duration) {
-        let queued = sample.rtt.map(|rtt| rtt.saturating_sub(rtt_min));
+        let queued = sample.age.map(|age| age.saturating_sub(rtt_min));
         let link_limited = sample.limited || queued.is_some_and(|queued| queued > self.config.target);
-        let sent = sample.now - sample.rtt.unwrap_or(rtt_min);
+        let sent = sample.now - sample.age.unwrap_or(rtt_min);
         if link_limited && !self.baseline.in_drain(sent) {
-            self.delivery.update(sample.now, sample.delivered, sample.rtt, rtt_min);
+            self.delivery.update(sample.now, sample.delivered, sample.age, rtt_min);
         } else {
             self.delivery.restart(sample.now, sample.delivered);
         }

@@ -123,13 +123,14 @@ impl Subscriber {
         if report.lost > 0 {
             bound.on_loss(now, report.lost);
         }
-        if report.delivered == 0 && report.rtt.is_none() {
+        if report.delivered == 0 && report.age.is_none() {
             return;
         }
         bound.on_ack(&BoundSample {
             now,
             delivered: report.delivered,
             rtt: report.rtt,
+            age: report.age,
             outstanding: self.outstanding,
             limited: self.limited,
         });

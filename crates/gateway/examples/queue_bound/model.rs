@@ -370,6 +370,7 @@ impl Model<'_> {
             now: self.now,
             delivered,
             rtt: Some(self.now.saturating_since(newest.sent)),
+            age: Some(self.now.saturating_since(newest.sent)),
             outstanding: self.outstanding,
             limited: self.waiting > 0,
         };

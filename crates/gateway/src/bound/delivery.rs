@@ -89,20 +89,20 @@ impl Delivery {
 
     /// `delivered` bytes were reported at `now`; the last packet among them entered the link at `sent` and, without a queue,
     /// takes `rtt_min` to be reported.
-    pub(super) fn update(&mut self, now: Instant, delivered: u64, rtt: Option<Duration>, rtt_min: Duration) {
-        if let Some(rtt) = rtt {
-            self.window = self.config.window.max(rtt);
+    pub(super) fn update(&mut self, now: Instant, delivered: u64, age: Option<Duration>, rtt_min: Duration) {
+        if let Some(age) = age {
+            self.window = self.config.window.max(age);
         }
         if self.filled == 0 {
             self.restart(now, delivered);
             return;
         }
         self.delivered += delivered;
-        if let Some(rtt) = rtt {
+        if let Some(age) = age {
             // Without a queue it is reported at its sending time + rtt_min. The link was idle between the packet before it
             // and its own transmission, which takes at least half of what the forecast says: that leaves room for a
             // link that became twice as fast.
-            let unqueued = now - rtt + rtt_min;
+            let unqueued = now - age + rtt_min;
             let own = (self.forecast.time_for(delivered) / 2).min(rtt_min);
             self.idle += unqueued.saturating_since(self.last).saturating_sub(own);
         }
@@ -140,7 +140,9 @@ impl Delivery {
         if then.forecast.is_zero() || elapsed < rtt_min {
             return;
         }
-        let carried = Rate::from_bytes_in(self.delivered - then.delivered, elapsed);
+        // While the link was idle for want of data it carried nothing, but could have.
+        let busy = elapsed.saturating_sub(self.idle - then.idle).max(elapsed / 2);
+        let carried = Rate::from_bytes_in(self.delivered - then.delivered, busy);
         let off = carried.as_bytes_per_sec().abs_diff(then.forecast.as_bytes_per_sec());
         let gap = now.saturating_since(self.ring[self.head].at);
         self.error = ewma(self.error, Rate::from_bytes_per_sec(off), gap, self.config.error);

@@ -74,7 +74,7 @@ impl Link {
             };
             outstanding -= PACKET;
             let rtt = Some(now.saturating_since(sent));
-            bound.on_ack(&BoundSample { now, delivered: PACKET, rtt, outstanding, limited: waiting > 0 });
+            bound.on_ack(&BoundSample { now, delivered: PACKET, rtt, age: rtt, outstanding, limited: waiting > 0 });
             waiting += 2;
         }
         Outcome { departures, bound }
@@ -175,7 +175,7 @@ fn servers_that_send_little_do_not_lower_the_rate() {
         if now.saturating_since(outstanding[0]) >= ms(61) {
             let rtt = outstanding.pop_front().map(|sent| now.saturating_since(sent));
             let left = outstanding.len() as u64 * PACKET;
-            bound.on_ack(&BoundSample { now, delivered: PACKET, rtt, outstanding: left, limited: false });
+            bound.on_ack(&BoundSample { now, delivered: PACKET, rtt, age: rtt, outstanding: left, limited: false });
         }
     }
     assert!(bound.limit(now).unwrap() >= before * 9 / 10, "{before} -> {:?}", bound.limit(now));
@@ -197,12 +197,12 @@ fn nothing_is_bounded_before_the_first_estimate() {
 #[test]
 fn odd_samples_do_no_harm() {
     let mut bound = QueueBound::new(QueueBoundConfig::default());
-    let zero = BoundSample { now: Instant::ZERO, delivered: 0, rtt: None, outstanding: 0, limited: true };
+    let zero = BoundSample { now: Instant::ZERO, delivered: 0, rtt: None, age: None, outstanding: 0, limited: true };
     for now in [0, 0, 5, 3, 1_000_000_000, 7] {
         let now = at(now);
         for rtt in [None, Some(Duration::ZERO), Some(Duration::MAX), Some(ms(5))] {
             for delivered in [0, 1, u64::from(u32::MAX)] {
-                bound.on_ack(&BoundSample { now, delivered, rtt, ..zero });
+                bound.on_ack(&BoundSample { now, delivered, rtt, age: rtt, ..zero });
                 bound.on_loss(now, delivered);
             }
         }

@@ -73,6 +73,9 @@ pub(crate) struct LinkReport {
     pub(crate) lost: u64,
     /// Round-trip time of a packet that left once.
     pub(crate) rtt: Option<Duration>,
+    /// Time since the departure of the last packet that arrived. While a hole is open, arrivals are counted rather than
+    /// named, so it may be off by some packets, but there is no other word of the queue then.
+    pub(crate) age: Option<Duration>,
 }
 
 /// How far a flow is.
@@ -235,6 +238,11 @@ impl Flow {
     /// Before the first sample, that of the subscriber's other flows, or the second of RFC 6298, Section 2.1.
     fn smoothed_rtt(&self) -> Duration {
         self.rtt.smoothed().or(self.path.rtt).unwrap_or(Duration::from_secs(1))
+    }
+
+    /// Nothing that left later than this can have been answered yet.
+    fn shortest_rtt(&self) -> Duration {
+        self.path.rtt.unwrap_or(self.smoothed_rtt() / 2)
     }
 
     /// The gateway repairs losses of this flow.

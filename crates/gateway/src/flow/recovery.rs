@@ -21,6 +21,14 @@ const SUSPECTS_MAX: usize = 4096;
 /// DupThresh of RFC 6675.
 const SURPLUS_MIN: u32 = 3;
 
+/// What an ACK says to have left the link.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Left {
+    pub(super) bytes: u64,
+    /// Departure of the last of it.
+    pub(super) sent_at: Option<Instant>,
+}
+
 /// A range that should have been reported.
 #[derive(Clone, Debug)]
 struct Suspect {
@@ -95,28 +103,33 @@ impl Recovery {
 }
 
 impl Flow {
-    /// All that left before `arrived` has left the link. Returns the bytes that left, and marks what is missing.
-    pub(super) fn on_left_until(&mut self, ctx: &mut Context<'_>, arrived: Arrived) -> u64 {
-        let mut left = 0;
+    /// All that departed before `arrived` has left the link, and what is missing of it is marked.
+    pub(super) fn on_left_until(&mut self, ctx: &mut Context<'_>, arrived: Arrived) -> Left {
+        let mut left = Left::default();
         while let Some(gone) = self.flight.pop_until(arrived) {
-            left += gone.end - gone.start;
+            left.bytes += gone.end - gone.start;
+            left.sent_at = Some(gone.sent_at);
             self.on_left(ctx, gone);
         }
         left
     }
 
     /// A duplicate ACK without news: one more segment has left the link.
-    pub(super) fn on_left_one(&mut self, ctx: &mut Context<'_>) -> u64 {
+    pub(super) fn on_left_one(&mut self, ctx: &mut Context<'_>) -> Left {
+        let too_young = |sent_at| ctx.now.saturating_since(sent_at) < self.shortest_rtt();
+        if self.flight.oldest_sent_at().is_none_or(too_young) {
+            return Left::default();
+        }
         if self.flight.oldest_repeats(self.board.una()) {
             // By this count the head's repair is lost, too; a count may be off by what the client acknowledged twice.
             self.recovery.surplus += 1;
             if self.recovery.surplus < SURPLUS_MIN {
-                return 0;
+                return Left::default();
             }
         }
-        let Some(gone) = self.flight.pop_segment(self.segment()) else { return 0 };
+        let Some(gone) = self.flight.pop_segment(self.segment()) else { return Left::default() };
         self.on_left(ctx, gone);
-        gone.end - gone.start
+        Left { bytes: gone.end - gone.start, sent_at: Some(gone.sent_at) }
     }
 
     fn on_left(&mut self, ctx: &mut Context<'_>, gone: Transmission) {
@@ -221,7 +234,7 @@ impl Flow {
         }
     }
 
-    /// The client has bytes that were sent again less than half an RTT ago: it got the first copy, late. (RFC 8985 learns
+    /// The client has bytes that were sent again less than an RTT ago: it got the first copy, late. (RFC 8985 learns
     /// this from D-SACKs, one round trip later. They do not tell a copy sent for the order of arrivals from one sent for
     /// Eq. (12) or as a probe, which may be needless without any reordering.)
     pub(super) fn check_needless(&mut self, now: Instant, newly: &Range<u64>) {
@@ -229,8 +242,8 @@ impl Flow {
         if !self.board.has_repeats() || self.recovery.is_asking() || newly.end > self.right_edge {
             return;
         }
-        let soon = self.smoothed_rtt() / 2;
-        if self.board.repeat_at(newly.start).is_some_and(|r| now.saturating_since(r.sent_at) < soon) {
+        let is_answer = |sent_at| now.saturating_since(sent_at) >= self.shortest_rtt();
+        if self.board.repeat_at(newly.start).is_some_and(|repeat| !is_answer(repeat.sent_at)) {
             self.recovery.on_reordering();
         }
     }

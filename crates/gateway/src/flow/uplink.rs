@@ -4,6 +4,7 @@ use core::ops::Range;
 
 use paceline_wire::{Duration, Flags, Packet};
 
+use super::recovery::Left;
 use super::{Context, Flow, LinkReport, Phase};
 use crate::flight::Arrived;
 use crate::modulation::{Edit, Held, ModulationInput};
@@ -116,23 +117,24 @@ impl Flow {
             self.board.forget_sacks();
         }
         let lost_before = self.board.lost_bytes();
-        let mut left = 0;
+        let mut left = Left::default();
         if arrival.arrived.order > 0 {
             left = self.on_left_until(ctx, arrival.arrived);
         } else if duplicate && !news {
             left = self.on_left_one(ctx);
         }
-        if left > 0 {
+        if left.bytes > 0 {
             self.timers.on_evidence(ctx.now);
         }
         if ack > una {
             self.check_head(ctx, was_in_hole);
         }
         self.judge_due(ctx);
-        let lost = self.board.lost_bytes().saturating_sub(lost_before).min(left);
+        let lost = self.board.lost_bytes().saturating_sub(lost_before).min(left.bytes);
         let rtt = arrival.sent_at.map(|sent_at| self.rtt.on_sample(sent_at, ctx.now));
         self.adapt_delay(ctx);
-        LinkReport { delivered: left - lost, lost, rtt }
+        let age = left.sent_at.map(|sent_at| ctx.now.saturating_since(sent_at));
+        LinkReport { delivered: left.bytes - lost, lost, rtt, age }
     }
 
     /// Finds the latest transmission that brought `range`.
@@ -146,8 +148,8 @@ impl Flow {
         if !self.board.has_repeats() || self.recovery.is_asking() {
             return;
         }
-        // RFC 8985, Section 6.2, Step 2: an ACK sooner than a round trip after the repeat is for the first copy.
-        let soon = self.smoothed_rtt() / 2;
+        // RFC 8985, Section 6.2, Step 2: an ACK sooner than the shortest RTT after the repeat is for the first copy.
+        let soon = self.shortest_rtt();
         for position in [range.start, last] {
             if let Some(repeat) = self.board.repeat_at(position) {
                 let is_answer = ctx.now.saturating_since(repeat.sent_at) >= soon;
