@@ -51,7 +51,7 @@ pub struct VirtualWindowConfig {
     pub max_bytes: u64,
     /// What `sized` lets wait in the gateway, in milliseconds of the flow's rate.
     pub target_ms: u64,
-    /// Add the window scale option to the SYN of a client that lacks it.
+    /// Add the window scale option to the SYN of a client that lacks it, and raise a shift below 5.
     pub add_window_scale: bool,
 }
 

@@ -109,8 +109,8 @@ impl Gateway {
         self.shared.config.sharing.flows.iter().find(matches).cloned().unwrap_or_default()
     }
 
-    /// The window scale to add to a client's SYN that lacks it: the least that can show the largest virtual window.
-    fn shift_to_add(&self) -> Option<u8> {
+    /// The window scale that a client's SYN should have: the least that can show the largest virtual window.
+    fn shift_wanted(&self) -> Option<u8> {
         let window = &self.shared.config.virtual_window;
         if !window.add_window_scale || window.mode == VirtualWindowMode::None {
             return None;
@@ -133,7 +133,7 @@ impl Gateway {
                 }
             },
         };
-        let shift = self.shift_to_add();
+        let shift = self.shift_wanted();
         let (flow, mut ctx) = (self.table.flow_mut(id), self.shared.context(now));
         if from == WAN {
             flow.on_server_syn(&mut ctx, packet)

@@ -13,11 +13,16 @@ pub struct Shifts {
     pub shown: u8,
     /// The server's windows are in units of `1 << server`.
     pub server: u8,
-    /// The option was added for a client that lacks it: windows are rescaled in both directions.
+    /// The option was added for a client that lacks it: the server's windows are rescaled, too.
     pub added: bool,
 }
 
 impl Shifts {
+    /// The server takes the client's windows for something else than the client: without a gateway they are misread.
+    pub fn rescaled(self) -> bool {
+        self.added || self.shown != self.client
+    }
+
     /// A window field of the client, in bytes.
     pub(crate) fn client_window(self, field: u16) -> u64 {
         u64::from(field) << self.client
@@ -29,13 +34,18 @@ impl Shifts {
     }
 }
 
+/// A client's own shift is left alone from here on: 65,535 << 5 is 2 MB, or 20 Mbit/s for 0.8 s. Our choice; a smaller one, as
+/// clients with fixed buffers have, cannot show what is in flight while a hole is repaired.
+const SUFFICIENT_SHIFT: u8 = 5;
+
 /// What has been seen of a flow's SYNs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Handshake {
     client_offer: Option<u8>,
     server_offer: Option<u8>,
     server_seen: bool,
-    added: Option<u8>,
+    /// The shift that the server was shown instead of the client's own.
+    shown: Option<u8>,
     client_sack: bool,
     server_sack: bool,
     /// Segment size that the client accepts, or the default of RFC 9293.
@@ -43,19 +53,26 @@ pub(crate) struct Handshake {
 }
 
 impl Handshake {
-    /// A SYN or SYN-ACK of the client passes: adds the window scale option if it is missing and wanted.
-    pub(crate) fn on_client_syn(&mut self, packet: &mut Packet, add: Option<u8>, counters: &mut Counters) {
+    /// A SYN or SYN-ACK of the client passes: adds the window scale option if it is missing, and raises a small shift, where
+    /// `wanted`.
+    pub(crate) fn on_client_syn(&mut self, packet: &mut Packet, wanted: Option<u8>, counters: &mut Counters) {
         let Some(tcp) = packet.tcp() else { return };
         self.client_offer = tcp.window_scale();
         self.client_sack = tcp.sack_permitted();
         // RFC 9293, Section 3.7.1: 536 where the option is missing (1220 for IPv6 is larger, so this is safe).
         self.mss = tcp.mss().unwrap_or(536).max(64);
         let server_can = !self.server_seen || self.server_offer.is_some();
-        let Some(shift) = add.filter(|_| self.client_offer.is_none() && server_can) else { return };
-        let Some(mut tcp) = packet.tcp_mut() else { return };
-        match tcp.add_syn_option_window_scale(shift) {
-            Ok(()) => self.added = Some(shift),
-            Err(_) => counters.pass(PassReason::NoOptionRoom),
+        let (Some(shift), Some(mut tcp)) = (wanted.filter(|_| server_can), packet.tcp_mut()) else { return };
+        match self.client_offer {
+            Some(own) if own < shift.min(SUFFICIENT_SHIFT) => {
+                tcp.set_window_scale(shift);
+                self.shown = Some(shift);
+            }
+            Some(_) => {}
+            None => match tcp.add_syn_option_window_scale(shift) {
+                Ok(()) => self.shown = Some(shift),
+                Err(_) => counters.pass(PassReason::NoOptionRoom),
+            },
         }
     }
 
@@ -65,7 +82,8 @@ impl Handshake {
         self.server_seen = true;
         self.server_offer = tcp.window_scale();
         self.server_sack = tcp.sack_permitted();
-        if self.added.is_some()
+        if self.shown.is_some()
+            && self.client_offer.is_none()
             && self.server_offer.is_some()
             && let Some(mut tcp) = packet.tcp_mut()
         {
@@ -85,9 +103,11 @@ impl Handshake {
 
     /// What holds once both SYNs are through. Scaling needs both offers.
     pub(crate) fn shifts(&self) -> Shifts {
-        match (self.added, self.client_offer, self.server_offer) {
-            (Some(shown), _, Some(server)) => Shifts { client: 0, shown, server, added: true },
-            (None, Some(client), Some(server)) => Shifts { client, shown: client, server, added: false },
+        match (self.shown, self.client_offer, self.server_offer) {
+            (Some(shown), None, Some(server)) => Shifts { client: 0, shown, server, added: true },
+            (shown, Some(client), Some(server)) => {
+                Shifts { client, shown: shown.unwrap_or(client), server, added: false }
+            }
             _ => Shifts::default(),
         }
     }
@@ -114,6 +134,23 @@ mod tests {
         assert_eq!(shifts.client_window(17_520), 17_520);
         assert_eq!(shifts.server_field(502), 64_256);
         assert_eq!(shifts.server_field(u16::MAX), u16::MAX);
+    }
+
+    #[test]
+    fn a_small_shift_is_raised_and_a_sufficient_one_left() {
+        for (own, shown) in [(Some(2), 7), (Some(5), 5), (Some(8), 8), (None, 7)] {
+            let address: core::net::SocketAddr = "10.0.0.1:80".parse().unwrap();
+            let options = paceline_wire::TcpOptionsRepr { window_scale: own, mss: Some(1460), ..Default::default() };
+            let syn = paceline_wire::TcpRepr { flags: paceline_wire::Flags::SYN, options, ..Default::default() };
+            let key = paceline_wire::FlowKey { src: address, dst: address };
+            let mut syn = Packet::build_tcp(key, &syn, paceline_wire::Payload::Length(0));
+            let mut handshake = Handshake::default();
+            handshake.on_client_syn(&mut syn, Some(7), &mut Counters::default());
+            assert_eq!(syn.tcp().unwrap().window_scale(), Some(shown));
+            handshake.server_offer = Some(7);
+            let shifts = handshake.shifts();
+            assert_eq!((shifts.client, shifts.shown, shifts.added), (own.unwrap_or(0), shown, own.is_none()));
+        }
     }
 
     #[test]

@@ -129,7 +129,7 @@ impl Observer for Tap {
         if let Some(store) = &mut self.store {
             match event {
                 // Without room the flow lives on, but not beyond a restart.
-                Event::Opened(shifts) if shifts.added => drop(store.insert(*flow, *shifts)),
+                Event::Opened(shifts) if shifts.rescaled() => drop(store.insert(*flow, *shifts)),
                 Event::Closed => store.remove(flow),
                 _ => {}
             }

@@ -9,8 +9,8 @@ use crate::observe::Event;
 const FIRST_WRAP: u64 = 1 << 32;
 
 impl Flow {
-    /// A SYN or SYN-ACK of the client; `add` is the window scale to add if it has none.
-    pub(crate) fn on_client_syn(&mut self, ctx: &mut Context<'_>, mut packet: Packet, add: Option<u8>) {
+    /// A SYN or SYN-ACK of the client; `wanted` is the window scale that it should have at least.
+    pub(crate) fn on_client_syn(&mut self, ctx: &mut Context<'_>, mut packet: Packet, wanted: Option<u8>) {
         if let Some(tcp) = packet.tcp() {
             self.client_isn = Some(tcp.seq().0);
             // Windows of SYNs are not scaled (RFC 7323, Section 2.2).
@@ -18,7 +18,7 @@ impl Flow {
             self.window_max = self.window;
         }
         self.last_packet = ctx.now;
-        self.handshake.on_client_syn(&mut packet, add, ctx.counters);
+        self.handshake.on_client_syn(&mut packet, wanted, ctx.counters);
         self.server_rtt.on_handshake_sent(ctx.now);
         if self.server_isn.is_some() {
             self.right_edge = self.board.una() + self.window;
@@ -59,7 +59,7 @@ impl Flow {
         self.phase = Phase::Open;
         self.shifts = self.handshake.shifts();
         ctx.counters.flows_accelerated += 1;
-        ctx.counters.flows_rescaled += u64::from(self.shifts.added);
+        ctx.counters.flows_rescaled += u64::from(self.shifts.rescaled());
         ctx.observer.on_event(ctx.now, &self.key, &Event::Opened(self.shifts));
     }
 

@@ -173,6 +173,17 @@ impl<'a> TcpMut<'a> {
         });
     }
 
+    /// Writes another shift into the window scale option; nothing happens without one.
+    pub fn set_window_scale(&mut self, shift: u8) {
+        self.edit_options(|options| {
+            if let Some(at) = Options::new(options).find(|o| o.kind == kind::WINDOW_SCALE).map(|o| o.at)
+                && options[at + 1] == 3
+            {
+                options[at + 2] = shift;
+            }
+        });
+    }
+
     /// Keeps the SACK blocks for which `keep(start, end)` is true and returns how many those are.
     ///
     /// Removed blocks leave no-operations, and so does the option if no block is left. The header keeps its length.
