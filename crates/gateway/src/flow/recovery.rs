@@ -238,8 +238,11 @@ impl Flow {
     /// this from D-SACKs, one round trip later. They do not tell a copy sent for the order of arrivals from one sent for
     /// Eq. (12) or as a probe, which may be needless without any reordering.)
     pub(super) fn check_needless(&mut self, now: Instant, newly: &Range<u64>) {
-        // A segment across the edge of the window was sent again for Eq. (12), although the client may have kept it.
-        if !self.board.has_repeats() || self.recovery.is_asking() || newly.end > self.right_edge {
+        if !self.board.has_repeats() || self.recovery.is_asking() {
+            return;
+        }
+        // The first copy was on its way when Eq. (12) asked for another; the client has kept it after all.
+        if self.flight.first_at(newly.start).is_some() {
             return;
         }
         let is_answer = |sent_at| now.saturating_since(sent_at) >= self.shortest_rtt();
