@@ -23,6 +23,12 @@ impl Shifts {
         self.added || self.shown != self.client
     }
 
+    /// How far others have to shift the window fields where the gateway cannot: those of the client to the right, those of the
+    /// server to the left.
+    pub fn corrections(self) -> (u8, u8) {
+        (self.shown.saturating_sub(self.client), if self.added { self.server } else { 0 })
+    }
+
     /// A window field of the client, in bytes.
     pub(crate) fn client_window(self, field: u16) -> u64 {
         u64::from(field) << self.client
@@ -140,8 +146,10 @@ mod tests {
     fn a_small_shift_is_raised_and_a_sufficient_one_left() {
         for (own, shown) in [(Some(2), 7), (Some(5), 5), (Some(8), 8), (None, 7)] {
             let address: core::net::SocketAddr = "10.0.0.1:80".parse().unwrap();
-            let options = paceline_wire::TcpOptionsRepr { window_scale: own, mss: Some(1460), ..Default::default() };
-            let syn = paceline_wire::TcpRepr { flags: paceline_wire::Flags::SYN, options, ..Default::default() };
+            let options =
+                paceline_wire::TcpOptionsRepr { window_scale: own, mss: Some(1460), ..Default::default() };
+            let syn =
+                paceline_wire::TcpRepr { flags: paceline_wire::Flags::SYN, options, ..Default::default() };
             let key = paceline_wire::FlowKey { src: address, dst: address };
             let mut syn = Packet::build_tcp(key, &syn, paceline_wire::Payload::Length(0));
             let mut handshake = Handshake::default();
@@ -151,6 +159,15 @@ mod tests {
             let shifts = handshake.shifts();
             assert_eq!((shifts.client, shifts.shown, shifts.added), (own.unwrap_or(0), shown, own.is_none()));
         }
+    }
+
+    #[test]
+    fn others_may_correct_windows() {
+        let added = Shifts { client: 0, shown: 7, server: 9, added: true };
+        assert_eq!(added.corrections(), (7, 9));
+        let raised = Shifts { client: 3, shown: 7, server: 9, added: false };
+        assert_eq!(raised.corrections(), (4, 0));
+        assert_eq!(Shifts::default().corrections(), (0, 0));
     }
 
     #[test]
