@@ -99,6 +99,8 @@ impl Flow {
     fn on_ack(&mut self, ctx: &mut Context<'_>, ack: u64, blocks: &BlockList, duplicate: bool) -> LinkReport {
         let una = self.board.una();
         let was_in_hole = self.recovery.hole.is_some();
+        // The answer to a probe tells nothing of a queue: nobody knows which copy it is for.
+        let probed = self.recovery.is_asking() || self.window == 0;
         let mut arrival = Arrival::default();
         if ack > una {
             self.check_needless(ctx.now, &(una..ack));
@@ -133,7 +135,7 @@ impl Flow {
         let lost = self.board.lost_bytes().saturating_sub(lost_before).min(left.bytes);
         let rtt = arrival.sent_at.map(|sent_at| self.rtt.on_sample(sent_at, ctx.now));
         self.adapt_delay(ctx);
-        let age = left.sent_at.map(|sent_at| ctx.now.saturating_since(sent_at));
+        let age = left.sent_at.filter(|_| !probed).map(|sent_at| ctx.now.saturating_since(sent_at));
         LinkReport { delivered: left.bytes - lost, lost, rtt, age }
     }
 

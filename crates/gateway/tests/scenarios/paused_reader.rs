@@ -19,8 +19,6 @@ fn a_minute_without_reading_is_survived_and_then_forgotten() {
         let stalled = sim.goodput_between(flow, at_ms(12_000), at_ms(70_000));
         assert!(stalled < 0.1, "{buffer}: {stalled} Mbit/s while nobody reads");
         let after = sim.goodput_between(flow, at_ms(70_200), at_ms(71_200));
-        let line: Vec<_> = (0..20).map(|i| format!("{:.1}", sim.goodput_between(flow, at_ms(70_000 + 50 * i), at_ms(70_050 + 50 * i)))).collect();
-        println!("{buffer}: {}", line.join(" "));
         at_least(&format!("paused reader, {buffer} bytes, Mbit/s at once"), after, 0.9 * 6.7, 0.3 * 6.7);
     }
 }

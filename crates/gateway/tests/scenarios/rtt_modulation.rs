@@ -5,17 +5,15 @@ use paceline_gateway::config::RttModulationMode;
 use paceline_wire::Duration;
 
 use crate::kit::accelerated::run;
-use crate::kit::scenario::{FlowSpec, Path, at_ms, lossy, modern_client};
+use crate::kit::scenario::{FlowSpec, Path, XP_WINDOW, at_ms, lossy, xp_client};
 use crate::kit::sender::SenderConfig;
 
 /// Sums over three seeds: (goodput in Mbit/s, timeouts, tail-loss probes, Mbit/s in the first two seconds).
 fn download(mode: RttModulationMode, rto_min_ms: u64, tail_loss_probe: bool) -> (f64, u64, u64, f64) {
     let mut config = GatewayConfig::default();
     config.rtt_modulation.mode = mode;
-    let path = Path { loss: lossy(0.001), ..Path::thesis() };
-    let mut client = modern_client(192 << 10);
-    client.timestamps = false;
-    let mut spec = FlowSpec::download(client);
+    let path = Path { loss: lossy(0.01), ..Path::thesis() };
+    let mut spec = FlowSpec::download(xp_client(XP_WINDOW));
     spec.server.sender = SenderConfig {
         rto_min: Duration::from_millis(rto_min_ms),
         tail_loss_probe,
