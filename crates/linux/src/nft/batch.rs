@@ -36,6 +36,13 @@ impl Batch {
         connection.exchange(&mut self.bytes, 1).map(drop)
     }
 
+    /// One message that is no part of a batch; an answer besides its acknowledgement is ignored.
+    pub(super) fn ask(kind: Kind, attributes: &Attributes, connection: &Connection) -> io::Result<()> {
+        let mut single = Batch::default();
+        single.add(kind, NLM_F_ACK, attributes);
+        connection.exchange(&mut single.bytes, 1).map(drop)
+    }
+
     /// Netlink's header and that of netfilter; the length is right for a message without attributes.
     fn begin(&mut self, kind: u16, flags: u16, family: u8, resource: u16) -> usize {
         let start = self.bytes.len();
@@ -54,6 +61,7 @@ impl Batch {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
     NewTable = 0,
+    GetTable = 1,
     DeleteTable = 2,
     NewChain = 3,
     NewRule = 6,

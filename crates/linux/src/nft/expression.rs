@@ -15,13 +15,33 @@ impl Expression {
     }
 }
 
+/// A register; longer data take the ones that follow, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Register(u32);
+
+impl Register {
+    /// Of four bytes each, from `NFT_REG32_00` on; there are 16.
+    pub(super) const fn new(number: u32) -> Self {
+        Register(8 + number)
+    }
+
+    const VERDICT: Register = Register(0);
+}
+
+/// Where everything goes that is read right after it was loaded.
+pub(super) const SCRATCH: Register = Register::new(0);
+
 /// A part of a packet's description.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Meta {
     /// EtherType, in network byte order; that of the inner header if a VLAN tag was taken off.
     Protocol = 1,
+    /// The mark, in the host's byte order.
+    Mark = 3,
     /// Number of the interface that received it, in the host's byte order.
     InputInterface = 4,
+    /// Protocol number of the transport header, behind extension headers.
+    TransportProtocol = 16,
 }
 
 /// A header in a packet.
@@ -29,37 +49,146 @@ pub(super) enum Meta {
 pub(super) enum Header {
     Link = 0,
     Network = 1,
+    Transport = 2,
+}
+
+/// How what was loaded compares with a value of the same length, as numbers in network byte order.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Is {
+    Equal = 0,
+    NotEqual = 1,
+    Less = 2,
+    NotLess = 5,
+}
+
+/// What ends the evaluation of a rule.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Verdict {
+    /// Drops the packet.
+    Drop,
+    /// Ends this table's part.
+    Accept,
+    /// Goes on in another chain, and does not come back.
+    Goto(&'static str, u8),
+}
+
+/// By how many bits, to which side.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Shift {
+    Left(u8),
+    Right(u8),
 }
 
 /// Loads a part of the description.
 pub(super) fn load_meta(key: Meta) -> Expression {
-    let data = Attributes::new().u32(1, REGISTER).u32(2, key as u32);
+    let data = Attributes::new().u32(1, SCRATCH.0).u32(2, key as u32);
+    Expression { name: "meta", data }
+}
+
+/// Sets the mark to what was loaded.
+pub(super) fn set_mark() -> Expression {
+    let data = Attributes::new().u32(2, Meta::Mark as u32).u32(3, SCRATCH.0);
     Expression { name: "meta", data }
 }
 
 /// Loads bytes of a header.
 pub(super) fn load_header(header: Header, offset: u32, length: u32) -> Expression {
-    let data = Attributes::new().u32(1, REGISTER).u32(2, header as u32).u32(3, offset).u32(4, length);
+    load_header_to(SCRATCH, header, offset, length)
+}
+
+/// The same into a register; what is left of its last four bytes becomes zero.
+pub(super) fn load_header_to(register: Register, header: Header, offset: u32, length: u32) -> Expression {
+    let data = Attributes::new().u32(1, register.0).u32(2, header as u32).u32(3, offset).u32(4, length);
     Expression { name: "payload", data }
+}
+
+/// Writes two bytes of what was loaded into the transport header, whose checksum at `checksum_offset` is kept right.
+pub(super) fn store_u16(offset: u32, checksum_offset: u32) -> Expression {
+    let place = Attributes::new().u32(2, Header::Transport as u32).u32(3, offset).u32(4, 2);
+    let data = place.u32(5, SCRATCH.0).u32(6, CSUM_INET).u32(7, checksum_offset);
+    Expression { name: "payload", data }
+}
+
+/// Loads a constant.
+pub(super) fn load_value(value: &[u8]) -> Expression {
+    let data = Attributes::new().u32(1, SCRATCH.0).nested(2, &value_of(value));
+    Expression { name: "immediate", data }
 }
 
 /// Goes on if what was loaded equals `value`.
 pub(super) fn equals(value: &[u8]) -> Expression {
-    let data = Attributes::new().u32(1, REGISTER).u32(2, CMP_EQ).nested(3, &value_of(value));
+    compare(Is::Equal, value)
+}
+
+/// Goes on if what was loaded compares with `value` like this.
+pub(super) fn compare(is: Is, value: &[u8]) -> Expression {
+    let data = Attributes::new().u32(1, SCRATCH.0).u32(2, is as u32).nested(3, &value_of(value));
     Expression { name: "cmp", data }
+}
+
+/// Keeps the bits of `mask`, then inverts those of `invert`.
+pub(super) fn mask(mask: &[u8], invert: &[u8]) -> Expression {
+    let data = Attributes::new().u32(1, SCRATCH.0).u32(2, SCRATCH.0).u32(3, mask.len() as u32);
+    let data = data.nested(4, &value_of(mask)).nested(5, &value_of(invert));
+    Expression { name: "bitwise", data }
+}
+
+/// Shifts a number of four bytes in the host's byte order. The kernel knows no shift by zero.
+pub(super) fn shift(by: Shift) -> Expression {
+    let (operation, bits) = match by {
+        Shift::Left(bits) => (1, bits),
+        Shift::Right(bits) => (2, bits),
+    };
+    let data = Attributes::new().u32(1, SCRATCH.0).u32(2, SCRATCH.0).u32(3, 4).u32(6, operation);
+    let data = data.nested(7, &value_of(&u32::from(bits).to_ne_bytes()));
+    Expression { name: "bitwise", data }
+}
+
+/// Turns a number of two bytes from network byte order into the host's, or back.
+pub(super) fn swap_u16() -> Expression {
+    let data = Attributes::new().u32(1, SCRATCH.0).u32(2, SCRATCH.0).u32(3, 0).u32(4, 2).u32(5, 2);
+    Expression { name: "byteorder", data }
 }
 
 /// Goes on if what was loaded is in the set, or is not.
 pub(super) fn in_set(name: &str, is_in: bool) -> Expression {
-    let data = Attributes::new().text(1, name).u32(2, REGISTER).u32(5, u32::from(!is_in));
+    let data = Attributes::new().text(1, name).u32(2, SCRATCH.0).u32(5, u32::from(!is_in));
     Expression { name: "lookup", data }
 }
 
-/// Drops the packet.
-pub(super) fn drop_packet() -> Expression {
-    let verdict = Attributes::new().u32(1, NF_DROP);
-    let data = Attributes::new().u32(1, VERDICT_REGISTER).nested(2, &Attributes::new().nested(2, &verdict));
+/// Goes on if the key is in the map, with what belongs to it.
+pub(super) fn look_up(name: &str, key: Register, value: Register) -> Expression {
+    let data = Attributes::new().text(1, name).u32(2, key.0).u32(3, value.0);
+    Expression { name: "lookup", data }
+}
+
+/// Ends the rule with the verdict that belongs to the key, if it is in the map.
+pub(super) fn look_up_verdict(name: &str, key: Register) -> Expression {
+    look_up(name, key, Register::VERDICT)
+}
+
+/// Takes the key out of the map that holds it with this value.
+pub(super) fn forget(name: &str, key: Register, value: Register) -> Expression {
+    let data = Attributes::new().text(1, name).u32(3, DYNSET_DELETE).u32(4, key.0).u32(5, value.0);
+    Expression { name: "dynset", data }
+}
+
+/// Ends the rule.
+pub(super) fn end(verdict: Verdict) -> Expression {
+    let data = Attributes::new().u32(1, Register::VERDICT.0).nested(2, &verdict_of(verdict));
     Expression { name: "immediate", data }
+}
+
+/// `NFTA_DATA_VERDICT`.
+pub(super) fn verdict_of(verdict: Verdict) -> Attributes {
+    let attributes = match verdict {
+        Verdict::Drop => Attributes::new().u32(1, 0),
+        Verdict::Accept => Attributes::new().u32(1, 1),
+        Verdict::Goto(name, number) => {
+            Attributes::new().u32(1, NFT_GOTO).text(2, &format!("{name}-{number}"))
+        }
+    };
+    Attributes::new().nested(2, &attributes)
 }
 
 /// `NFTA_DATA_VALUE`: a constant.
@@ -69,8 +198,6 @@ pub(super) fn value_of(value: &[u8]) -> Attributes {
 
 const NFTA_EXPR_NAME: u16 = 1;
 const NFTA_EXPR_DATA: u16 = 2;
-const CMP_EQ: u32 = 0;
-const NF_DROP: u32 = 0;
-const VERDICT_REGISTER: u32 = 0;
-/// One 16-byte register is enough: it is read right after it was loaded.
-const REGISTER: u32 = 1;
+const NFT_GOTO: u32 = -4i32 as u32;
+const CSUM_INET: u32 = 1;
+const DYNSET_DELETE: u32 = 2;

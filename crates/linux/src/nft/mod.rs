@@ -1,11 +1,16 @@
-//! Fail-open of a bridged gateway: a packet filter rule that lapses by itself.
+//! Fail-open by packet filter rules that lapse by themselves.
 //!
-//! The kernel's bridge goes on forwarding between the ports of the gateway. What the gateway forwards itself must be kept from
-//! the bridge, but only while the gateway lives: a rule at the ingress of each port drops those packets as long as an element
-//! of a set exists. The element times out unless it is renewed. Packet sockets see a packet before the rule does.
+//! The kernel goes on forwarding between the interfaces of the gateway. What the gateway forwards itself must be kept from the
+//! kernel, but only while the gateway lives: a rule at the ingress of each interface drops those packets (on a bridge; packet
+//! sockets see a packet before the rule does) or marks them for a TUN device (on a router) as long as an element of a set
+//! exists. The element times out unless it is renewed. A second table, behind it, rescales the windows of flows that would
+//! otherwise suffer without the gateway.
 
 mod batch;
 mod expression;
 mod fail_open;
+mod rescale;
+mod table;
 
 pub use fail_open::{FailOpen, FailOpenConfig, Refreshed};
+pub use rescale::{CHANGES_MAX, FlowChange, RescaleConfig, RescaleTable};
