@@ -40,7 +40,7 @@ pub struct QueueBoundConfig {
 impl Default for QueueBoundConfig {
     fn default() -> Self {
         QueueBoundConfig {
-            target: Duration::from_millis(12),
+            target: Duration::from_millis(8),
             error_gain_percent: 200,
             delivery: DeliveryConfig {
                 window: Duration::from_millis(100),

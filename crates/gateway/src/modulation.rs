@@ -39,6 +39,9 @@ pub(crate) struct Modulation {
     delay: Duration,
     lane: VecDeque<Held>,
     last_release: Instant,
+    /// How long the newest acknowledgement is held, and its arrival.
+    last_hold: Duration,
+    last_arrival: Instant,
 }
 
 /// What decides whether the delay may grow.
@@ -89,7 +92,9 @@ impl Modulation {
     /// Appends a packet; `late` is how much longer than usual the client took for what it acknowledges.
     ///
     /// The server shall see rtt + D. An ACK that waited for a local retransmission has used up part of D already; to
-    /// delay it by D again would cost the very margin that D is there for.
+    /// delay it by D again would cost the very margin that D is there for. Those after it wait as long as it did and a
+    /// little longer each, by a quarter of the time between them (our choice): to hold the next one for all of D would
+    /// stop the server's ACK clock, and its view of the window, for as long.
     ///
     /// Data, FIN and RST (`urgent`) do not wait, and take what is before them along.
     pub(crate) fn push(&mut self, now: Instant, late: Duration, urgent: bool, edit: Edit, packet: Packet) {
@@ -99,7 +104,12 @@ impl Modulation {
             self.lane.push_back(Held { release_at: now, edit, packet });
             return;
         }
-        let release_at = (now + self.delay.saturating_sub(late)).max(self.last_release);
+        let mut hold = self.delay.saturating_sub(late);
+        if edit == Edit::Window {
+            hold = hold.min(self.last_hold + now.saturating_since(self.last_arrival) / 4);
+            (self.last_hold, self.last_arrival) = (hold, now);
+        }
+        let release_at = (now + hold).max(self.last_release);
         self.last_release = release_at;
         self.lane.push_back(Held { release_at, edit, packet });
     }

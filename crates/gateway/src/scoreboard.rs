@@ -18,6 +18,9 @@ pub(crate) struct Repeat {
     pub(crate) order: u64,
     /// Departure.
     pub(crate) sent_at: Instant,
+    /// Order of an older copy that was still on its way then (Eq. (12) sends again what has not arrived yet); zero if there
+    /// was none.
+    pub(crate) older: u64,
 }
 
 /// The scoreboard of one flow.
@@ -205,6 +208,13 @@ impl Scoreboard {
         }
     }
 
+    /// The latest transmission of the byte at `position` that is still in flight; zero if there is none.
+    pub(crate) fn copy_in_flight(&self, position: u64, flight: &Flight) -> u64 {
+        let first = flight.first_at(position).map(|first| first.order);
+        let repeat = self.repeat_at(position).map(|repeat| repeat.order);
+        first.max(repeat.filter(|&order| order > flight.left_order())).unwrap_or(0)
+    }
+
     /// Starts anew at `position`.
     pub(crate) fn reset(&mut self, position: u64) {
         *self = Scoreboard::new(position);
@@ -252,7 +262,7 @@ mod tests {
         let mut board = sent(200);
         let mut parts = Vec::new();
         board.sack(120..130, &mut parts);
-        board.on_repeated(150..160, Repeat { order: 9, sent_at: Instant::ZERO });
+        board.on_repeated(150..160, Repeat { order: 9, sent_at: Instant::ZERO, older: 0 });
         let gone = |order| Transmission { start: 90, end: 200, sent_at: Instant::ZERO, order, first: true };
         board.missing(&gone(5), &mut parts);
         assert_eq!(parts, [100..120, 130..150, 160..200]);
@@ -266,7 +276,7 @@ mod tests {
         assert_eq!(board.mark_lost(110..120), 10);
         assert_eq!(board.mark_lost(110..125), 5);
         assert_eq!(board.outstanding(), 85);
-        board.on_repeated(110..125, Repeat { order: 1, sent_at: Instant::ZERO });
+        board.on_repeated(110..125, Repeat { order: 1, sent_at: Instant::ZERO, older: 0 });
         assert_eq!((board.outstanding(), board.first_lost()), (100, None));
     }
 

@@ -75,8 +75,9 @@ impl Flow {
                 tcp.set_window(window);
             }
             let sojourn = ctx.now.saturating_since(chunk.arrival);
+            let older = self.board.copy_in_flight(lost.start, &self.flight);
             let order = self.flight.push(lost.start, end, ctx.now, false);
-            self.board.on_repeated(lost.start..end, Repeat { order, sent_at: ctx.now });
+            self.board.on_repeated(lost.start..end, Repeat { order, sent_at: ctx.now, older });
             self.timers.on_sent(ctx.now);
             ctx.counters.local_retransmissions += 1;
             let event = Event::Sent { bytes: end - lost.start, sojourn, retransmission: true };

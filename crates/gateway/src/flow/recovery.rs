@@ -241,12 +241,10 @@ impl Flow {
         if !self.board.has_repeats() || self.recovery.is_asking() {
             return;
         }
-        // The first copy was on its way when Eq. (12) asked for another; the client has kept it after all.
-        if self.flight.first_at(newly.start).is_some() {
-            return;
-        }
-        let is_answer = |sent_at| now.saturating_since(sent_at) >= self.shortest_rtt();
-        if self.board.repeat_at(newly.start).is_some_and(|repeat| !is_answer(repeat.sent_at)) {
+        let Some(repeat) = self.board.repeat_at(newly.start) else { return };
+        // An older copy was on its way when Eq. (12) asked for another; the client has kept it after all.
+        let expected = repeat.older > self.flight.left_order();
+        if !expected && now.saturating_since(repeat.sent_at) < self.shortest_rtt() {
             self.recovery.on_reordering();
         }
     }

@@ -153,11 +153,12 @@ impl Flow {
         // RFC 8985, Section 6.2, Step 2: an ACK sooner than the shortest RTT after the repeat is for the first copy.
         let soon = self.shortest_rtt();
         for position in [range.start, last] {
-            // Of two copies on their way (Eq. (12) sends again what has not arrived yet), the link brings the first first.
-            if self.flight.first_at(position).is_some() {
-                continue;
-            }
             if let Some(repeat) = self.board.repeat_at(position) {
+                // Of two copies on their way, the link brings the older one first.
+                if repeat.older > self.flight.left_order() {
+                    arrival.note(Arrived { order: repeat.older, end: position + 1 }, None);
+                    continue;
+                }
                 let is_answer = ctx.now.saturating_since(repeat.sent_at) >= soon;
                 if is_answer {
                     arrival.note(Arrived { order: repeat.order, end: position + 1 }, None);
