@@ -2,6 +2,7 @@
 
 mod attach;
 mod observer;
+mod rescaling;
 
 use std::fs;
 use std::io;
@@ -21,11 +22,12 @@ use crate::result::{Percentiles, write_whole};
 use crate::run::lab::system;
 use crate::scenario::{explain, line_of, merge};
 use observer::{Log, Shared, Tap};
+use rescaling::Rescaling;
 
 pub(crate) fn command(args: &GatewayArgs) -> Result<()> {
     let config = configuration(args)?;
     if args.forward_only {
-        return drive(args, &mut NullForwarder::new(), |_, _| write_whole_io(args, "{}\n"));
+        return drive(args, &mut NullForwarder::new(), None, |_, _| write_whole_io(args, "{}\n"));
     }
     let log = Log::create(clock::now(), args.events.as_deref(), args.series.as_deref())
         .map_err(|error| Error::io("create the logs", &error))?;
@@ -34,17 +36,20 @@ pub(crate) fn command(args: &GatewayArgs) -> Result<()> {
     let path = args.shift_file.as_deref().unwrap_or(&default);
     let store = ShiftFile::open(path, config.limits.max_flows).map_err(system)?;
     let open_flows = store.load();
-    let mut node = Gateway::with_observer(config, Box::new(Tap::new(log.clone(), Some(store))));
+    let rescaling = Rescaling::new(&open_flows);
+    let tap = Tap::new(log.clone(), Some(store), Some(rescaling.feed()));
+    let mut node = Gateway::with_observer(config, Box::new(tap));
     for (flow, shifts) in open_flows {
         node.resume(clock::now(), flow, shifts);
     }
-    drive(args, &mut node, |node, housekeeping| write_stats(args, node, &log, housekeeping))
+    drive(args, &mut node, Some(rescaling), |node, housekeeping| write_stats(args, node, &log, housekeeping))
 }
 
 /// Lets packets pass through `node` until a signal comes; `tell` is called once a second and at the end.
 fn drive<N: Node>(
     args: &GatewayArgs,
     node: &mut N,
+    rescaling: Option<Rescaling>,
     mut tell: impl FnMut(&N, Option<&mut Housekeeping<'_>>) -> io::Result<()>,
 ) -> Result<()> {
     // Before anything else runs: the threads of this process inherit the mask.
@@ -56,6 +61,7 @@ fn drive<N: Node>(
         None => attach::bridged(&mut event_loop, &args.wan, &args.radio)?,
         Some(tun) => attach::routed(&mut event_loop, tun, args)?,
     };
+    let rescaling = rescaling.zip(attached.rescale_config(args)).map(|(it, config)| it.start(config));
     // Without the privilege packets leave a millisecond late now and then.
     let _ = timer::schedule_realtime();
     let mut due = clock::now();
@@ -73,6 +79,9 @@ fn drive<N: Node>(
         })
         .map_err(|error| Error::io("forward packets", &error))?;
     attached.detach()?;
+    if let Some(rescaling) = rescaling {
+        rescaling.finish();
+    }
     tell(node, None).map_err(|error| Error::io("write counters", &error))
 }
 

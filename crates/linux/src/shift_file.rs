@@ -91,12 +91,12 @@ impl ShiftFile {
         Ok(())
     }
 
-    /// Forgets a flow.
-    pub fn remove(&mut self, key: &FlowKey) {
-        if let Found::Live(place) = self.find(key) {
-            self.record_mut(place).fill(0);
-            self.live -= 1;
-        }
+    /// Forgets a flow; false if it was not there.
+    pub fn remove(&mut self, key: &FlowKey) -> bool {
+        let Found::Live(place) = self.find(key) else { return false };
+        self.record_mut(place).fill(0);
+        self.live -= 1;
+        true
     }
 
     /// All flows, in no order.

@@ -4,6 +4,9 @@
 //! TUN. When the process is gone so is the device, and with it the route; the rules then find an empty table, and the main
 //! table forwards as if there were no gateway. What the gateway writes comes in by the TUN, which no rule names: it leaves
 //! by the main table, so nothing runs in circles. The host's own packets are found in the local table before any rule of ours.
+//!
+//! A process that is frozen keeps its device. So the rules may ask for a mark, which another rule sets while the process lives
+//! ([`FailOpenConfig::marking`](crate::nft::FailOpenConfig::marking)): without it, too, the main table forwards.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -22,6 +25,8 @@ pub struct TunRoutesConfig {
     pub radio: Vec<String>,
     /// The clients' prefixes.
     pub clients: Vec<Prefix>,
+    /// Only packets with these bits in their marks, which those from the TUN must have, too.
+    pub mark: Option<u32>,
     /// A routing table that nobody else uses.
     pub table: u32,
     /// Of the rules; below 32766, that of the main table.
@@ -29,7 +34,7 @@ pub struct TunRoutesConfig {
 }
 
 impl TunRoutesConfig {
-    /// With table and priority 7700.
+    /// Whatever the mark, with table and priority 7700.
     pub fn new(tun: &str, wan: &[&str], radio: &[&str], clients: Vec<Prefix>) -> Self {
         let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
         TunRoutesConfig {
@@ -37,6 +42,7 @@ impl TunRoutesConfig {
             wan: owned(wan),
             radio: owned(radio),
             clients,
+            mark: None,
             table: 7700,
             priority: 7700,
         }
@@ -66,6 +72,10 @@ impl TunRoutes {
         // Loose: what the gateway writes has source addresses that lie behind other interfaces. The larger of this and the
         // setting for all interfaces holds, so that need not be changed.
         sysctl::set(&format!("net/ipv4/conf/{}/rp_filter", config.tun), 2)?;
+        if config.mark.is_some() {
+            // Without it the way back of what the gateway writes is looked for in the main table, and is another.
+            sysctl::set(&format!("net/ipv4/conf/{}/src_valid_mark", config.tun), 1)?;
+        }
         routes.netlink.set_up(&config.tun, true)?;
         for &ipv6 in &routes.families {
             let default = if ipv6 {
@@ -94,6 +104,7 @@ impl TunRoutes {
                 tcp_only: true,
                 source: None,
                 destination: None,
+                mark: config.mark,
                 table: self.table,
             };
             for interface in &config.wan {

@@ -61,6 +61,7 @@ fn route_through(lab: &Lab, tun: &str) {
                 tcp_only: true,
                 source: prefix.filter(|_| client_is_source),
                 destination: prefix.filter(|_| !client_is_source),
+                mark: None,
                 table: TABLE,
             };
             netlink.add_rule(&rule).unwrap();

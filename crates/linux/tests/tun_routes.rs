@@ -4,7 +4,7 @@
 
 mod common;
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration as StdDuration;
 
@@ -13,6 +13,7 @@ use paceline_linux::endpoint::{
 };
 use paceline_linux::lab::{GatewayKind, Lab, LabConfig};
 use paceline_linux::netlink::Prefix;
+use paceline_linux::nft::{FailOpen, FailOpenConfig};
 use paceline_linux::tun_routes::{TunRoutes, TunRoutesConfig};
 use paceline_linux::{Device, EventLoop, EventLoopConfig, NullForwarder, Tun, clock};
 use paceline_wire::{Duration, PortId, Rate};
@@ -34,8 +35,8 @@ fn start(lab: &Lab) -> Driven<NullForwarder> {
     Driven::run(event_loop, NullForwarder::new())
 }
 
-fn install(lab: &Lab) -> TunRoutes {
-    let config = TunRoutesConfig::new(TUN, &["g0"], &["g1"], clients(lab));
+fn install(lab: &Lab, mark: Option<u32>) -> TunRoutes {
+    let config = TunRoutesConfig { mark, ..TunRoutesConfig::new(TUN, &["g0"], &["g1"], clients(lab)) };
     lab.gateway.run(|| TunRoutes::install(&config)).unwrap().unwrap()
 }
 
@@ -73,7 +74,7 @@ fn transfers_survive_a_gateway_that_comes_and_is_killed() {
         thread::sleep(StdDuration::from_millis(400));
         for _ in 0..2 {
             let gateway = start(&lab);
-            let routes = install(&lab);
+            let routes = install(&lab, None);
             thread::sleep(StdDuration::from_millis(400));
             let (_, counters) = gateway.finish();
             // A killed process leaves its rules.
@@ -87,6 +88,41 @@ fn transfers_survive_a_gateway_that_comes_and_is_killed() {
         assert_eq!(transfer.sha256_ok, Some(true), "{}: {:?}", transfer.name, transfer.failure);
         assert_eq!(transfer.received_bytes, 6_000_000);
     }
+}
+
+#[test]
+fn only_marked_packets_pass_the_device() {
+    const MARK: u32 = 0x0800_0000;
+    if !permitted() {
+        return;
+    }
+    let lab = Lab::build(LabConfig { gateway: GatewayKind::Routed, ..LabConfig::default() }).unwrap();
+    lab.join_links().unwrap();
+    // The strictest setting.
+    lab.gateway.set_sysctls(&[("net.ipv4.conf.all.rp_filter", "1")]).unwrap();
+    let gateway = start(&lab);
+    let routes = install(&lab, Some(MARK));
+    let connects = |ipv6| {
+        let listener = lab.server.run(|| TcpListener::bind((lab.server_address(ipv6), 0))).unwrap().unwrap();
+        let to = listener.local_addr().unwrap();
+        lab.client.run(|| TcpStream::connect_timeout(&to, StdDuration::from_millis(500))).unwrap().is_ok()
+    };
+    assert!(connects(false) && connects(true), "the main table forwards");
+    let config = FailOpenConfig::marking("test", &["g0", "g1", TUN], MARK);
+    let mark = || lab.gateway.run(|| FailOpen::install(&config)).unwrap().unwrap().0;
+    let rule = mark();
+    assert!(connects(false) && connects(true), "the gateway forwards");
+    let (_, counters) = gateway.finish();
+    assert!(counters[0].received_packets >= 6, "{counters:?}");
+    drop((rule, routes));
+
+    // A process that stands still: nobody reads, nobody refreshes.
+    let _tun = lab.gateway.run(|| Tun::open(TUN)).unwrap().unwrap();
+    let _routes = install(&lab, Some(MARK));
+    let _rule = mark();
+    assert!(!connects(false));
+    thread::sleep(StdDuration::from_millis(1200));
+    assert!(connects(false) && connects(true), "it has lapsed");
 }
 
 #[test]

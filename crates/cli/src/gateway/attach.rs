@@ -4,7 +4,7 @@ use std::io;
 
 use paceline_gateway::{RADIO, WAN};
 use paceline_linux::netlink::{Netlink, Prefix};
-use paceline_linux::nft::{FailOpen, FailOpenConfig, Refreshed};
+use paceline_linux::nft::{FailOpen, FailOpenConfig, Refreshed, RescaleConfig};
 use paceline_linux::tun_routes::{TunRoutes, TunRoutesConfig};
 use paceline_linux::{Device, EventLoop, Filter, Housekeeping, PacketSocket, PacketSocketConfig, Tun};
 use paceline_wire::Instant;
@@ -21,14 +21,21 @@ pub(super) enum Attached {
     /// Between two interfaces that nothing else joins.
     Alone,
     /// Behind a TUN device, to which TCP of the clients is routed. With the device go the routes, and the kernel forwards.
-    Routed(Routed),
+    Routed(Box<Routed>),
+}
+
+#[derive(Debug)]
+pub(super) struct Routed {
+    /// Marks the packets that the routes take; `None` where there is no nftables, and the routes take all.
+    rule: Option<FailOpen>,
+    routes: Routes,
 }
 
 /// The routes are laid when the loop runs.
 #[derive(Debug)]
-pub(super) enum Routed {
-    Waiting(Box<TunRoutesConfig>),
-    Laid(Box<TunRoutes>),
+enum Routes {
+    Waiting(TunRoutesConfig),
+    Laid(TunRoutes),
 }
 
 #[derive(Debug)]
@@ -62,7 +69,7 @@ pub(super) fn bridged(event_loop: &mut EventLoop, wan: &str, radio: &str) -> Res
     match (master_of_wan, master_of_radio) {
         (Some(one), Some(other)) if one == other => {
             join(event_loop, filter)?;
-            let config = FailOpenConfig::new(&format!("{wan}-{radio}"), &[wan, radio], own);
+            let config = FailOpenConfig::new(&name_of(wan, radio), &[wan, radio], own);
             let (rule, since) = FailOpen::install(&config).map_err(system)?;
             Ok(Attached::Bridged(Box::new(Bridged { rule, stale_before: Some(since) })))
         }
@@ -88,18 +95,34 @@ pub(super) fn routed(event_loop: &mut EventLoop, tun: &str, args: &GatewayArgs) 
     event_loop.add(device).map_err(|error| Error::io(format_args!("use the TUN device {tun}"), &error))?;
     let clients =
         args.clients.iter().map(|client| Prefix::new(client.network(), client.prefix_len())).collect();
-    let config = TunRoutesConfig::new(tun, &[&args.wan], &[&args.radio], clients);
-    Ok(Attached::Routed(Routed::Waiting(Box::new(config))))
+    let (wan, radio) = (args.wan.as_str(), args.radio.as_str());
+    let config = FailOpenConfig::marking(&name_of(wan, radio), &[wan, radio, tun], MARK);
+    let rule = match FailOpen::install(&config) {
+        Ok((rule, _)) => Some(rule),
+        Err(error) => {
+            eprintln!("paceline: {error}; a gateway that hangs keeps the packets that come to it");
+            None
+        }
+    };
+    let routes = TunRoutesConfig::new(tun, &[wan], &[radio], clients);
+    let routes = Routes::Waiting(TunRoutesConfig { mark: rule.as_ref().map(|_| MARK), ..routes });
+    Ok(Attached::Routed(Box::new(Routed { rule, routes })))
+}
+
+/// What rules and tables of the gateway between these interfaces are called.
+fn name_of(wan: &str, radio: &str) -> String {
+    format!("{wan}-{radio}")
 }
 
 impl Attached {
     /// To be called four times a second.
     pub(super) fn refresh(&mut self, housekeeping: &mut Housekeeping<'_>) -> io::Result<()> {
-        if let Attached::Routed(routed) = self
-            && let Routed::Waiting(config) = routed
-        {
-            let routes = TunRoutes::install(config).map_err(io::Error::other)?;
-            *routed = Routed::Laid(Box::new(routes));
+        if let Attached::Routed(routed) = self {
+            // What the device holds after a lapse has gone nowhere else.
+            routed.rule.as_mut().map(FailOpen::refresh).transpose().map_err(io::Error::other)?;
+            if let Routes::Waiting(config) = &routed.routes {
+                routed.routes = Routes::Laid(TunRoutes::install(config).map_err(io::Error::other)?);
+            }
         }
         if let Attached::Bridged(bridged) = self {
             if let Refreshed::AfterLapse(until) = bridged.rule.refresh().map_err(io::Error::other)? {
@@ -112,12 +135,33 @@ impl Attached {
         Ok(())
     }
 
+    /// How windows are to be rescaled in packets that do not pass the gateway, if they can pass elsewhere.
+    pub(super) fn rescale_config(&self, args: &GatewayArgs) -> Option<RescaleConfig> {
+        let mark = match self {
+            Attached::Bridged(_) => None,
+            Attached::Routed(routed) if routed.rule.is_some() => Some(MARK),
+            Attached::Routed(_) | Attached::Alone => return None,
+        };
+        Some(RescaleConfig::new(&name_of(&args.wan, &args.radio), &[&args.wan, &args.radio], mark))
+    }
+
     /// Hands everything back to the kernel.
     pub(super) fn detach(self) -> Result<()> {
         match self {
             Attached::Bridged(bridged) => bridged.rule.remove().map_err(system),
-            Attached::Routed(Routed::Laid(routes)) => routes.remove().map_err(system),
-            Attached::Alone | Attached::Routed(Routed::Waiting(_)) => Ok(()),
+            Attached::Routed(routed) => {
+                if let Some(rule) = routed.rule {
+                    rule.remove().map_err(system)?;
+                }
+                match routed.routes {
+                    Routes::Laid(routes) => routes.remove().map_err(system),
+                    Routes::Waiting(_) => Ok(()),
+                }
+            }
+            Attached::Alone => Ok(()),
         }
     }
 }
+
+/// Set in packets that go through the TUN device. Our choice: a bit that common programs leave alone.
+const MARK: u32 = 0x0800_0000;

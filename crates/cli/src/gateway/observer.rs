@@ -12,6 +12,8 @@ use paceline_linux::shift_file::ShiftFile;
 use paceline_wire::{Duration, FlowKey, Instant};
 use serde_json::{Value, json};
 
+use super::rescaling::{Change, Feed};
+
 /// What the gateway's observer and its housekeeping share.
 pub(super) type Shared = Arc<Mutex<Log>>;
 
@@ -33,6 +35,8 @@ pub(super) struct Tap {
     log: Shared,
     /// Told of shifts before the SYN-ACK leaves.
     store: Option<ShiftFile>,
+    /// Told of the flows in the store.
+    feed: Option<Feed>,
 }
 
 impl Log {
@@ -119,19 +123,24 @@ impl Log {
 }
 
 impl Tap {
-    pub(super) fn new(log: Shared, store: Option<ShiftFile>) -> Self {
-        Tap { log, store }
+    pub(super) fn new(log: Shared, store: Option<ShiftFile>, feed: Option<Feed>) -> Self {
+        Tap { log, store, feed }
     }
 }
 
 impl Observer for Tap {
     fn on_event(&mut self, now: Instant, flow: &FlowKey, event: &Event) {
         if let Some(store) = &mut self.store {
-            match event {
+            let change = match event {
                 // Without room the flow lives on, but not beyond a restart.
-                Event::Opened(shifts) if shifts.rescaled() => drop(store.insert(*flow, *shifts)),
-                Event::Closed => store.remove(flow),
-                _ => {}
+                Event::Opened(shifts) if shifts.rescaled() => {
+                    store.insert(*flow, *shifts).ok().map(|()| Change::Opened(*flow, *shifts))
+                }
+                Event::Closed => store.remove(flow).then_some(Change::Closed(*flow)),
+                _ => None,
+            };
+            if let Some((feed, change)) = self.feed.as_ref().zip(change) {
+                feed.tell(change);
             }
         }
         self.log.lock().unwrap_or_else(PoisonError::into_inner).note(now, flow, event);
@@ -179,7 +188,7 @@ mod tests {
         let start = Instant::from_nanos(5_000_000_000);
         let log = Log::create(start, Some(&events), Some(&series)).unwrap();
         let shared = Arc::new(Mutex::new(log));
-        let mut tap = Tap::new(shared.clone(), None);
+        let mut tap = Tap::new(shared.clone(), None, None);
         let flow = FlowKey { src: "10.0.0.2:40000".parse().unwrap(), dst: "10.0.0.1:80".parse().unwrap() };
         let sent = Event::Sent { bytes: 1448, sojourn: Duration::from_millis(3), retransmission: false };
         tap.on_event(start + Duration::from_millis(10), &flow, &sent);

@@ -23,6 +23,8 @@ pub struct Rule {
     pub source: Option<Prefix>,
     /// Only packets to this prefix.
     pub destination: Option<Prefix>,
+    /// Only packets with all of these bits in their marks.
+    pub mark: Option<u32>,
     /// The routing table to look into.
     pub table: u32,
 }
@@ -62,6 +64,9 @@ fn rule_message(rule: &Rule) -> RuleMessage {
     message.attributes.push(RuleAttribute::Iifname(rule.input_interface.clone()));
     if rule.tcp_only {
         message.attributes.push(RuleAttribute::IpProtocol(IpProtocol::Tcp));
+    }
+    if let Some(mark) = rule.mark {
+        message.attributes.extend([RuleAttribute::FwMark(mark), RuleAttribute::FwMask(mark)]);
     }
     let in_family = |prefix: &Prefix| family_of(prefix.address) == message.header.family;
     if let Some(source) = rule.source.map(Prefix::network).filter(in_family) {

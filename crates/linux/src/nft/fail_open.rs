@@ -36,7 +36,7 @@ impl FailOpenConfig {
         FailOpenConfig { name: name.to_owned(), ports, except_destinations, mark: None, timeout }
     }
 
-    /// Marks packets that a router forwards, to lapse after a second.
+    /// Marks packets that a router forwards and those from its TUN, which must be among the ports; to lapse after a second.
     pub fn marking(name: &str, ports: &[&str], mark: u32) -> Self {
         FailOpenConfig { mark: Some(mark), ..Self::new(name, ports, Vec::new()) }
     }

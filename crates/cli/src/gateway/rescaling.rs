@@ -1,0 +1,168 @@
+//! Tells the kernel which flows to rescale when this process does not.
+//!
+//! On a thread of its own: the kernel changes one rule set at a time, so that its answer may take as long as a reload of the
+//! machine's firewall, and packets must not wait for that.
+
+use std::collections::HashMap;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration as StdDuration;
+
+use paceline_gateway::Shifts;
+use paceline_linux::nft::{FlowChange, RescaleConfig, RescaleTable};
+use paceline_linux::{SystemError, clock};
+use paceline_wire::{Duration, FlowKey, Instant};
+
+/// What the thread is told.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Change {
+    /// Windows of this flow (client to server) are rescaled.
+    Opened(FlowKey, Shifts),
+    Closed(FlowKey),
+    /// The gateway ends in order.
+    Finish,
+}
+
+/// Takes changes from the packet path.
+#[derive(Debug)]
+pub(super) struct Feed(SyncSender<Change>);
+
+impl Feed {
+    /// Never waits. What does not fit is forgotten: a flow then suffers without the gateway, or an entry stays for a day.
+    pub(super) fn tell(&self, change: Change) {
+        let _ = self.0.try_send(change);
+    }
+}
+
+/// Before its thread is started.
+#[derive(Debug)]
+pub(super) struct Rescaling {
+    sender: SyncSender<Change>,
+    changes: Receiver<Change>,
+    flows: HashMap<FlowKey, Shifts>,
+}
+
+impl Rescaling {
+    /// With the flows that an earlier process left.
+    pub(super) fn new(flows: &[(FlowKey, Shifts)]) -> Rescaling {
+        let (sender, changes) = sync_channel(WAITING_MAX);
+        Rescaling { sender, changes, flows: flows.iter().copied().collect() }
+    }
+
+    pub(super) fn feed(&self) -> Feed {
+        Feed(self.sender.clone())
+    }
+
+    /// Starts the thread in the calling thread's network namespace. The gateway's own rule must be in force.
+    pub(super) fn start(self, config: RescaleConfig) -> Running {
+        let Rescaling { sender, changes, flows } = self;
+        let thread = thread::spawn(move || {
+            let told = Keeper::install(config, flows).and_then(|keeper| keeper.run(&changes));
+            if let Err(error) = told {
+                eprintln!(
+                    "paceline: {error}; without the gateway, flows whose windows it rescales will be slow"
+                );
+            }
+        });
+        Running { sender, thread }
+    }
+}
+
+/// The thread.
+#[derive(Debug)]
+pub(super) struct Running {
+    sender: SyncSender<Change>,
+    thread: JoinHandle<()>,
+}
+
+impl Running {
+    /// The table stays if there are flows that need it.
+    pub(super) fn finish(self) {
+        let _ = self.sender.send(Change::Finish);
+        let _ = self.thread.join();
+    }
+}
+
+/// Keeps the kernel's table as it should be.
+#[derive(Debug)]
+struct Keeper {
+    table: RescaleTable,
+    /// Entries are forgotten after it.
+    timeout: Duration,
+    flows: HashMap<FlowKey, Shifts>,
+    made: Instant,
+    is_right: bool,
+}
+
+impl Keeper {
+    fn install(config: RescaleConfig, flows: HashMap<FlowKey, Shifts>) -> Result<Keeper, SystemError> {
+        let timeout = config.timeout;
+        let table = RescaleTable::open(config)?;
+        let mut keeper = Keeper { table, timeout, flows, made: clock::now(), is_right: false };
+        keeper.replace()?;
+        Ok(keeper)
+    }
+
+    fn run(mut self, changes: &Receiver<Change>) -> Result<(), SystemError> {
+        let mut checked = clock::now();
+        loop {
+            let mut some = Vec::new();
+            match changes.recv_timeout(StdDuration::from_nanos(CHECK_INTERVAL.as_nanos())) {
+                Ok(first) => some.extend([first].into_iter().chain(changes.try_iter()).take(WAITING_MAX)),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            }
+            let is_last = some.iter().any(|change| matches!(change, Change::Finish));
+            self.carry_out(some);
+            if is_last {
+                return if self.flows.is_empty() { self.table.remove() } else { Ok(()) };
+            }
+            let now = clock::now();
+            if now.saturating_since(checked) >= CHECK_INTERVAL {
+                checked = now;
+                self.check();
+            }
+        }
+    }
+
+    fn carry_out(&mut self, changes: Vec<Change>) {
+        let mut carried = Vec::with_capacity(changes.len());
+        for change in changes {
+            match change {
+                Change::Opened(flow, shifts) => {
+                    let before = self.flows.insert(flow, shifts);
+                    carried.extend(before.map(|before| FlowChange::Closed(flow, before)));
+                    carried.push(FlowChange::Opened(flow, shifts));
+                }
+                Change::Closed(flow) => {
+                    let before = self.flows.remove(&flow);
+                    carried.extend(before.map(|before| FlowChange::Closed(flow, before)));
+                }
+                Change::Finish => {}
+            }
+        }
+        // An error is repaired at the next check.
+        self.is_right = self.is_right && self.table.change(&carried).is_ok();
+    }
+
+    /// Makes the table anew where somebody else has changed it, as a reload of the machine's firewall does, and before its
+    /// entries time out.
+    fn check(&mut self) {
+        let is_young = clock::now().saturating_since(self.made) < self.timeout / 2;
+        self.is_right = self.is_right && is_young && self.table.exists().unwrap_or(false);
+        if !self.is_right {
+            // Tried again at the next check.
+            let _ = self.replace();
+        }
+    }
+
+    fn replace(&mut self) -> Result<(), SystemError> {
+        self.table.replace(self.flows.iter().map(|(flow, shifts)| (*flow, *shifts)))?;
+        (self.made, self.is_right) = (clock::now(), true);
+        Ok(())
+    }
+}
+
+/// Changes that wait for the kernel. Our choice: a second's worth of a busy gateway, in half a megabyte.
+const WAITING_MAX: usize = 8192;
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
