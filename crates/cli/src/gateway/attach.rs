@@ -100,7 +100,9 @@ pub(super) fn routed(event_loop: &mut EventLoop, tun: &str, args: &GatewayArgs) 
     let rule = match FailOpen::install(&config) {
         Ok((rule, _)) => Some(rule),
         Err(error) => {
-            eprintln!("paceline: {error}; a gateway that hangs keeps the packets that come to it");
+            eprintln!(
+                "paceline: {error}; if the gateway hangs, it keeps packets; if it ends, flows that it rescales are slow"
+            );
             None
         }
     };

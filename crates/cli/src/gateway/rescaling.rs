@@ -166,3 +166,36 @@ impl Keeper {
 /// Changes that wait for the kernel. Our choice: a second's worth of a busy gateway, in half a megabyte.
 const WAITING_MAX: usize = 8192;
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use paceline_linux::netns::{Netns, check_permitted};
+
+    use super::*;
+
+    /// Tells changes to a thread that begins with `flows`, ends it in order, and says whether the table is still there.
+    fn stays_after(namespace: &Netns, flows: &[(FlowKey, Shifts)], changes: &[Change]) -> bool {
+        let config = || RescaleConfig::new("test", &["lo"], None);
+        let rescaling = Rescaling::new(flows);
+        let feed = rescaling.feed();
+        changes.iter().for_each(|change| feed.tell(*change));
+        namespace.run(|| rescaling.start(config())).unwrap().finish();
+        namespace.run(|| RescaleTable::open(config())).unwrap().unwrap().exists().unwrap()
+    }
+
+    #[test]
+    fn the_table_stays_only_for_flows() {
+        if let Err(error) = check_permitted() {
+            eprintln!("skipped: {error}");
+            return;
+        }
+        let namespace = Netns::create("rescaling").unwrap();
+        let flow = FlowKey { src: "10.0.0.2:40000".parse().unwrap(), dst: "10.0.0.1:80".parse().unwrap() };
+        let shifts = Shifts { client: 0, shown: 7, server: 7, added: true };
+        assert!(!stays_after(&namespace, &[], &[]));
+        assert!(stays_after(&namespace, &[], &[Change::Opened(flow, shifts)]));
+        assert!(stays_after(&namespace, &[(flow, shifts)], &[]));
+        assert!(stays_after(&namespace, &[(flow, shifts)], &[Change::Opened(flow, shifts)]));
+        assert!(!stays_after(&namespace, &[(flow, shifts)], &[Change::Closed(flow)]));
+    }
+}
