@@ -6,11 +6,11 @@ use paceline_linux::Quantiles;
 use paceline_linux::emulator::{DirectionReport, EmulatorReport, FlowDelivery, Series};
 use paceline_linux::endpoint::{TrafficReport, TransferReport, UdpReport};
 use paceline_path::{LinkConfig, Oracle, OraclePath};
-use paceline_wire::{Duration, Instant};
+use paceline_wire::{Duration, Instant, Rate};
 use serde_json::Value;
 
 use super::fairness;
-use super::hosts::{Plan, Planned};
+use super::hosts::{Plan, Planned, SAMPLE_INTERVAL};
 use super::links::Reports;
 use super::settling;
 use crate::result::{
@@ -122,10 +122,12 @@ fn tcp_flow(
     let end = scenario.duration.to_wire();
     let delivery = delivery(planned, down, &measured.links.last);
     let gap = delivery.map_or(0.0, |flow| longest_gap_s(&flow.series, down, &measured.links.at_end, end));
+    let open_ended = scenario.flows[planned.flow].size.is_none();
+    let goodput = if open_ended { goodput_until(end, transfer, measured.start) } else { transfer.goodput() };
     FlowResult {
         start_s: transfer.began.map_or(0.0, since_start),
         bytes: transfer.received_bytes,
-        goodput_mbps: round(transfer.goodput().as_mbps()),
+        goodput_mbps: round(goodput.as_mbps()),
         completion_s: transfer.completion().map(|time| round(time.as_secs_f64())),
         retransmitted_segments: transfer.retransmitted_segments,
         timeouts: transfer.timeouts,
@@ -138,6 +140,15 @@ fn tcp_flow(
         error: transfer.failure.clone(),
         ..common
     }
+}
+
+/// What an application had read when the time was up. What queues and buffers still held then does not count: whoever fills
+/// them most would have the most of it.
+fn goodput_until(end: Duration, transfer: &TransferReport, start: Instant) -> Rate {
+    let bins = (end.as_nanos() / SAMPLE_INTERVAL.as_nanos()) as usize;
+    let received = transfer.received_bins.iter().take(bins).sum();
+    let began = transfer.began.map_or(Duration::ZERO, |began| began.saturating_since(start));
+    Rate::from_bytes_in(received, end.saturating_sub(began))
 }
 
 /// The kernel counts probes per namespace. Of flows that ran beside each other the first is given all of them, so that the
