@@ -6,6 +6,7 @@
 //! (`baseline`). Beside a flow that fills the queue a window competes instead (`contest`). `docs/queue-bound.md` has the
 //! reasons and the measurements.
 
+mod backoff;
 mod baseline;
 mod contest;
 mod delivery;
@@ -14,6 +15,8 @@ mod tests;
 
 use paceline_wire::{Duration, Instant, Rate};
 
+use crate::rtt_min::RttMin;
+use backoff::Backoff;
 use baseline::{Baseline, Drained, Expected};
 use contest::Contest;
 use delivery::Delivery;
@@ -21,6 +24,10 @@ pub use delivery::DeliveryConfig;
 
 /// Our choice: the target is at least two full packets, the least that keeps a link busy under delayed ACKs.
 const MIN_QUEUE: u64 = 3_000;
+
+/// A queue that did not empty for so long is standing (RFC 8289 calls it the bad queue). Its interval of 100 ms is for a
+/// router; ours is some round trips of a radio link.
+const STANDING_WINDOW: Duration = Duration::from_millis(250);
 
 /// Parameters of [`QueueBound`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +48,7 @@ impl Default for QueueBoundConfig {
     fn default() -> Self {
         QueueBoundConfig {
             target: Duration::from_millis(8),
-            error_gain_percent: 200,
+            error_gain_percent: 450,
             delivery: DeliveryConfig {
                 window: Duration::from_millis(100),
                 slow: Duration::from_millis(500),
@@ -78,6 +85,11 @@ pub struct QueueBound {
     baseline: Baseline,
     delivery: Delivery,
     contest: Option<Contest>,
+    backoff: Backoff,
+    /// The shortest round trip of the last moments.
+    recent: RttMin,
+    last_rtt: Duration,
+    outstanding: u64,
     limit: Option<u64>,
 }
 
@@ -89,6 +101,10 @@ impl QueueBound {
             baseline: Baseline::new(config.rtt_min_window),
             delivery: Delivery::new(config.delivery),
             contest: None,
+            backoff: Backoff::default(),
+            recent: RttMin::new(STANDING_WINDOW),
+            last_rtt: Duration::ZERO,
+            outstanding: 0,
             limit: None,
         }
     }
@@ -98,13 +114,21 @@ impl QueueBound {
 
     /// `bytes` were found lost.
     pub fn on_loss(&mut self, now: Instant, _bytes: u64) {
-        if let Some(contest) = &mut self.contest {
-            contest.on_loss(now);
+        let Some(rtt_min) = self.baseline.rtt_min() else { return };
+        match &mut self.contest {
+            Some(contest) => contest.on_loss(now, rtt_min),
+            None => self.backoff.on_loss(now, self.last_rtt, rtt_min, self.outstanding),
         }
     }
 
     /// An acknowledgement arrived.
     pub fn on_ack(&mut self, sample: &BoundSample) {
+        self.outstanding = sample.outstanding;
+        if let Some(rtt) = sample.rtt {
+            self.last_rtt = rtt;
+            self.backoff.on_rtt(sample.now, rtt);
+            self.recent.update(sample.now, rtt);
+        }
         if self.contest.is_some() {
             self.compete(sample);
             return;
@@ -116,7 +140,7 @@ impl QueueBound {
             let drain_limit = self.drain_limit(rtt_min);
             self.baseline.on_drain(sample.now, rtt, sample.outstanding, drain_limit)
         });
-        self.set_limit();
+        self.set_limit(sample.now);
         if let Some(rtt) = sample.rtt.filter(|_| occupied || drained == Some(Drained::Occupied)) {
             self.contend(sample.now, rtt);
         }
@@ -170,16 +194,19 @@ impl QueueBound {
         }
     }
 
-    fn set_limit(&mut self) {
+    fn set_limit(&mut self, now: Instant) {
         let forecast = self.delivery.forecast();
         let Some(rtt_min) = self.baseline.rtt_min().filter(|_| !forecast.is_zero()) else { return };
         let limit = if self.baseline.draining() {
             self.drain_limit(rtt_min)
         } else {
             let queue = forecast.bytes_in(self.config.target).max(MIN_QUEUE);
-            forecast.bytes_in(rtt_min) + queue + self.error_queue(rtt_min)
+            // What stood in the queue all the time covered no error, whoever put it there.
+            let standing = self.recent.get().map_or(Duration::ZERO, |recent| recent.saturating_sub(rtt_min));
+            let margin = self.error_queue(rtt_min).saturating_sub(forecast.bytes_in(standing));
+            forecast.bytes_in(rtt_min) + queue + margin
         };
-        self.limit = Some(limit.max(self.config.floor));
+        self.limit = Some(self.backoff.apply(now, limit).max(self.config.floor));
     }
 
     fn compete(&mut self, sample: &BoundSample) {
@@ -192,7 +219,7 @@ impl QueueBound {
         if alone {
             self.contest = None;
             self.baseline.alone();
-            self.set_limit();
+            self.set_limit(sample.now);
         }
     }
 
@@ -219,4 +246,14 @@ impl QueueBound {
         let target = (rtt_min + rtt_min / 16 + target).max(forecast.time_for(self.config.floor));
         Some(Expected { target, bound: forecast.time_for(limit) })
     }
+}
+
+/// The largest integer whose cube is at most `x`.
+pub(super) fn cube_root(x: u64) -> u64 {
+    let (mut low, mut high) = (0u64, 2_642_245);
+    while low < high {
+        let middle = (low + high).div_ceil(2);
+        if middle * middle * middle <= x { low = middle } else { high = middle - 1 }
+    }
+    low
 }

@@ -89,14 +89,17 @@ impl Scoreboard {
         !self.repeated.is_empty()
     }
 
-    /// The client acknowledges everything below `ack`.
-    pub(crate) fn acknowledge(&mut self, ack: u64) {
+    /// The client acknowledges everything below `ack`; returns the bytes that it had not reported before.
+    pub(crate) fn acknowledge(&mut self, ack: u64) -> u64 {
         if ack <= self.una {
-            return;
+            return 0;
         }
         let below = self.una..ack;
+        let mut news = ack - self.una;
         if self.sacked_bytes > 0 {
-            self.sacked_bytes -= overlap(&self.sacked, &below);
+            let known = overlap(&self.sacked, &below);
+            news -= known;
+            self.sacked_bytes -= known;
             self.sacked.remove(below.clone());
         }
         if self.lost_bytes > 0 {
@@ -107,6 +110,7 @@ impl Scoreboard {
         }
         self.una = ack;
         self.sent = self.sent.max(ack);
+        news
     }
 
     /// The client reports that it holds `block`; calls `newly` for each part not reported before.

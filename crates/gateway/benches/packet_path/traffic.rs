@@ -82,7 +82,8 @@ impl Downloads {
                 edge: 64_000,
                 echo: 0,
                 have: 1,
-                pieces: Vec::with_capacity(16), recent: [0; 8],
+                pieces: Vec::with_capacity(16),
+                recent: [0; 8],
             });
             downloads.shake_hands(key);
         }

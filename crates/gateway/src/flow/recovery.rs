@@ -256,12 +256,18 @@ impl Flow {
         self.board.mark_lost(self.board.una()..end);
     }
 
-    /// The client reported after a probe: `highest` is the last position it has.
-    pub(super) fn on_probe_answer(&mut self, ctx: &Context<'_>, highest: u64) {
+    /// Where the cumulative ACK will stand if a probe's head arrives and nothing else.
+    pub(super) fn expected_answer(&self) -> Option<u64> {
+        let end = self.recovery.probe?.end;
+        Some(self.board.sacked_until(end).unwrap_or(end))
+    }
+
+    /// The client reported after a probe: `more` than the head has arrived.
+    pub(super) fn on_probe_answer(&mut self, ctx: &Context<'_>, more: bool) {
         // Packets that were only delayed follow each other closely.
         let wait = (self.smoothed_rtt() / 4).max(Duration::from_millis(20));
         let Some(probe) = &mut self.recovery.probe else { return };
-        if highest > probe.end {
+        if more {
             self.recovery.probe = None;
         } else if probe.decide_at.is_none() {
             probe.decide_at = Some(ctx.now + wait);

@@ -101,18 +101,22 @@ impl Flow {
         let was_in_hole = self.recovery.hole.is_some();
         // The answer to a probe tells nothing of a queue: nobody knows which copy it is for.
         let probed = self.recovery.is_asking() || self.window == 0;
+        let expected = self.expected_answer();
+        let mut delivered = 0;
         let mut arrival = Arrival::default();
         if ack > una {
             self.check_needless(ctx.now, &(una..ack));
             self.note_arrival(ctx, una..ack, &mut arrival);
             self.received = self.received.max(ack);
-            self.board.acknowledge(ack);
+            delivered += self.board.acknowledge(ack);
             self.release(ctx, ack);
             self.timers.on_progress(ctx.now);
         }
-        let news = self.on_sack_blocks(ctx, ack, blocks, &mut arrival);
+        let sacked = self.on_sack_blocks(ctx, ack, blocks, &mut arrival);
+        let news = sacked > 0;
+        delivered += sacked;
         if ack > una || news {
-            self.on_probe_answer(ctx, blocks.iter().map(|block| block.end).fold(ack, u64::max));
+            self.on_probe_answer(ctx, news || expected.is_some_and(|expected| ack > expected));
         }
         if self.board.has_reneged() {
             ctx.counters.reneged += 1;
@@ -123,7 +127,9 @@ impl Flow {
         if arrival.arrived.order > 0 {
             left = self.on_left_until(ctx, arrival.arrived);
         } else if duplicate && !news {
+            // The client discards what lies beyond its window, but the link has brought it.
             left = self.on_left_one(ctx);
+            delivered += left.bytes;
         }
         if left.bytes > 0 {
             self.timers.on_evidence(ctx.now);
@@ -132,11 +138,11 @@ impl Flow {
             self.check_head(ctx, was_in_hole);
         }
         self.judge_due(ctx);
-        let lost = self.board.lost_bytes().saturating_sub(lost_before).min(left.bytes);
+        let lost = self.board.lost_bytes().saturating_sub(lost_before);
         let rtt = arrival.sent_at.map(|sent_at| self.rtt.on_sample(sent_at, ctx.now));
         self.adapt_delay(ctx);
         let age = left.sent_at.filter(|_| !probed).map(|sent_at| ctx.now.saturating_since(sent_at));
-        LinkReport { delivered: left.bytes - lost, lost, rtt, age }
+        LinkReport { delivered, lost, rtt, age }
     }
 
     /// Finds the latest transmission that brought `range`.
@@ -169,26 +175,26 @@ impl Flow {
         }
     }
 
-    /// Returns true if the blocks tell of arrivals not known before.
+    /// Returns the bytes of which the blocks tell for the first time.
     fn on_sack_blocks(
         &mut self,
         ctx: &mut Context<'_>,
         ack: u64,
         blocks: &BlockList,
         arrival: &mut Arrival,
-    ) -> bool {
+    ) -> u64 {
         if !blocks.is_empty() {
             self.handshake.note_sack();
         }
         let mut newly = core::mem::take(&mut self.recovery.newly);
-        let mut news = false;
+        let mut news = 0;
         for block in blocks.iter() {
             if block.end <= ack {
                 continue;
             }
             self.board.sack(block.clone(), &mut newly);
             for part in newly.iter() {
-                news = true;
+                news += part.end - part.start;
                 self.check_needless(ctx.now, part);
                 self.note_arrival(ctx, part.clone(), arrival);
             }

@@ -2,17 +2,24 @@
 
 use paceline_gateway::GatewayConfig;
 use paceline_gateway::config::RttModulationMode;
+use paceline_path::{Loss, ScriptedLoss};
 use paceline_wire::Duration;
 
 use crate::kit::accelerated::run;
-use crate::kit::scenario::{FlowSpec, Path, XP_WINDOW, at_ms, lossy, xp_client};
+use crate::kit::scenario::{FlowSpec, Path, XP_WINDOW, at_ms, xp_client};
 use crate::kit::sender::SenderConfig;
+
+/// Every 5,000 packets one is lost, and its first repair, which leaves some 67 packets later.
+fn lost_twice() -> Loss {
+    let of = |packet, count| ScriptedLoss { packet, count };
+    Loss::Scripted((0..6).flat_map(|n| [of(3_000 + 5_000 * n, 1), of(3_060 + 5_000 * n, 15)]).collect())
+}
 
 /// Sums over three seeds: (goodput in Mbit/s, timeouts, tail-loss probes, Mbit/s in the first two seconds).
 fn download(mode: RttModulationMode, rto_min_ms: u64, tail_loss_probe: bool) -> (f64, u64, u64, f64) {
     let mut config = GatewayConfig::default();
     config.rtt_modulation.mode = mode;
-    let path = Path { loss: lossy(0.01), ..Path::thesis() };
+    let path = Path { loss: lost_twice(), ..Path::thesis() };
     let mut spec = FlowSpec::download(xp_client(XP_WINDOW));
     spec.server.sender = SenderConfig {
         rto_min: Duration::from_millis(rto_min_ms),
