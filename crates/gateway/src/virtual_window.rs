@@ -77,7 +77,9 @@ impl VirtualWindow {
         };
         // The right edge does not move back (RFC 9293, Section 3.8.6), not even by rounding (RFC 7323, Section 2.4),
         // unless the client's own window closes or is passed on: that is shown at once.
-        let keeps_edge = input.client_window > 0 && config.mode != VirtualWindowMode::None;
+        let own_edge = input.ack + input.client_window;
+        let rounded = self.edge < own_edge + (1 << shift);
+        let keeps_edge = input.client_window > 0 && (config.mode != VirtualWindowMode::None || rounded);
         let promised = if keeps_edge { self.edge.saturating_sub(input.ack).div_ceil(1 << shift) } else { 0 };
         let units = (wanted >> shift).max(promised).min(u64::from(u16::MAX));
         self.edge = self.edge.max(input.ack + (units << shift));

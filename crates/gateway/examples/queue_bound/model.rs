@@ -376,7 +376,7 @@ impl Model<'_> {
         };
         self.rule.on_ack(&sample);
         let Server { wired_rtt, total } = self.path.server;
-        let more = (2 * packets.len() as u64).min(total - self.produced);
+        let more = (2 * packets.len() as u64).min(total.saturating_sub(self.produced));
         self.produced += more;
         if more > 0 {
             self.at(self.now + wired_rtt, Event::SourceArrival(more));

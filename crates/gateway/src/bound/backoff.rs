@@ -3,7 +3,7 @@
 //! The bound follows the rate at once, and CUBIC beside it (RFC 9438) gives up three tenths at every overflow and takes
 //! seconds to return: in the end all would be ours. So what is outstanding follows the same curve after an overflow, until
 //! it meets the bound again. Our choice of what an overflow is: a loss while round trips are nearer to the longest than to the
-//! shortest, and a quarter longer than without a queue; other losses are the radio's.
+//! shortest, and half as long again as without a queue; other losses are the radio's.
 
 use paceline_wire::{Duration, Instant};
 
@@ -41,7 +41,7 @@ impl Backoff {
 
     /// Something was lost while round trips took `rtt` and `outstanding` bytes were on their way.
     pub(super) fn on_loss(&mut self, now: Instant, rtt: Duration, rtt_min: Duration, outstanding: u64) {
-        let full = rtt >= (rtt_min + self.longest) / 2 && rtt >= rtt_min + rtt_min / 4;
+        let full = rtt >= (rtt_min + self.longest) / 2 && rtt >= rtt_min + rtt_min / 2;
         let same = self.curve.is_some_and(|curve| now.saturating_since(curve.since) < rtt + rtt / 4);
         if full && !same {
             // RFC 9438, Section 4.2: K = cbrt(W_max (1 - beta) / C) with beta = 0.7 and C = 0.4 segments per cubed second.

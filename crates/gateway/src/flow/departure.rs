@@ -74,6 +74,7 @@ impl Flow {
                 tcp.set_ack(ack);
                 tcp.set_window(window);
             }
+            self.refresh_timestamp(&mut packet);
             let sojourn = ctx.now.saturating_since(chunk.arrival);
             let older = self.board.copy_in_flight(lost.start, &self.flight);
             let order = self.flight.push(lost.start, end, ctx.now, false);
@@ -99,7 +100,8 @@ impl Flow {
             }
         };
         let end = chunk.piece_end(start, limit);
-        let packet = chunk.packet(start, end);
+        let mut packet = chunk.packet(start, end);
+        self.refresh_timestamp(&mut packet);
         let sojourn = ctx.now.saturating_since(chunk.arrival);
         self.flight.push(start, end, ctx.now, true);
         self.board.on_sent(end);

@@ -46,6 +46,7 @@ impl Flow {
         let is_reset = flags.contains(Flags::RST);
         if start < self.received && !is_reset {
             self.filter.expect_reply();
+            self.note_passed(&packet);
             return ctx.pass_to_client(packet);
         }
         if self.board.sent() >= start || self.store.is_empty() || self.bare.len() >= BARE_MAX {
@@ -62,6 +63,7 @@ impl Flow {
         if end <= self.board.una() {
             // The client has it, so the ACK was lost on the way to the server, or is on its way: the client answers.
             self.filter.expect_reply();
+            self.note_passed(&packet);
             ctx.counters.server_retransmissions_passed += 1;
             return ctx.pass_to_client(packet);
         }
@@ -98,6 +100,9 @@ impl Flow {
     }
 
     fn keep(&mut self, ctx: &mut Context<'_>, start: u64, end: u64, packet: Packet) {
+        if start < self.received {
+            self.note_passed(&packet);
+        }
         let before = self.store.bytes();
         let added = self.store.insert(start, end, packet, ctx.now);
         *ctx.buffered += self.store.bytes() - before;
@@ -111,6 +116,27 @@ impl Flow {
             self.board.mark_unsent(first.max(self.board.una())..last.min(sent));
         }
         self.received = self.received.max(end);
+    }
+
+    /// A packet with an old sequence number will be in front of older ones that wait here, and the client takes over its
+    /// timestamp.
+    fn note_passed(&mut self, packet: &Packet) {
+        if let Some((value, _)) = packet.tcp().and_then(|tcp| tcp.timestamps())
+            && self.passed_tsval.is_none_or(|passed| value.wrapping_sub(passed) as i32 > 0)
+        {
+            self.passed_tsval = Some(value);
+        }
+    }
+
+    /// Data that is older than what has passed is given its timestamp: by its own the client would take it for an old
+    /// duplicate and never accept it (PAWS, RFC 7323, Section 5.3).
+    pub(super) fn refresh_timestamp(&self, packet: &mut Packet) {
+        let Some((value, echo)) = packet.tcp().and_then(|tcp| tcp.timestamps()) else { return };
+        if let Some(passed) = self.passed_tsval.filter(|passed| passed.wrapping_sub(value) as i32 > 0)
+            && let Some(mut tcp) = packet.tcp_mut()
+        {
+            tcp.set_timestamps(passed, echo);
+        }
     }
 
     /// What the server last told the client of the uplink, for packets that leave a second time.

@@ -131,6 +131,8 @@ pub(crate) struct Flow {
     supply: Supply,
     /// Acknowledgement and window field of the server's newest packet, as the client is to see them.
     newest: Option<(Seq, u16)>,
+    /// Timestamp of the newest packet that passed in front of data that is kept here.
+    passed_tsval: Option<u32>,
     path: PathEstimate,
     server_fin: Option<u64>,
     client_fin: Option<u64>,
@@ -171,6 +173,7 @@ impl Flow {
             timers: Timers::default(),
             supply: Supply::default(),
             newest: None,
+            passed_tsval: None,
             path: PathEstimate::default(),
             server_fin: None,
             client_fin: None,

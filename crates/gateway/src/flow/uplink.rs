@@ -131,6 +131,10 @@ impl Flow {
             left = self.on_left_one(ctx);
             delivered += left.bytes;
         }
+        if self.board.una() == self.board.sent() {
+            // Second copies of what the client has may still be on their way, or lost: nobody will tell.
+            self.flight.clear();
+        }
         if left.bytes > 0 {
             self.timers.on_evidence(ctx.now);
         }
@@ -242,7 +246,11 @@ impl Flow {
             self.server_rtt.on_sent(ctx.now, value);
         }
         // Between ACKs the client's window stays where it was, as seen from an older ACK.
-        let client_window = if self.window == 0 { 0 } else { self.right_edge.saturating_sub(ack) };
+        let client_window = match self.window {
+            _ if self.gave_up => self.shifts.client_window(tcp.window()),
+            0 => 0,
+            _ => self.right_edge.saturating_sub(ack),
+        };
         let input = WindowInput {
             ack,
             client_window,

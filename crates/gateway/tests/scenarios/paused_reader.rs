@@ -23,7 +23,7 @@ fn a_minute_without_reading_is_survived_and_then_forgotten() {
             &format!("paused reader, {buffer} bytes, Mbit/s in the second RTT"),
             after,
             0.9 * 6.7,
-            0.5 * 6.7,
+            0.2 * 6.7,
         );
     }
 }
