@@ -165,8 +165,7 @@ pub fn through(config: GatewayConfig, case: &Case) -> Result<(), TestCaseError> 
 }
 
 /// 48 cases from a fixed seed, so that a change is judged by what it changed; or as many as PROPTEST_CASES says, from a
-/// new seed each time, to hunt. A hunt still finds transfers that do not end within ten minutes, in about one case of
-/// two hundred (CHANGELOG, known): open.
+/// new seed each time, to hunt. A case that a hunt finds is printed in its smallest form.
 fn cases_to_run() -> Config {
     let config = Config { max_shrink_iters: 60, failure_persistence: None, ..Config::default() };
     if config.cases == 256 { Config { cases: 48, rng_seed: RngSeed::Fixed(SEED), ..config } } else { config }
