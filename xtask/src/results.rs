@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::bounds::{Bound, Outcome};
+use crate::bounds::{Bound, Outcome, Statistic};
 use crate::model::Results;
 
 /// Where runs are kept: results/PLACE/SCENARIO/. Bounds are asserted in virtual time only; live runs share the machine.
@@ -45,11 +45,15 @@ struct Misses {
 
 /// A bound that is known to be missed, and why.
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Miss {
     scenario: String,
     metric: String,
     #[serde(default)]
     variant: String,
+    /// Of bounds on one metric, those with this one; any when absent.
+    statistic: Option<Statistic>,
+    relative_to: Option<String>,
     reason: String,
 }
 
@@ -190,6 +194,8 @@ fn known<'a>(scenario: &str, outcome: &Outcome, misses: &'a Misses) -> Option<&'
     misses.miss.iter().find(|miss| {
         miss.scenario == scenario
             && miss.metric == outcome.bound.metric
+            && miss.statistic.is_none_or(|statistic| statistic == outcome.bound.statistic)
+            && (miss.relative_to.is_none() || miss.relative_to == outcome.bound.relative_to)
             && miss
                 .variant
                 .split(',')
