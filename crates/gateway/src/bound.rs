@@ -1,14 +1,16 @@
 //! The bound on the bottleneck queue: what a subscriber may have outstanding between gateway and client.
 //!
-//! limit = forecast x (rtt_min + target) + error_gain x error x rtt_min. The forecast is the rate that the link is expected
-//! to have for the next round trip; its mean error is what a queue has to cover if the link shall stay busy, so that a
-//! steady link gets little more than the target and a varying one what it needs. `rtt_min` is kept true by short drains
-//! (`baseline`). Beside a flow that fills the queue a window competes instead (`contest`). `docs/queue-bound.md` has the
+//! limit = forecast x (rtt_min + target) + margin, margin = error_gain x error x rtt_min - forecast x standing. The forecast
+//! is the rate that the link is expected to have for the next round trip; its mean error is what a queue has to cover if the
+//! link shall stay busy, less what stood there anyway, so that a steady link gets little more than the target and a varying
+//! one what it needs. `rtt_min` is kept true by short drains (`baseline`). When a shared queue overflows, the limit gives way
+//! (`backoff`); beside a flow that fills the queue a window competes instead (`contest`). `docs/queue-bound.md` has the
 //! reasons and the measurements.
 
 mod backoff;
 mod baseline;
 mod contest;
+mod cubic;
 mod delivery;
 #[cfg(test)]
 mod tests;
@@ -109,11 +111,8 @@ impl QueueBound {
         }
     }
 
-    /// `bytes` left the gateway; `outstanding` includes them.
-    pub fn on_sent(&mut self, _now: Instant, _bytes: u64, _outstanding: u64) {}
-
-    /// `bytes` were found lost.
-    pub fn on_loss(&mut self, now: Instant, _bytes: u64) {
+    /// Something was found lost.
+    pub fn on_loss(&mut self, now: Instant) {
         let Some(rtt_min) = self.baseline.rtt_min() else { return };
         match &mut self.contest {
             Some(contest) => contest.on_loss(now, rtt_min),
@@ -146,8 +145,8 @@ impl QueueBound {
         }
     }
 
-    /// Bytes that may be outstanding at `now`; `None` before the first estimate: forward on arrival.
-    pub fn limit(&self, _now: Instant) -> Option<u64> {
+    /// Bytes that may be outstanding; `None` before the first estimate: forward on arrival.
+    pub fn limit(&self) -> Option<u64> {
         self.limit
     }
 
@@ -246,14 +245,4 @@ impl QueueBound {
         let target = (rtt_min + rtt_min / 16 + target).max(forecast.time_for(self.config.floor));
         Some(Expected { target, bound: forecast.time_for(limit) })
     }
-}
-
-/// The largest integer whose cube is at most `x`.
-pub(super) fn cube_root(x: u64) -> u64 {
-    let (mut low, mut high) = (0u64, 2_642_245);
-    while low < high {
-        let middle = (low + high).div_ceil(2);
-        if middle * middle * middle <= x { low = middle } else { high = middle - 1 }
-    }
-    low
 }

@@ -268,7 +268,7 @@ impl Node for Gateway {
             let (flow, mut ctx) = (self.table.flow_mut(id), self.shared.context(now));
             let before = flow.in_flight();
             let packet = flow.take_next(&mut ctx, limit);
-            self.table.after_sent(id, now, before, self.shared.repairs());
+            self.table.after_sent(id, before, self.shared.repairs());
             if let Some(packet) = packet {
                 self.shared.counters.packets_out += 1;
                 return Some((RADIO, packet));

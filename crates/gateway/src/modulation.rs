@@ -165,6 +165,22 @@ mod tests {
     }
 
     #[test]
+    fn after_a_late_ack_the_delay_comes_back_by_a_quarter_of_the_time() {
+        let (config, mut modulation) = (RttModulationConfig::default(), Modulation::default());
+        (0..1000).for_each(|_| modulation.on_ack(&config, &input()));
+        let start = Instant::ZERO + Duration::from_secs(1);
+        modulation.push(start, RTT * 2, false, Edit::Window, ack());
+        for n in 1..=6u64 {
+            let now = start + RTT * n;
+            modulation.push(now, Duration::ZERO, false, Edit::Window, ack());
+            while modulation.lane.len() > 1 {
+                modulation.lane.pop_front();
+            }
+            assert_eq!(modulation.next_release(), Some(now + (RTT * n / 4).min(RTT)));
+        }
+    }
+
+    #[test]
     fn a_late_ack_waits_less_and_order_is_kept() {
         let (config, mut modulation) = (RttModulationConfig::default(), Modulation::default());
         (0..1000).for_each(|_| modulation.on_ack(&config, &input()));

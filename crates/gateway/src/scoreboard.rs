@@ -23,6 +23,13 @@ pub(crate) struct Repeat {
     pub(crate) older: u64,
 }
 
+impl Repeat {
+    /// The older copy is still on its way: the link, which keeps order, brings it first.
+    pub(crate) fn is_behind_older(self, flight: &Flight) -> bool {
+        self.older > flight.left_order()
+    }
+}
+
 /// The scoreboard of one flow.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scoreboard {

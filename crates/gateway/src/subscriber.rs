@@ -91,24 +91,21 @@ impl Subscriber {
     }
 
     /// Bytes that may leave now; `u64::MAX` without a bound or before the first estimate.
-    pub(crate) fn room(&self, now: Instant) -> u64 {
-        let limit = self.bound.as_ref().and_then(|bound| bound.limit(now));
+    pub(crate) fn room(&self) -> u64 {
+        let limit = self.bound.as_ref().and_then(QueueBound::limit);
         limit.map_or(u64::MAX, |limit| limit.saturating_sub(self.outstanding))
     }
 
     /// A packet of `bytes` fits; one packet always does.
-    pub(crate) fn fits(&mut self, now: Instant, bytes: u64) -> bool {
-        let fits = self.outstanding == 0 || bytes <= self.room(now);
+    pub(crate) fn fits(&mut self, bytes: u64) -> bool {
+        let fits = self.outstanding == 0 || bytes <= self.room();
         self.limited |= !fits;
         fits
     }
 
     /// `bytes` left for the client.
-    pub(crate) fn on_sent(&mut self, now: Instant, bytes: u64) {
+    pub(crate) fn on_sent(&mut self, bytes: u64) {
         self.outstanding += bytes;
-        if let Some(bound) = &mut self.bound {
-            bound.on_sent(now, bytes, self.outstanding);
-        }
     }
 
     /// The bytes in flight of one of its flows went from `before` to `after`, and its client reported.
@@ -121,7 +118,7 @@ impl Subscriber {
             return;
         };
         if report.lost > 0 {
-            bound.on_loss(now, report.lost);
+            bound.on_loss(now);
         }
         if report.delivered == 0 && report.age.is_none() {
             return;

@@ -142,10 +142,10 @@ impl Table {
     }
 
     /// After a packet left.
-    pub(crate) fn after_sent(&mut self, id: u32, now: Instant, in_flight_before: u64, repairs: bool) {
+    pub(crate) fn after_sent(&mut self, id: u32, in_flight_before: u64, repairs: bool) {
         let entry = &mut self.entries[id as usize];
         let bytes = entry.flow.in_flight().saturating_sub(in_flight_before);
-        self.subscribers[entry.flow.subscriber as usize].on_sent(now, bytes);
+        self.subscribers[entry.flow.subscriber as usize].on_sent(bytes);
         self.arm(id, repairs);
     }
 
@@ -178,7 +178,7 @@ impl Table {
             match entry.flow.next_departure(mode, now) {
                 Some(Departure::Now) => {
                     let bytes = entry.flow.next_bytes();
-                    if !entry.flow.head_is_lost() && !subscriber.fits(now, bytes) {
+                    if !entry.flow.head_is_lost() && !subscriber.fits(bytes) {
                         // What a flow's client waits for needs no room, whoever stands in front of it.
                         let repair = subscriber.ring.iter().position(|&id| {
                             let flow = &self.entries[id as usize].flow;
@@ -187,7 +187,7 @@ impl Table {
                         subscriber.ring.rotate_left(repair);
                         continue;
                     }
-                    let limit = share(subscriber.room(now), subscriber.ring.len());
+                    let limit = share(subscriber.room(), subscriber.ring.len());
                     entry.turn -= 1;
                     if entry.turn == 0 {
                         entry.turn = entry.flow.weight;

@@ -262,7 +262,6 @@ impl Model<'_> {
             let packet = Flying { owner: Owner::Bounded, number: self.next, sent: self.now };
             self.next += 1;
             self.flight.push_back(packet);
-            self.rule.on_sent(self.now, PACKET, self.outstanding);
             self.enqueue(packet);
         }
     }
@@ -363,7 +362,7 @@ impl Model<'_> {
         self.outstanding -= delivered + lost * PACKET;
         self.waiting += lost;
         if lost > 0 {
-            self.rule.on_loss(self.now, lost * PACKET);
+            self.rule.on_loss(self.now);
         }
         self.acked += packets.len() as u64;
         let sample = BoundSample {

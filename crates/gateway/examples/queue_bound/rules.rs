@@ -7,8 +7,7 @@ use crate::model::{PACKET, View};
 
 /// A rule for what may be outstanding.
 pub(crate) trait Rule {
-    fn on_sent(&mut self, _now: Instant, _bytes: u64, _outstanding: u64) {}
-    fn on_loss(&mut self, _now: Instant, _bytes: u64) {}
+    fn on_loss(&mut self, _now: Instant) {}
     fn on_ack(&mut self, _sample: &BoundSample) {}
     fn limit(&self, now: Instant, view: &View<'_>) -> Option<u64>;
     /// How often to ask again without an event.
@@ -36,17 +35,14 @@ impl Ours {
 }
 
 impl Rule for Ours {
-    fn on_sent(&mut self, now: Instant, bytes: u64, outstanding: u64) {
-        self.0.on_sent(now, bytes, outstanding);
-    }
-    fn on_loss(&mut self, now: Instant, bytes: u64) {
-        self.0.on_loss(now, bytes);
+    fn on_loss(&mut self, now: Instant) {
+        self.0.on_loss(now);
     }
     fn on_ack(&mut self, sample: &BoundSample) {
         self.0.on_ack(sample);
     }
-    fn limit(&self, now: Instant, _view: &View<'_>) -> Option<u64> {
-        self.0.limit(now)
+    fn limit(&self, _now: Instant, _view: &View<'_>) -> Option<u64> {
+        self.0.limit()
     }
 }
 

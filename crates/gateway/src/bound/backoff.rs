@@ -7,8 +7,8 @@
 
 use paceline_wire::{Duration, Instant};
 
-/// The packet in which RFC 9438 counts, in bytes.
-const SEGMENT: u64 = 1_500;
+use super::cubic;
+
 /// The longest round trip is forgotten after that.
 const LONGEST_WINDOW: Duration = Duration::from_secs(30);
 
@@ -44,9 +44,7 @@ impl Backoff {
         let full = rtt >= (rtt_min + self.longest) / 2 && rtt >= rtt_min + rtt_min / 2;
         let same = self.curve.is_some_and(|curve| now.saturating_since(curve.since) < rtt + rtt / 4);
         if full && !same {
-            // RFC 9438, Section 4.2: K = cbrt(W_max (1 - beta) / C) with beta = 0.7 and C = 0.4 segments per cubed second.
-            let segments = outstanding / 10 * 3 / SEGMENT;
-            let k = Duration::from_millis(super::cube_root(segments.saturating_mul(2_500_000_000)));
+            let k = cubic::k(outstanding - cubic::reduced(outstanding));
             self.curve = Some(Curve { w_max: outstanding, k, since: now });
         }
     }
@@ -54,12 +52,54 @@ impl Backoff {
     /// What may be outstanding where the bound says `limit`.
     pub(super) fn apply(&mut self, now: Instant, limit: u64) -> u64 {
         let Some(Curve { w_max, k, since }) = self.curve else { return limit };
-        let d = now.saturating_since(since).as_millis() as i128 - k.as_millis() as i128;
-        let cubic = i128::from(w_max) + d.pow(3) * 4 * i128::from(SEGMENT) / 10_000_000_000;
-        let cubic = u64::try_from(cubic).unwrap_or(0);
-        if cubic >= limit {
+        let window = cubic::window(w_max, k, now.saturating_since(since));
+        if window >= limit {
             self.curve = None;
         }
-        cubic.min(limit)
+        window.min(limit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT_MIN: Duration = Duration::from_millis(100);
+    const LIMIT: u64 = 300_000;
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    fn overflowed(rtt_ms: u64) -> (Backoff, Instant) {
+        let (mut backoff, now) = (Backoff::default(), Instant::ZERO + ms(1_000));
+        backoff.on_rtt(now, ms(200));
+        backoff.on_loss(now, ms(rtt_ms), RTT_MIN, LIMIT);
+        (backoff, now)
+    }
+
+    #[test]
+    fn an_overflow_takes_three_tenths_and_the_curve_brings_them_back() {
+        let (mut backoff, now) = overflowed(200);
+        assert!(backoff.apply(now, LIMIT).abs_diff(LIMIT / 10 * 7) < 2_000);
+        let middle = backoff.apply(now + ms(2_000), LIMIT);
+        assert!(middle > LIMIT / 10 * 8 && middle < LIMIT, "{middle}");
+        assert_eq!(backoff.apply(now + ms(6_000), LIMIT), LIMIT);
+        // It has met the bound: nothing is left of it.
+        assert_eq!(backoff.apply(now + ms(6_001), 2 * LIMIT), 2 * LIMIT);
+    }
+
+    #[test]
+    fn a_loss_with_short_round_trips_is_the_radios() {
+        let (mut backoff, now) = overflowed(140);
+        assert_eq!(backoff.apply(now, LIMIT), LIMIT);
+    }
+
+    #[test]
+    fn losses_of_one_round_trip_count_once() {
+        let (mut backoff, now) = overflowed(200);
+        let before = backoff.apply(now + ms(10), LIMIT);
+        backoff.on_loss(now + ms(10), ms(200), RTT_MIN, LIMIT / 2);
+        assert_eq!(backoff.apply(now + ms(10), LIMIT), before);
     }
 }

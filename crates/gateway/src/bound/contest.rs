@@ -9,9 +9,8 @@
 use paceline_wire::{Duration, Instant, Rate};
 
 use super::BoundSample;
+use super::cubic::{self, SEGMENT};
 
-/// The packet in which RFC 9438 counts, in bytes.
-const SEGMENT: u64 = 1_500;
 /// Rounds without a sudden change before a check, so that it compares like with like.
 const CALM_ROUNDS: u32 = 2;
 /// The shortest time between two checks.
@@ -21,7 +20,6 @@ const CHECK_MAX: Duration = Duration::from_secs(15);
 
 /// Far beyond any link's buffer.
 const WINDOW_MAX: u64 = 1 << 32;
-const DAY_MS: i64 = 86_400_000;
 
 /// A check: half the window for a round trip, between two round trips of the whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,14 +127,12 @@ impl Contest {
         self.lost = true;
         self.calm = 0;
         self.w_max = self.window;
-        self.window = (self.window / 10 * 7).max(self.floor);
+        self.window = cubic::reduced(self.window).max(self.floor);
         self.w_est = self.window;
         self.epoch = now;
         self.reduced = now;
         self.rtt_max = self.rtt;
-        // K = cbrt((W_max - cwnd) / C) with C = 0.4 segments per cubed second.
-        let segments = (self.w_max - self.window) / SEGMENT;
-        self.k = Duration::from_millis(super::cube_root(segments.saturating_mul(2_500_000_000)));
+        self.k = cubic::k(self.w_max - self.window);
         if !matches!(self.check, Check::Due(_)) {
             self.check = Check::Due(now);
         }
@@ -236,9 +232,8 @@ impl Contest {
             return;
         }
         let t = now.saturating_since(self.epoch) + self.rtt;
-        let d = (t.as_millis() as i64).saturating_sub(self.k.as_millis() as i64).clamp(-DAY_MS, DAY_MS);
-        let cubic = i128::from(self.w_max) + i128::from(d).pow(3) * 4 * i128::from(SEGMENT) / 10_000_000_000;
-        let target = cubic.clamp(i128::from(self.window), i128::from(self.window / 2 * 3)) as u64;
+        let cubic = cubic::window(self.w_max, self.k, t);
+        let target = cubic.clamp(self.window, self.window / 2 * 3);
         let per_window =
             |bytes: u64| (u128::from(bytes) * u128::from(delivered) / u128::from(self.window.max(1))) as u64;
         // alpha = 3 (1 - beta) / (1 + beta) with beta = 0.7.

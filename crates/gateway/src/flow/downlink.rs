@@ -131,8 +131,9 @@ impl Flow {
     /// Data that is older than what has passed is given its timestamp: by its own the client would take it for an old
     /// duplicate and never accept it (PAWS, RFC 7323, Section 5.3).
     pub(super) fn refresh_timestamp(&self, packet: &mut Packet) {
-        let Some((value, echo)) = packet.tcp().and_then(|tcp| tcp.timestamps()) else { return };
-        if let Some(passed) = self.passed_tsval.filter(|passed| passed.wrapping_sub(value) as i32 > 0)
+        let Some(passed) = self.passed_tsval else { return };
+        if let Some((value, echo)) = packet.tcp().and_then(|tcp| tcp.timestamps())
+            && passed.wrapping_sub(value) as i32 > 0
             && let Some(mut tcp) = packet.tcp_mut()
         {
             tcp.set_timestamps(passed, echo);

@@ -242,8 +242,8 @@ impl Flow {
             return;
         }
         let Some(repeat) = self.board.repeat_at(newly.start) else { return };
-        // An older copy was on its way when Eq. (12) asked for another; the client has kept it after all.
-        let expected = repeat.older > self.flight.left_order();
+        // A copy that Eq. (12) had given up was kept by the client after all.
+        let expected = repeat.is_behind_older(&self.flight);
         if !expected && now.saturating_since(repeat.sent_at) < self.shortest_rtt() {
             self.recovery.on_reordering();
         }

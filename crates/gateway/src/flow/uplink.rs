@@ -164,8 +164,7 @@ impl Flow {
         let soon = self.shortest_rtt();
         for position in [range.start, last] {
             if let Some(repeat) = self.board.repeat_at(position) {
-                // Of two copies on their way, the link brings the older one first.
-                if repeat.older > self.flight.left_order() {
+                if repeat.is_behind_older(&self.flight) {
                     arrival.note(Arrived { order: repeat.older, end: position + 1 }, None);
                     continue;
                 }

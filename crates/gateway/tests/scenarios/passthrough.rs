@@ -90,6 +90,32 @@ fn a_closed_window_passes_at_once_and_so_does_the_probe() {
 }
 
 #[test]
+fn data_that_waits_is_never_older_than_what_overtook_it() {
+    let mut script = script();
+    let stamped = |value| TcpOptionsRepr { timestamps: Some((value, 1)), ..none() };
+    script.handshake(TcpOptionsRepr { timestamps: Some((1, 0)), ..unscaled() }, modern());
+    for i in 0..20 {
+        let data = script.from_server(1 + i * 1_000, 1, Flags::ACK, 500, stamped(100), 1_000);
+        script.arrive(WAN, data);
+    }
+    let ack = script.from_client(1, 1_001, Flags::ACK, 17_520, stamped(2), 0);
+    script.arrive(RADIO, ack);
+    // The server has not seen that ACK: its retransmission passes, and with it a newer timestamp (RFC 7323, TS.Recent).
+    let again = script.from_server(1, 1, Flags::ACK, 500, stamped(200), 1_000);
+    script.pass(WAN, again);
+    let ack = script.from_client(1, 10_001, Flags::ACK, 17_520, stamped(3), 0);
+    let mut out = script.arrive(RADIO, ack);
+    out.extend(script.wait(2_000));
+    let stamps: Vec<_> = out
+        .iter()
+        .filter(|(port, packet)| *port == RADIO && !packet.payload().is_empty())
+        .filter_map(|(_, packet)| packet.tcp()?.timestamps())
+        .collect();
+    assert!(!stamps.is_empty());
+    assert!(stamps.iter().all(|&(value, _)| value == 200), "{stamps:?}");
+}
+
+#[test]
 fn urgent_data_keeps_its_pointer() {
     let mut script = established();
     let mut data = script.from_server(3_001, 1, Flags::ACK | Flags::URG, 500, none(), 1_000);

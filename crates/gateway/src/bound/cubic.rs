@@ -1,0 +1,60 @@
+//! The curve of CUBIC (RFC 9438, Section 4.2), in bytes and whole milliseconds: W(t) = C (t - K)^3 + W_max.
+
+use paceline_wire::Duration;
+
+/// The packet in which RFC 9438 counts, in bytes.
+pub(super) const SEGMENT: u64 = 1_500;
+/// Beyond this the cube would not fit, and no connection goes without a loss for so long.
+const DAY_MS: i64 = 86_400_000;
+
+/// beta = 0.7: what a window of `w_max` bytes is reduced to.
+pub(super) fn reduced(w_max: u64) -> u64 {
+    w_max / 10 * 7
+}
+
+/// K = cbrt((W_max - cwnd) / C) with C = 0.4 segments per cubed second: the time to `w_max` from `missing` bytes below it.
+pub(super) fn k(missing: u64) -> Duration {
+    Duration::from_millis(cube_root((missing / SEGMENT).saturating_mul(2_500_000_000)))
+}
+
+/// The window in bytes at `t` after the reduction; zero where the curve is below that.
+pub(super) fn window(w_max: u64, k: Duration, t: Duration) -> u64 {
+    let d = (t.as_millis() as i64).saturating_sub(k.as_millis() as i64).clamp(-DAY_MS, DAY_MS);
+    let cubic = i128::from(w_max) + i128::from(d).pow(3) * 4 * i128::from(SEGMENT) / 10_000_000_000;
+    u64::try_from(cubic.max(0)).unwrap_or(u64::MAX)
+}
+
+/// The largest integer whose cube is at most `x`.
+fn cube_root(x: u64) -> u64 {
+    let (mut low, mut high) = (0u64, 2_642_245);
+    while low < high {
+        let middle = (low + high).div_ceil(2);
+        if middle * middle * middle <= x { low = middle } else { high = middle - 1 }
+    }
+    low
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cube_roots_are_exact() {
+        for x in [0, 1, 7, 8, 26, 27, 999_999_999, 1_000_000_000, u64::MAX] {
+            let root = cube_root(x);
+            assert!(u128::from(root).pow(3) <= u128::from(x));
+            assert!(u128::from(root + 1).pow(3) > u128::from(x));
+        }
+    }
+
+    #[test]
+    fn the_curve_begins_at_the_reduced_window_and_is_back_after_k() {
+        let w_max = 300_000;
+        let k = k(w_max - reduced(w_max));
+        // cbrt(60 segments / 0.4) = 5.313 s.
+        assert_eq!(k, Duration::from_millis(5_313));
+        assert!(window(w_max, k, Duration::ZERO).abs_diff(reduced(w_max)) < SEGMENT);
+        assert_eq!(window(w_max, k, k), w_max);
+        assert!(window(w_max, k, k * 2).abs_diff(w_max + w_max - reduced(w_max)) < SEGMENT);
+    }
+}
