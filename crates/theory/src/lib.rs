@@ -1,0 +1,14 @@
+//! What formulas say about TCP loss recovery over mobile links. No I/O, no clock, no randomness.
+//!
+//! [`or`] holds the model of K. Liu et al., "Optimizing TCP Loss Recovery Performance Over Mobile Data Networks": how long
+//! the bottleneck stands idle while losses are repaired (Theorems 1 to 9), when the sending application stalls
+//! (Theorems 10, 11), and what its authors leave open: the utilisation of whole flows, and the smallest
+//! bandwidth-delay product at which a promised efficiency is lost.
+//!
+//! Units are packets and seconds, as in the paper, and stand in every name. Results are for people and reports: they use
+//! floating point and are not part of any simulation.
+#![no_std]
+
+extern crate alloc;
+
+pub mod or;
