@@ -21,6 +21,8 @@ pub enum DomainError {
     BurstOutsideWindow,
     /// The reduction factor lies above 0 and is at most 1.
     NoReductionFactor,
+    /// The receive window holds at least what the path holds, and four packets.
+    WindowBelowPath,
     /// A probability of loss lies above 0 and below 1.
     NoProbability,
     /// An efficiency lies above 0 and below 1.
@@ -136,6 +138,7 @@ impl fmt::Display for DomainError {
             DomainError::NoPath => "rate and propagation delay must be positive",
             DomainError::BurstOutsideWindow => "lost packets: at least 1, and fewer than the window",
             DomainError::NoReductionFactor => "beta must lie above 0 and be at most 1",
+            DomainError::WindowBelowPath => "the receive window must hold what the path holds",
             DomainError::NoProbability => "a probability of loss must lie between 0 and 1",
             DomainError::NoEfficiency => "an efficiency must lie between 0 and 1",
         })

@@ -14,6 +14,7 @@
 
 mod adaptive;
 mod episode;
+pub mod flow;
 mod prr;
 mod rate_halving;
 mod send_buffer;
