@@ -1,0 +1,13 @@
+//! A deterministic simulator of paths between TCP endpoints, with the gateway in between.
+//!
+//! [`Network`] holds nodes (anything that is a [`Node`](paceline_wire::Node)), links ([`paceline_path::Link`]) and one
+//! queue of events ordered by time and insertion. Nothing in it reads a clock, and every random choice has a name within
+//! the run's seed, so that the same seed gives the same run to the bit, on every machine and beside any number of others.
+
+mod network;
+mod queue;
+mod seed;
+
+pub use network::{Counts, Hop, LinkId, Network, NodeId, Progress, SwitchId, Tap, host_of};
+pub use queue::EventQueue;
+pub use seed::seed_of;

@@ -1,0 +1,370 @@
+//! Nodes and links, and the loop that moves packets between them.
+
+use std::net::IpAddr;
+
+use paceline_path::{Delivered, Link};
+use paceline_wire::{Instant, Node, Packet, PortId};
+
+use crate::queue::EventQueue;
+
+/// A node of a [`Network`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub struct NodeId(u32);
+
+/// A link of a [`Network`], one direction.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub struct LinkId(u32);
+
+/// A switch of a [`Network`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub struct SwitchId(u32);
+
+/// Where a packet goes next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Hop {
+    /// Into a node, by this port.
+    Node(NodeId, PortId),
+    /// Onto a link.
+    Link(LinkId),
+    /// Where its destination address says.
+    Switch(SwitchId),
+}
+
+/// Watches a link.
+pub trait Tap {
+    /// A packet is handed to the link.
+    fn sent(&mut self, now: Instant, packet: &Packet);
+    /// A packet has arrived at its other end.
+    fn delivered(&mut self, delivered: &Delivered);
+}
+
+/// Nodes, links and the time. `N` is what the nodes are: an enum of those that a simulation has, or a box.
+///
+/// Everything that happens at one time happens in the order in which it was entered: a run depends on its configuration and
+/// seeds alone.
+pub struct Network<N> {
+    now: Instant,
+    nodes: Vec<NodeSlot<N>>,
+    links: Vec<LinkSlot>,
+    switches: Vec<Vec<Option<Hop>>>,
+    queue: EventQueue,
+    actors: Vec<Actor>,
+    /// Nodes that were called and may have packets to send.
+    called: Vec<NodeId>,
+    /// Links that were given packets.
+    fed: Vec<LinkId>,
+    /// What came off a link and goes onto another.
+    passed_on: Vec<(LinkId, Packet)>,
+    counts: Counts,
+    events_now: u64,
+}
+
+/// How a run of the loop ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// There is more to come.
+    Running,
+    /// Nothing will ever happen again, unless somebody acts on a node.
+    Idle,
+    /// A node is due again and again without time going on: a fault of that node.
+    Stuck,
+}
+
+/// What a network has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Packets given to nodes and timers that were due.
+    pub events: u64,
+    /// Packets that had no way to go.
+    pub lost_way: u64,
+}
+
+struct NodeSlot<N> {
+    node: N,
+    actor: u32,
+    exits: Vec<Option<Hop>>,
+    called: bool,
+}
+
+struct LinkSlot {
+    link: Link,
+    actor: u32,
+    to: Hop,
+    taps: Vec<Box<dyn Tap>>,
+    fed: bool,
+}
+
+#[derive(Clone, Copy)]
+enum Actor {
+    Node(NodeId),
+    Link(LinkId),
+}
+
+impl<N> Default for Network<N> {
+    fn default() -> Self {
+        Network {
+            now: Instant::ZERO,
+            nodes: Vec::new(),
+            links: Vec::new(),
+            switches: Vec::new(),
+            queue: EventQueue::default(),
+            actors: Vec::new(),
+            called: Vec::new(),
+            fed: Vec::new(),
+            passed_on: Vec::new(),
+            counts: Counts::default(),
+            events_now: 0,
+        }
+    }
+}
+
+impl<N: Node> Network<N> {
+    /// Adds a node. It is asked for packets and its first timeout when the network runs.
+    pub fn add_node(&mut self, node: N) -> NodeId {
+        let id = NodeId(self.nodes.len() as u32);
+        let actor = self.add_actor(Actor::Node(id));
+        self.nodes.push(NodeSlot { node, actor, exits: Vec::new(), called: true });
+        self.called.push(id);
+        id
+    }
+
+    /// Adds a link that leads to `to`.
+    pub fn add_link(&mut self, link: Link, to: Hop) -> LinkId {
+        let id = LinkId(self.links.len() as u32);
+        let actor = self.add_actor(Actor::Link(id));
+        self.links.push(LinkSlot { link, actor, to, taps: Vec::new(), fed: false });
+        id
+    }
+
+    /// Adds a switch, which takes no time.
+    pub fn add_switch(&mut self) -> SwitchId {
+        self.switches.push(Vec::new());
+        SwitchId(self.switches.len() as u32 - 1)
+    }
+
+    /// What leaves `node` by `port` goes to `to`.
+    pub fn connect(&mut self, node: NodeId, port: PortId, to: Hop) {
+        set(&mut self.nodes[node.0 as usize].exits, usize::from(port.0), to);
+    }
+
+    /// What reaches `switch` for host `host` (see [`Packet::addresses`] and [`host_of`]) goes to `to`.
+    pub fn route(&mut self, switch: SwitchId, host: u32, to: Hop) {
+        set(&mut self.switches[switch.0 as usize], host as usize, to);
+    }
+
+    /// Lets `tap` watch `link`.
+    pub fn tap(&mut self, link: LinkId, tap: Box<dyn Tap>) {
+        self.links[link.0 as usize].taps.push(tap);
+    }
+
+    /// The time of the last event, or to which the network ran.
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// What happened so far.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// A node.
+    pub fn node(&self, id: NodeId) -> &N {
+        &self.nodes[id.0 as usize].node
+    }
+
+    /// A node, to be acted on: it is asked for packets when the network goes on.
+    pub fn node_mut(&mut self, id: NodeId) -> &mut N {
+        self.call(id);
+        &mut self.nodes[id.0 as usize].node
+    }
+
+    /// A link.
+    pub fn link(&self, id: LinkId) -> &Link {
+        &self.links[id.0 as usize].link
+    }
+
+    /// A link, to be changed between two runs of the loop.
+    pub fn link_mut(&mut self, id: LinkId) -> &mut Link {
+        self.feed(id);
+        &mut self.links[id.0 as usize].link
+    }
+
+    /// Runs until `end`.
+    pub fn run_until(&mut self, end: Instant) -> Progress {
+        self.settle();
+        while self.step(end) {}
+        if self.events_now >= EVENTS_AT_ONE_TIME_MAX {
+            return Progress::Stuck;
+        }
+        self.now = self.now.max(end);
+        if self.queue.is_empty() { Progress::Idle } else { Progress::Running }
+    }
+
+    /// Does what is due first, if that is not after `end`.
+    fn step(&mut self, end: Instant) -> bool {
+        let Some((at, actor)) = self.queue.pop(end) else { return false };
+        self.events_now = if at > self.now { 0 } else { self.events_now + 1 };
+        self.now = self.now.max(at);
+        match self.actors[actor as usize] {
+            Actor::Link(id) => self.deliver(id),
+            Actor::Node(id) => self.fire(id),
+        }
+        self.settle();
+        self.events_now < EVENTS_AT_ONE_TIME_MAX
+    }
+
+    fn add_actor(&mut self, actor: Actor) -> u32 {
+        let id = self.actors.len() as u32;
+        self.actors.push(actor);
+        self.queue.add_actor(id);
+        id
+    }
+
+    /// Takes from a link what has arrived.
+    fn deliver(&mut self, id: LinkId) {
+        let Network { now, nodes, links, switches, called, passed_on, counts, .. } = self;
+        let LinkSlot { link, to, taps, .. } = &mut links[id.0 as usize];
+        link.advance(*now, &mut |delivered| {
+            counts.events += 1;
+            for tap in taps.iter_mut() {
+                tap.delivered(&delivered);
+            }
+            match resolve(switches, *to, &delivered.packet) {
+                Some(End::Node(node, port)) => {
+                    let slot = &mut nodes[node.0 as usize];
+                    slot.node.handle_packet(delivered.at, port, delivered.packet);
+                    if !std::mem::replace(&mut slot.called, true) {
+                        called.push(node);
+                    }
+                }
+                Some(End::Link(link)) => passed_on.push((link, delivered.packet)),
+                None => counts.lost_way += 1,
+            }
+        });
+        self.feed(id);
+        while !self.passed_on.is_empty() {
+            let mut passed_on = std::mem::take(&mut self.passed_on);
+            for (link, packet) in passed_on.drain(..) {
+                self.send(link, packet);
+            }
+            self.passed_on = passed_on;
+        }
+    }
+
+    fn fire(&mut self, id: NodeId) {
+        let slot = &mut self.nodes[id.0 as usize];
+        if slot.node.poll_timeout().is_some_and(|at| at <= self.now) {
+            self.counts.events += 1;
+            slot.node.handle_timeout(self.now);
+        }
+        self.call(id);
+    }
+
+    /// Takes from nodes what they want to send, until nobody has anything, and learns when they and the links are due next.
+    fn settle(&mut self) {
+        let mut next = 0;
+        while let Some(&id) = self.called.get(next) {
+            next += 1;
+            self.nodes[id.0 as usize].called = false;
+            while let Some((port, packet)) = self.nodes[id.0 as usize].node.poll_transmit(self.now) {
+                self.transmit(id, port, packet);
+            }
+            let slot = &self.nodes[id.0 as usize];
+            if let Some(at) = slot.node.poll_timeout() {
+                self.queue.schedule(slot.actor, at.max(self.now));
+            }
+        }
+        self.called.clear();
+        while let Some(id) = self.fed.pop() {
+            let slot = &mut self.links[id.0 as usize];
+            slot.fed = false;
+            if let Some(at) = slot.link.next_event() {
+                self.queue.schedule(slot.actor, at.max(self.now));
+            }
+        }
+    }
+
+    fn transmit(&mut self, from: NodeId, port: PortId, packet: Packet) {
+        let exit = self.nodes[from.0 as usize].exits.get(usize::from(port.0)).copied().flatten();
+        let end = exit.and_then(|to| resolve(&self.switches, to, &packet));
+        match end {
+            None => self.counts.lost_way += 1,
+            Some(End::Node(node, port)) => {
+                self.counts.events += 1;
+                self.nodes[node.0 as usize].node.handle_packet(self.now, port, packet);
+                self.call(node);
+            }
+            Some(End::Link(link)) if packet.gso_size().is_some() => {
+                for segment in packet.segments() {
+                    self.send(link, segment);
+                }
+            }
+            Some(End::Link(link)) => self.send(link, packet),
+        }
+    }
+
+    fn send(&mut self, id: LinkId, packet: Packet) {
+        let slot = &mut self.links[id.0 as usize];
+        for tap in &mut slot.taps {
+            tap.sent(self.now, &packet);
+        }
+        slot.link.send(self.now, packet);
+        self.feed(id);
+    }
+
+    fn call(&mut self, id: NodeId) {
+        let slot = &mut self.nodes[id.0 as usize];
+        if !std::mem::replace(&mut slot.called, true) {
+            self.called.push(id);
+        }
+    }
+
+    fn feed(&mut self, id: LinkId) {
+        let slot = &mut self.links[id.0 as usize];
+        if !std::mem::replace(&mut slot.fed, true) {
+            self.fed.push(id);
+        }
+    }
+}
+
+/// Where a packet ends up behind any number of switches.
+enum End {
+    Node(NodeId, PortId),
+    Link(LinkId),
+}
+
+fn resolve(switches: &[Vec<Option<Hop>>], mut to: Hop, packet: &Packet) -> Option<End> {
+    for _ in 0..=switches.len() {
+        match to {
+            Hop::Node(node, port) => return Some(End::Node(node, port)),
+            Hop::Link(link) => return Some(End::Link(link)),
+            Hop::Switch(switch) => {
+                let host = host_of(packet.addresses()?.1);
+                to = switches[switch.0 as usize].get(host as usize).copied().flatten()?;
+            }
+        }
+    }
+    None
+}
+
+/// The number of the host with this address: its last three bytes.
+pub fn host_of(address: IpAddr) -> u32 {
+    let last = match address {
+        IpAddr::V4(v4) => u32::from(v4),
+        IpAddr::V6(v6) => u128::from(v6) as u32,
+    };
+    last & 0xff_ffff
+}
+
+fn set(hops: &mut Vec<Option<Hop>>, index: usize, to: Hop) {
+    if hops.len() <= index {
+        hops.resize(index + 1, None);
+    }
+    hops[index] = Some(to);
+}
+
+/// Our choice: no burst of any node is as long.
+const EVENTS_AT_ONE_TIME_MAX: u64 = 10_000_000;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,164 @@
+//! What happens next: ordered by time, and among events of one time by the order in which they were entered.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+use paceline_wire::Instant;
+
+/// When each of a number of actors wants to be called.
+///
+/// An actor has one time. Moving it forward in time, which timers do with every packet, costs nothing: the actor is called at
+/// the time known first, and asked again then. A heap of small entries is as fast here as anything cleverer: there is one
+/// entry per link and per node, not one per packet.
+#[derive(Clone, Debug, Default)]
+pub struct EventQueue {
+    heap: BinaryHeap<Entry>,
+    /// By actor: the time of the entry that counts.
+    due: Vec<Option<Instant>>,
+    entered: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Entry {
+    at: Instant,
+    number: u64,
+    actor: u32,
+}
+
+impl EventQueue {
+    /// Room for actors up to `actor`.
+    pub fn add_actor(&mut self, actor: u32) {
+        let len = self.due.len().max(actor as usize + 1);
+        self.due.resize(len, None);
+    }
+
+    /// `actor` wants to be called at `at`, or earlier if it said so before.
+    pub fn schedule(&mut self, actor: u32, at: Instant) {
+        let due = &mut self.due[actor as usize];
+        if due.is_some_and(|due| due <= at) {
+            return;
+        }
+        *due = Some(at);
+        self.entered += 1;
+        self.heap.push(Entry { at, number: self.entered, actor });
+    }
+
+    /// Whether nobody wants to be called.
+    pub fn is_empty(&self) -> bool {
+        self.due.iter().all(Option::is_none)
+    }
+
+    /// Takes the first actor that is due at or before `end`, and its time.
+    pub fn pop(&mut self, end: Instant) -> Option<(Instant, u32)> {
+        while let Some(&Entry { at, actor, .. }) = self.heap.peek() {
+            if at > end {
+                return None;
+            }
+            self.heap.pop();
+            let due = &mut self.due[actor as usize];
+            // What was entered before an earlier time became known no longer counts.
+            if *due == Some(at) {
+                *due = None;
+                return Some((at, actor));
+            }
+        }
+        None
+    }
+}
+
+/// Reversed: the heap gives its greatest entry first, and that must be the earliest.
+impl Ord for Entry {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.at, other.number).cmp(&(self.at, self.number))
+    }
+}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const fn at(ns: u64) -> Instant {
+        Instant::from_nanos(ns)
+    }
+
+    #[test]
+    fn order_of_time_then_of_entry() {
+        let mut queue = EventQueue::default();
+        queue.add_actor(3);
+        for (actor, ns) in [(2, 5), (0, 5), (1, 4), (3, 9)] {
+            queue.schedule(actor, at(ns));
+        }
+        let order: Vec<_> = std::iter::from_fn(|| queue.pop(at(8))).collect();
+        assert_eq!(order, [(at(4), 1), (at(5), 2), (at(5), 0)]);
+        assert_eq!(queue.pop(at(9)), Some((at(9), 3)));
+    }
+
+    #[test]
+    fn later_times_wait_for_the_earlier_call_and_earlier_ones_replace_it() {
+        let mut queue = EventQueue::default();
+        queue.add_actor(0);
+        queue.schedule(0, at(10));
+        queue.schedule(0, at(20));
+        assert_eq!(queue.pop(at(99)), Some((at(10), 0)));
+        assert_eq!(queue.pop(at(99)), None);
+        queue.schedule(0, at(20));
+        queue.schedule(0, at(15));
+        assert_eq!(queue.pop(at(99)), Some((at(15), 0)));
+        assert_eq!(queue.pop(at(99)), None);
+    }
+
+    #[derive(Clone, Debug)]
+    enum Operation {
+        Schedule(u32, u64),
+        Pop(u64),
+    }
+
+    fn operation() -> impl Strategy<Value = Operation> {
+        prop_oneof![
+            (0..5u32, 0..40u64).prop_map(|(actor, ns)| Operation::Schedule(actor, ns)),
+            (0..40u64).prop_map(Operation::Pop),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn as_a_list_searched_from_end_to_end(operations in prop::collection::vec(operation(), 0..200)) {
+            let mut queue = EventQueue::default();
+            queue.add_actor(4);
+            let mut model: Vec<(Instant, u64, u32)> = Vec::new();
+            for (number, operation) in operations.into_iter().enumerate() {
+                match operation {
+                    Operation::Schedule(actor, ns) => {
+                        queue.schedule(actor, at(ns));
+                        let earlier = model.iter().any(|e| e.2 == actor && e.0 <= at(ns));
+                        if !earlier {
+                            model.retain(|e| e.2 != actor);
+                            model.push((at(ns), number as u64, actor));
+                        }
+                    }
+                    Operation::Pop(ns) => {
+                        let first = model.iter().copied().filter(|e| e.0 <= at(ns)).min();
+                        model.retain(|e| Some(*e) != first);
+                        let (actual, expected) = (queue.pop(at(ns)), first.map(|e| (e.0, e.2)));
+                        // Of entries with one time, one that was entered, replaced and entered again may come first.
+                        prop_assert_eq!(actual.map(|a| a.0), expected.map(|e| e.0));
+                        if actual != expected {
+                            let (Some((_, actor)), Some(first)) = (actual, first) else { continue };
+                            prop_assert!(model.iter().any(|e| e.2 == actor && e.0 == first.0));
+                            model.retain(|e| e.2 != actor);
+                            model.push(first);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! One seed per purpose.
+
+use paceline_path::random::Random;
+
+/// The seed of what is called `name` within `seed`. A further name changes none of the others, so that adding a flow does
+/// not move another's losses.
+pub fn seed_of(seed: u64, name: &str) -> u64 {
+    Random::named(seed, name).below(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_differ_by_name_and_by_seed() {
+        assert_eq!(seed_of(1, "radio_down"), seed_of(1, "radio_down"));
+        assert_ne!(seed_of(1, "radio_down"), seed_of(1, "radio_up"));
+        assert_ne!(seed_of(1, "radio_down"), seed_of(2, "radio_down"));
+    }
+}
