@@ -4,6 +4,8 @@
 //! queue of events ordered by time and insertion. Nothing in it reads a clock, and every random choice has a name within
 //! the run's seed, so that the same seed gives the same run to the bit, on every machine and beside any number of others.
 
+pub mod checker;
+pub mod measure;
 mod network;
 mod queue;
 mod seed;

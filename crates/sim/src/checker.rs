@@ -1,0 +1,261 @@
+//! Watches one connection from both of its ends and says what no endpoint and no gateway may do.
+//!
+//! - Nothing is acknowledged, cumulatively or by SACK, that has not arrived.
+//! - Acknowledgements do not go back, nor does the right edge of the window that a receiver shows (RFC 9293,
+//!   Section 3.8.6).
+//! - Nothing is sent beyond the right edge that the sender has seen, but for probes of a closed window and, where that is
+//!   allowed, what opportunistic retransmission may send.
+//! - A FIN has one place, and no data lies behind it.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use paceline_path::Delivered;
+use paceline_wire::{Flags, Instant, Packet, Seq, Tcp};
+use rustc_hash::FxHashMap;
+
+use crate::network::Tap;
+
+/// Findings about all connections of a network. Clones watch together.
+#[derive(Clone, Debug, Default)]
+pub struct Checker(Rc<RefCell<State>>);
+
+/// At a link that connects a host with the rest of the network.
+#[derive(Clone, Debug)]
+pub struct CheckerTap {
+    checker: Checker,
+    place: Place,
+}
+
+/// Which end of a link is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// Packets that a host sends.
+    OutOfHost,
+    /// Packets that a host receives.
+    IntoHost,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// By who sends, to whom.
+    directions: FxHashMap<(SocketAddr, SocketAddr), Direction>,
+    findings: Vec<String>,
+    beyond_window: bool,
+}
+
+/// The data of one direction, as its two ends saw it. Numbers are positions in a stream that starts at 2^32 plus the SYN's
+/// sequence number.
+#[derive(Debug, Default)]
+struct Direction {
+    /// The SYN's position, once it was sent.
+    first: Option<u64>,
+    /// Up to here everything has arrived.
+    arrived: u64,
+    /// Ranges beyond.
+    beyond: BTreeMap<u64, u64>,
+    /// Where the stream ends, FIN included.
+    end: Option<u64>,
+    /// The receiver's window scale as it left, and whether the sender's arrived: they count together.
+    shown: (Option<u8>, bool),
+    /// The receiver's window scale as it arrived at the sender, and whether the sender's had left.
+    seen: (Option<u8>, bool),
+    /// The highest acknowledgement and right edge that the receiver has sent.
+    acked: u64,
+    edge_shown: u64,
+    /// The right edge that the sender has seen.
+    edge_seen: u64,
+}
+
+/// Enough to know what is wrong.
+const FINDINGS_MAX: usize = 20;
+
+impl Checker {
+    /// Lets senders go beyond the window, as opportunistic retransmission does.
+    pub fn allow_beyond_window(&self) {
+        self.0.borrow_mut().beyond_window = true;
+    }
+
+    /// For links on which hosts send.
+    pub fn out_of_host(&self) -> CheckerTap {
+        CheckerTap { checker: self.clone(), place: Place::OutOfHost }
+    }
+
+    /// For links from which hosts receive.
+    pub fn into_host(&self) -> CheckerTap {
+        CheckerTap { checker: self.clone(), place: Place::IntoHost }
+    }
+
+    /// What was wrong, the first few.
+    pub fn findings(&self) -> Vec<String> {
+        self.0.borrow().findings.clone()
+    }
+
+    /// Bytes of payload from `src` to `dst` that have arrived without a gap.
+    pub fn arrived_bytes(&self, src: SocketAddr, dst: SocketAddr) -> u64 {
+        self.0.borrow().directions.get(&(src, dst)).map_or(0, Direction::arrived_bytes)
+    }
+}
+
+impl Tap for CheckerTap {
+    fn sent(&mut self, _now: Instant, packet: &Packet) {
+        if self.place == Place::OutOfHost {
+            self.checker.0.borrow_mut().see(packet, State::leaves);
+        }
+    }
+
+    fn delivered(&mut self, delivered: &Delivered) {
+        if self.place == Place::IntoHost {
+            self.checker.0.borrow_mut().see(&delivered.packet, State::arrives);
+        }
+    }
+}
+
+impl State {
+    fn see(&mut self, packet: &Packet, look: fn(&mut State, Tcp<'_>, (SocketAddr, SocketAddr))) {
+        let (Some(tcp), Some(key)) = (packet.tcp(), packet.flow_key()) else { return };
+        if !tcp.flags().contains(Flags::RST) {
+            look(self, tcp, (key.src, key.dst));
+        }
+    }
+
+    fn leaves(&mut self, tcp: Tcp<'_>, (from, to): (SocketAddr, SocketAddr)) {
+        let beyond_window = self.beyond_window;
+        let data = self.directions.entry((from, to)).or_default();
+        let mut found = data.data_leaves(tcp, beyond_window);
+        let acks = self.directions.entry((to, from)).or_default();
+        found = found.or_else(|| acks.ack_leaves(tcp));
+        if let Some(text) = found.filter(|_| self.findings.len() < FINDINGS_MAX) {
+            self.findings.push(format!("{from} to {to}: {text}"));
+        }
+    }
+
+    fn arrives(&mut self, tcp: Tcp<'_>, (from, to): (SocketAddr, SocketAddr)) {
+        self.directions.entry((from, to)).or_default().data_arrives(tcp);
+        self.directions.entry((to, from)).or_default().ack_arrives(tcp);
+    }
+}
+
+impl Direction {
+    fn data_leaves(&mut self, tcp: Tcp<'_>, beyond_window: bool) -> Option<String> {
+        if tcp.flags().contains(Flags::SYN) {
+            self.first = Some(FIRST + u64::from(tcp.seq().0));
+            self.seen.1 = tcp.window_scale().is_some();
+            return None;
+        }
+        let (start, end) = self.range(tcp)?;
+        if tcp.flags().contains(Flags::FIN) && *self.end.get_or_insert(end) != end {
+            return Some(format!("a second FIN at {end}, the first at {:?}", self.end));
+        }
+        if self.end.is_some_and(|last| end > last) {
+            return Some(format!("{start}..{end} lies behind the FIN at {:?}", self.end));
+        }
+        let data_end = start + tcp.payload_len() as u64;
+        let probe = tcp.payload_len() <= 1;
+        let too_far = data_end > self.edge_seen && self.edge_seen > 0 && !probe && !beyond_window;
+        too_far
+            .then(|| format!("{start}..{data_end} lies beyond the window, which ends at {}", self.edge_seen))
+    }
+
+    fn data_arrives(&mut self, tcp: Tcp<'_>) {
+        if tcp.flags().contains(Flags::SYN) {
+            let after = FIRST + u64::from(tcp.seq().0) + 1;
+            self.arrived = self.arrived.max(after);
+            self.shown.1 = tcp.window_scale().is_some();
+            return;
+        }
+        let Some((start, end)) = self.range(tcp) else { return };
+        if start > self.arrived {
+            let known = self.beyond.entry(start).or_insert(end);
+            *known = end.max(*known);
+            return;
+        }
+        self.arrived = self.arrived.max(end);
+        while let Some((&start, &end)) = self.beyond.first_key_value() {
+            if start > self.arrived {
+                break;
+            }
+            self.arrived = self.arrived.max(end);
+            self.beyond.pop_first();
+        }
+    }
+
+    fn ack_leaves(&mut self, tcp: Tcp<'_>) -> Option<String> {
+        if tcp.flags().contains(Flags::SYN) {
+            self.shown.0 = tcp.window_scale();
+        }
+        if !tcp.flags().contains(Flags::ACK) {
+            return None;
+        }
+        let ack = tcp.ack().unwrap_near(self.arrived);
+        if ack > self.arrived {
+            return Some(format!("acknowledges {ack}, has {}", self.arrived));
+        }
+        if ack < self.acked {
+            return Some(format!("acknowledges {ack} after {}", self.acked));
+        }
+        self.acked = ack;
+        if let Some((start, end)) = tcp.sack_blocks().map(|b| self.unwrap(b)).find(|b| !self.has(b.0, b.1)) {
+            return Some(format!("reports {start}..{end}, has up to {} and {:?}", self.arrived, self.beyond));
+        }
+        let shift = shift(tcp, self.shown);
+        let edge = ack + (u64::from(tcp.window()) << shift);
+        // RFC 7323, Section 2.4: a window is cut to its scale, which may look like less than one unit of shrinking.
+        let unit = 1 << shift;
+        let back = edge + unit <= self.edge_shown && !tcp.flags().contains(Flags::SYN);
+        let before = self.edge_shown;
+        self.edge_shown = before.max(edge);
+        back.then(|| format!("the right edge moves back from {before} to {edge}"))
+    }
+
+    fn ack_arrives(&mut self, tcp: Tcp<'_>) {
+        if tcp.flags().contains(Flags::SYN) {
+            self.seen.0 = tcp.window_scale();
+        }
+        let Some(first) = self.first.filter(|_| tcp.flags().contains(Flags::ACK)) else { return };
+        let ack = tcp.ack().unwrap_near(self.edge_seen.max(first));
+        let edge = ack + (u64::from(tcp.window()) << shift(tcp, self.seen));
+        self.edge_seen = self.edge_seen.max(edge);
+    }
+
+    /// Data and FIN of a segment; `None` for one that has neither.
+    fn range(&self, tcp: Tcp<'_>) -> Option<(u64, u64)> {
+        let near = self.arrived.max(self.first?);
+        let start = tcp.seq().unwrap_near(near);
+        (tcp.seq_len() > 0).then_some((start, start + u64::from(tcp.seq_len())))
+    }
+
+    fn unwrap(&self, (start, end): (Seq, Seq)) -> (u64, u64) {
+        (start.unwrap_near(self.arrived), end.unwrap_near(self.arrived))
+    }
+
+    /// Whether a range has arrived, in pieces or whole.
+    fn has(&self, start: u64, end: u64) -> bool {
+        let mut at = start.max(self.arrived);
+        for (&known, &known_end) in &self.beyond {
+            if known <= at {
+                at = at.max(known_end);
+            }
+        }
+        end <= at || end <= self.arrived
+    }
+
+    fn arrived_bytes(&self) -> u64 {
+        let Some(first) = self.first else { return 0 };
+        let fin = u64::from(self.end.is_some_and(|end| end <= self.arrived));
+        self.arrived.saturating_sub(first + 1 + fin)
+    }
+}
+
+/// The shift of a window field: none in a SYN, and none unless both SYNs had the option (RFC 7323, Section 2.2).
+fn shift(tcp: Tcp<'_>, (own, other): (Option<u8>, bool)) -> u8 {
+    if tcp.flags().contains(Flags::SYN) || !other { 0 } else { own.unwrap_or(0) }
+}
+
+/// Streams start above this, so that positions before them do not underflow.
+const FIRST: u64 = 1 << 32;
+
+#[cfg(test)]
+mod tests;

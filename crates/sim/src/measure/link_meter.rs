@@ -1,0 +1,29 @@
+//! How long packets waited for a link.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use paceline_path::Delivered;
+use paceline_wire::{Instant, Packet};
+
+use super::Quantiles;
+use crate::network::Tap;
+
+/// Waiting in the queue of a link, per delivered packet. Clones measure together.
+#[derive(Clone, Debug, Default)]
+pub struct LinkMeter(Rc<RefCell<Quantiles>>);
+
+impl LinkMeter {
+    /// What was measured so far.
+    pub fn queue_delay(&self) -> Quantiles {
+        self.0.borrow().clone()
+    }
+}
+
+impl Tap for LinkMeter {
+    fn sent(&mut self, _now: Instant, _packet: &Packet) {}
+
+    fn delivered(&mut self, delivered: &Delivered) {
+        self.0.borrow_mut().record(delivered.queue_delay);
+    }
+}

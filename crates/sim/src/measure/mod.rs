@@ -1,0 +1,9 @@
+//! What is measured while a network runs.
+
+mod link_meter;
+mod path_probe;
+mod quantiles;
+
+pub use link_meter::LinkMeter;
+pub use path_probe::{PathProbe, RadioSide, WiredSide};
+pub use quantiles::{Percentiles, Quantiles};

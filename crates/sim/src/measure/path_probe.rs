@@ -1,0 +1,153 @@
+//! The queueing delay of the path: what a packet waited in the gateway and in front of the radio link together.
+//!
+//! As in the lab: a segment is recognised by its flow and sequence number, and its delay runs from when it last left the
+//! wired link until the radio link began to send the copy that arrived first.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use paceline_path::Delivered;
+use paceline_wire::{FlowKey, Instant, Packet};
+use rustc_hash::FxHashMap;
+
+use super::Quantiles;
+use crate::network::Tap;
+
+/// Measures between two links. Clones measure together.
+#[derive(Clone, Debug, Default)]
+pub struct PathProbe(Rc<RefCell<State>>);
+
+/// The probe's end at the link into the gateway.
+#[derive(Clone, Debug)]
+pub struct WiredSide(PathProbe);
+
+/// The probe's end at the link out of the gateway.
+#[derive(Clone, Debug)]
+pub struct RadioSide(PathProbe);
+
+type Segment = (FlowKey, u32);
+
+#[derive(Debug, Default)]
+struct State {
+    exits: FxHashMap<Segment, WiredExit>,
+    /// In order of time, for forgetting.
+    order: VecDeque<(Segment, Instant)>,
+    delays: Quantiles,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct WiredExit {
+    at: Instant,
+    delivered: bool,
+}
+
+/// Our choice, as in the lab: 64 s of full-sized packets at 50 Mbit/s.
+const SEGMENTS_MAX: usize = 262_144;
+
+impl PathProbe {
+    /// A tap for the link whose packets enter the gateway.
+    pub fn wired_side(&self) -> WiredSide {
+        WiredSide(self.clone())
+    }
+
+    /// A tap for the link that the gateway feeds.
+    pub fn radio_side(&self) -> RadioSide {
+        RadioSide(self.clone())
+    }
+
+    /// What was measured so far.
+    pub fn delays(&self) -> Quantiles {
+        self.0.borrow().delays.clone()
+    }
+}
+
+impl Tap for WiredSide {
+    fn sent(&mut self, _now: Instant, _packet: &Packet) {}
+
+    fn delivered(&mut self, delivered: &Delivered) {
+        let Some(segment) = segment(&delivered.packet) else { return };
+        let mut state = self.0.0.borrow_mut();
+        state.exits.insert(segment, WiredExit { at: delivered.at, delivered: false });
+        state.order.push_back((segment, delivered.at));
+        if state.order.len() > SEGMENTS_MAX {
+            state.forget_oldest();
+        }
+    }
+}
+
+impl Tap for RadioSide {
+    fn sent(&mut self, _now: Instant, _packet: &Packet) {}
+
+    fn delivered(&mut self, delivered: &Delivered) {
+        let Some(segment) = segment(&delivered.packet) else { return };
+        let State { exits, delays, .. } = &mut *self.0.0.borrow_mut();
+        if let Some(exit) = exits.get_mut(&segment).filter(|exit| !exit.delivered) {
+            exit.delivered = true;
+            delays.record(delivered.sent.saturating_since(exit.at) + delivered.queue_delay);
+        }
+    }
+}
+
+impl State {
+    fn forget_oldest(&mut self) {
+        let Some((segment, at)) = self.order.pop_front() else { return };
+        // A later retransmission has an entry of its own.
+        if self.exits.get(&segment).is_some_and(|exit| exit.at == at) {
+            self.exits.remove(&segment);
+        }
+    }
+}
+
+/// Of packets with data.
+fn segment(packet: &Packet) -> Option<Segment> {
+    let tcp = packet.tcp().filter(|tcp| tcp.payload_len() > 0)?;
+    Some((packet.flow_key()?, tcp.seq().0))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, SocketAddr};
+
+    use paceline_wire::{Duration, Payload, Seq, TcpRepr};
+
+    use super::*;
+
+    const fn at(ms: u64) -> Instant {
+        Instant::from_nanos(ms * 1_000_000)
+    }
+
+    fn delivered(seq: u32, sent_ms: u64, queue_ms: u64) -> Delivered {
+        let [src, dst] = [1, 2].map(|host| SocketAddr::from((Ipv4Addr::new(10, 0, 0, host), 80)));
+        let tcp = TcpRepr { seq: Seq(seq), ..TcpRepr::default() };
+        let packet = Packet::build_tcp(FlowKey::new(src, dst), &tcp, Payload::Length(1_448));
+        Delivered { at: at(sent_ms), packet, sent: at(sent_ms), queue_delay: Duration::from_millis(queue_ms) }
+    }
+
+    #[test]
+    fn gateway_and_queue_count_together_once_per_segment() {
+        let probe = PathProbe::default();
+        let (mut wired, mut radio) = (probe.wired_side(), probe.radio_side());
+        wired.delivered(&delivered(7, 10, 0));
+        radio.delivered(&delivered(7, 15, 20));
+        radio.delivered(&delivered(7, 50, 0));
+        radio.delivered(&delivered(8, 50, 0));
+        assert_eq!(probe.delays().count(), 1);
+        assert!((probe.delays().quantile(0.5).as_secs_f64() - 0.025).abs() < 25e-6);
+        // The server sent it again: it starts anew.
+        wired.delivered(&delivered(7, 100, 0));
+        radio.delivered(&delivered(7, 101, 0));
+        assert!((probe.delays().quantile(0.1).as_secs_f64() - 0.001).abs() < 1e-6);
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let probe = PathProbe::default();
+        let mut wired = probe.wired_side();
+        for seq in 0..SEGMENTS_MAX as u32 + 10 {
+            wired.delivered(&delivered(seq, 1, 0));
+        }
+        let state = probe.0.borrow();
+        assert_eq!((state.exits.len(), state.order.len()), (SEGMENTS_MAX, SEGMENTS_MAX));
+    }
+}
