@@ -8,8 +8,10 @@ pub mod checker;
 pub mod measure;
 mod network;
 mod queue;
+pub mod result;
 mod seed;
+pub mod workload;
 
-pub use network::{Counts, Hop, LinkId, Network, NodeId, Progress, SwitchId, Tap, host_of};
+pub use network::{Counts, Hop, LinkId, Network, NodeId, Progress, RouteBy, SwitchId, Tap};
 pub use queue::EventQueue;
 pub use seed::seed_of;

@@ -1,7 +1,5 @@
 //! Nodes and links, and the loop that moves packets between them.
 
-use std::net::IpAddr;
-
 use paceline_path::{Delivered, Link};
 use paceline_wire::{Instant, Node, Packet, PortId};
 
@@ -26,8 +24,17 @@ pub enum Hop {
     Node(NodeId, PortId),
     /// Onto a link.
     Link(LinkId),
-    /// Where its destination address says.
+    /// Where one of its ports says.
     Switch(SwitchId),
+}
+
+/// By which port of a TCP or UDP packet a switch finds its way: hosts of one address stand side by side.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RouteBy {
+    /// The receiver's.
+    DestinationPort,
+    /// The sender's.
+    SourcePort,
 }
 
 /// Watches a link.
@@ -46,7 +53,7 @@ pub struct Network<N> {
     now: Instant,
     nodes: Vec<NodeSlot<N>>,
     links: Vec<LinkSlot>,
-    switches: Vec<Vec<Option<Hop>>>,
+    switches: Vec<Switch>,
     queue: EventQueue,
     actors: Vec<Actor>,
     /// Nodes that were called and may have packets to send.
@@ -94,6 +101,11 @@ struct LinkSlot {
     fed: bool,
 }
 
+struct Switch {
+    by: RouteBy,
+    ways: Vec<Option<Hop>>,
+}
+
 #[derive(Clone, Copy)]
 enum Actor {
     Node(NodeId),
@@ -137,8 +149,8 @@ impl<N: Node> Network<N> {
     }
 
     /// Adds a switch, which takes no time.
-    pub fn add_switch(&mut self) -> SwitchId {
-        self.switches.push(Vec::new());
+    pub fn add_switch(&mut self, by: RouteBy) -> SwitchId {
+        self.switches.push(Switch { by, ways: Vec::new() });
         SwitchId(self.switches.len() as u32 - 1)
     }
 
@@ -147,9 +159,9 @@ impl<N: Node> Network<N> {
         set(&mut self.nodes[node.0 as usize].exits, usize::from(port.0), to);
     }
 
-    /// What reaches `switch` for host `host` (see [`Packet::addresses`] and [`host_of`]) goes to `to`.
-    pub fn route(&mut self, switch: SwitchId, host: u32, to: Hop) {
-        set(&mut self.switches[switch.0 as usize], host as usize, to);
+    /// What reaches `switch` with this port goes to `to`.
+    pub fn route(&mut self, switch: SwitchId, port: u16, to: Hop) {
+        set(&mut self.switches[switch.0 as usize].ways, usize::from(port), to);
     }
 
     /// Lets `tap` watch `link`.
@@ -333,28 +345,37 @@ enum End {
     Link(LinkId),
 }
 
-fn resolve(switches: &[Vec<Option<Hop>>], mut to: Hop, packet: &Packet) -> Option<End> {
+fn resolve(switches: &[Switch], mut to: Hop, packet: &Packet) -> Option<End> {
     for _ in 0..=switches.len() {
         match to {
             Hop::Node(node, port) => return Some(End::Node(node, port)),
             Hop::Link(link) => return Some(End::Link(link)),
             Hop::Switch(switch) => {
-                let host = host_of(packet.addresses()?.1);
-                to = switches[switch.0 as usize].get(host as usize).copied().flatten()?;
+                let Switch { by, ways } = &switches[switch.0 as usize];
+                to = ways.get(usize::from(by.port_of(packet)?)).copied().flatten()?;
             }
         }
     }
     None
 }
 
-/// The number of the host with this address: its last three bytes.
-pub fn host_of(address: IpAddr) -> u32 {
-    let last = match address {
-        IpAddr::V4(v4) => u32::from(v4),
-        IpAddr::V6(v6) => u128::from(v6) as u32,
-    };
-    last & 0xff_ffff
+impl RouteBy {
+    /// TCP and UDP have their ports in the same place.
+    fn port_of(self, packet: &Packet) -> Option<u16> {
+        let header = packet.header();
+        let ports = match header.first()? >> 4 {
+            4 => usize::from(header[0] & 0xf) * 4,
+            _ => packet.tcp_offset().unwrap_or(IPV6_HEADER_LEN),
+        };
+        let at = match self {
+            RouteBy::SourcePort => ports,
+            RouteBy::DestinationPort => ports + 2,
+        };
+        Some(u16::from_be_bytes([*header.get(at)?, *header.get(at + 1)?]))
+    }
 }
+
+const IPV6_HEADER_LEN: usize = 40;
 
 fn set(hops: &mut Vec<Option<Hop>>, index: usize, to: Hop) {
     if hops.len() <= index {

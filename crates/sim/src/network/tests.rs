@@ -44,7 +44,7 @@ struct Station {
 const INTERVAL: Duration = Duration::from_micros(300);
 
 fn address(host: u8) -> SocketAddr {
-    SocketAddr::from((Ipv4Addr::new(10, 0, 0, host), 80))
+    SocketAddr::from((Ipv4Addr::new(10, 0, 0, host), u16::from(host)))
 }
 
 fn source(from: u8, to: u8, packets: u32) -> AnyNode {
@@ -112,7 +112,7 @@ fn link(config: LinkConfig, seed: u64) -> Link {
 fn dumbbell(seed: u64, step: Duration) -> (Vec<(Instant, usize)>, Counts) {
     let mut network: Network<AnyNode> = Network::default();
     let gateway = network.add_node(AnyNode(Box::new(Gateway::new(GatewayConfig::default()))));
-    let switch = network.add_switch();
+    let switch = network.add_switch(RouteBy::DestinationPort);
     let log = Rc::new(RefCell::new(Log::default()));
     let down = network.add_link(link(radio(20.0), seed_of(seed, "radio_down")), Hop::Switch(switch));
     network.tap(down, Box::new(log.clone()));
@@ -124,7 +124,7 @@ fn dumbbell(seed: u64, step: Duration) -> (Vec<(Instant, usize)>, Counts) {
         let wired = network.add_link(link(config, 0), Hop::Node(gateway, WAN));
         network.connect(server, PortId(0), Hop::Link(wired));
         let client = network.add_node(AnyNode(Box::new(Station::default())));
-        network.route(switch, 11 + u32::from(number), Hop::Node(client, PortId(0)));
+        network.route(switch, 11 + u16::from(number), Hop::Node(client, PortId(0)));
     }
     let mut end = Instant::ZERO;
     while network.run_until(end) == Progress::Running {
@@ -177,7 +177,7 @@ fn links_in_a_chain_add_up() {
 fn super_packets_are_split_and_strays_counted() {
     let mut network: Network<AnyNode> = Network::default();
     let log = Rc::new(RefCell::new(Log::default()));
-    let switch = network.add_switch();
+    let switch = network.add_switch(RouteBy::DestinationPort);
     let id = network.add_link(link(LinkConfig::default(), 0), Hop::Switch(switch));
     network.tap(id, Box::new(log.clone()));
     let mut station = Station::default();

@@ -1,0 +1,139 @@
+//! What a run yields: plain structs that map one to one to the result schema of `paceline run --json`
+//! (docs/results-schema.md). Units are in the names.
+
+use std::collections::BTreeMap;
+
+use paceline_gateway::Counters;
+use paceline_path::Link;
+use paceline_wire::{Duration, Instant};
+
+use crate::measure::{Percentiles, Quantiles};
+
+/// One scenario, executed with one seed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RunResult {
+    /// The seed.
+    pub seed: u64,
+    /// Until the last flow ended.
+    pub duration_s: f64,
+    /// One entry for each transfer.
+    pub flows: Vec<FlowResult>,
+    /// By name and direction: `radio_down`.
+    pub links: BTreeMap<String, LinkResult>,
+    /// Absent without a gateway.
+    pub gateway: Option<GatewayResult>,
+    /// Over delivered downlink segments: last link's queue and gateway together.
+    pub path_delay_ms: Percentiles,
+    /// Packets given to nodes, and timers that were due.
+    pub events: u64,
+    /// What the checker found; empty unless the scenario is checked, and then it should be.
+    pub findings: Vec<String>,
+}
+
+/// Where the data goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Direction {
+    /// Towards the client.
+    #[default]
+    Down,
+    /// Towards the server.
+    Up,
+}
+
+/// One transfer.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FlowResult {
+    /// As in the scenario.
+    pub name: String,
+    /// From 0, among those of that name.
+    pub index: u32,
+    /// Where the data goes.
+    pub direction: Direction,
+    /// Since the start of the run.
+    pub start_s: f64,
+    /// Payload that the receiving application read.
+    pub bytes: u64,
+    /// Payload from the first SYN to the last byte; of a flow without a size, what was read by the end of the scenario's
+    /// duration, over the time from its first SYN.
+    pub goodput_mbps: f64,
+    /// From the first SYN to the last byte; `None` unless completed. For a flow without size, the end of the run completes
+    /// it.
+    pub completion_s: Option<f64>,
+    /// Segments sent again.
+    pub retransmitted_segments: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Tail loss probes.
+    pub tail_loss_probes: u64,
+    /// The sender's smoothed RTT, every 100 ms.
+    pub rtt_ms: Percentiles,
+    /// All that was sent was read, and both ends closed in order.
+    pub completed: bool,
+    /// The longest stretch, in steps of 200 ms, in which less than 10 % of the link's rate was read.
+    pub longest_gap_s: f64,
+    /// Why it did not complete.
+    pub error: Option<String>,
+}
+
+/// One direction of a link, over the scenario's duration.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LinkResult {
+    /// Share of the link's capacity that carried packets; `None` for a link without limit.
+    pub utilization: Option<f64>,
+    /// What it could have carried.
+    pub capacity_mbps: Option<f64>,
+    /// Waiting, per delivered packet.
+    pub queue_delay_ms: Percentiles,
+    /// Packets that never arrive.
+    pub drops: u64,
+    /// `queue`, `loss`, `outage`.
+    pub drops_by_cause: BTreeMap<String, u64>,
+    /// Of IP.
+    pub delivered_packets: u64,
+    /// Of IP.
+    pub delivered_bytes: u64,
+}
+
+/// The gateway's own account.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GatewayResult {
+    /// Time that new data spent in it.
+    pub sojourn_ms: Percentiles,
+    /// What it counted.
+    pub counters: Counters,
+}
+
+impl LinkResult {
+    /// Of a link that ran from the epoch to `end`.
+    pub fn of(link: &Link, end: Instant, queue_delay: &Quantiles) -> Self {
+        let counters = link.counters();
+        let capacity = link.capacity_bytes(Instant::ZERO, end);
+        let span_s = end.as_secs_f64();
+        let by_cause = [
+            ("queue", counters.dropped_by_queue),
+            ("loss", counters.dropped_by_loss),
+            ("outage", counters.dropped_by_outage),
+        ];
+        LinkResult {
+            utilization: capacity.map(|capacity| share(counters.transmitted.bytes, capacity)),
+            capacity_mbps: capacity.map(|capacity| capacity as f64 * 8.0 / 1e6 / span_s),
+            queue_delay_ms: queue_delay.percentiles(),
+            drops: counters.dropped().packets,
+            drops_by_cause: by_cause
+                .iter()
+                .map(|(cause, count)| (cause.to_string(), count.packets))
+                .collect(),
+            delivered_packets: counters.delivered.packets,
+            delivered_bytes: counters.delivered.bytes,
+        }
+    }
+}
+
+/// Megabits per second; zero for no time.
+pub(crate) fn mbps(bytes: u64, time: Duration) -> f64 {
+    if time.is_zero() { 0.0 } else { bytes as f64 * 8.0 / 1e6 / time.as_secs_f64() }
+}
+
+fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}

@@ -1,0 +1,240 @@
+//! What applications send and how they read: small state machines that know no TCP.
+
+use paceline_path::random::Random;
+use paceline_wire::{Duration, Instant, Rate};
+
+/// What the sending application of one connection does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Workload {
+    /// Data without end.
+    Bulk,
+    /// So many bytes, then it closes.
+    Bytes(u64),
+    /// Data without end for a while, then nothing for a while, and so on.
+    OnOff {
+        /// How long it sends.
+        on: Duration,
+        /// How long it does not.
+        off: Duration,
+    },
+}
+
+/// How the receiving application reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reader {
+    /// At once.
+    #[default]
+    Eager,
+    /// Not faster than this, every 10 ms.
+    Paced(Rate),
+    /// At once, but not at all in a stretch of the run.
+    Paused {
+        /// Since the start of the run.
+        from: Instant,
+        /// The end of it.
+        to: Instant,
+    },
+}
+
+/// A size that is drawn for each transfer, evenly on a logarithmic scale; both ends included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SizeRange {
+    /// The smallest, bytes.
+    pub min: u64,
+    /// The largest, bytes.
+    pub max: u64,
+}
+
+/// The sending application of one connection at work.
+#[derive(Clone, Copy, Debug)]
+pub struct Source {
+    workload: Workload,
+    started: Instant,
+    written: u64,
+}
+
+/// The receiving application of one connection at work.
+#[derive(Clone, Copy, Debug)]
+pub struct Sink {
+    reader: Reader,
+    /// Of a paced reader: until when its rate has been used up.
+    paid_until: Instant,
+    /// Bytes read.
+    pub read: u64,
+}
+
+/// Our choice: fine enough for any receive window, coarse enough to cost nothing.
+const READ_INTERVAL: Duration = Duration::from_millis(10);
+
+impl SizeRange {
+    /// Always the same.
+    pub const fn exactly(bytes: u64) -> Self {
+        SizeRange { min: bytes, max: bytes }
+    }
+
+    /// Draws one.
+    pub fn draw(self, random: &mut Random) -> u64 {
+        let (min, max) = (self.min.max(1) as f64, self.max.max(1) as f64);
+        // `unit` is drawn whatever the range, so that a range does not move the draws after it.
+        let share = random.unit();
+        if self.min >= self.max { self.min } else { (min * (max / min).powf(share)).round() as u64 }
+    }
+}
+
+impl Source {
+    /// Begins at `started`.
+    pub fn new(workload: Workload, started: Instant) -> Self {
+        Source { workload, started, written: 0 }
+    }
+
+    /// Bytes that it wants to write at `now`.
+    pub fn wants(&self, now: Instant) -> u64 {
+        match self.workload {
+            Workload::Bulk => u64::MAX,
+            Workload::Bytes(bytes) => bytes - self.written.min(bytes),
+            Workload::OnOff { on, .. } => {
+                if self.phase(now) < on {
+                    u64::MAX
+                } else {
+                    0
+                }
+            }
+        }
+    }
+
+    /// So many bytes were taken.
+    pub fn wrote(&mut self, bytes: u64) {
+        self.written += bytes;
+    }
+
+    /// Bytes written so far.
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Whether it closes.
+    pub fn is_over(&self) -> bool {
+        matches!(self.workload, Workload::Bytes(bytes) if self.written >= bytes)
+    }
+
+    /// When it wants something that it does not want at `now`.
+    pub fn next_change(&self, now: Instant) -> Option<Instant> {
+        let Workload::OnOff { on, off } = self.workload else { return None };
+        let phase = self.phase(now);
+        (phase >= on).then(|| now + (on + off).saturating_sub(phase))
+    }
+
+    /// Time since the start of the last on-phase.
+    fn phase(&self, now: Instant) -> Duration {
+        let Workload::OnOff { on, off } = self.workload else { return Duration::ZERO };
+        let period = (on + off).as_nanos().max(1);
+        Duration::from_nanos(now.saturating_since(self.started).as_nanos() % period)
+    }
+}
+
+impl Sink {
+    /// Begins at `started`.
+    pub fn new(reader: Reader, started: Instant) -> Self {
+        Sink { reader, paid_until: started, read: 0 }
+    }
+
+    /// Bytes that it would read at `now` if there were as many.
+    pub fn wants(&self, now: Instant) -> u64 {
+        match self.reader {
+            Reader::Eager => u64::MAX,
+            Reader::Paused { from, to } => {
+                if now >= from && now < to {
+                    0
+                } else {
+                    u64::MAX
+                }
+            }
+            Reader::Paced(rate) => {
+                // What it did not read in time it may read later, but not more than one interval's worth at once.
+                let since = now.saturating_since(self.paid_until).as_nanos().min(READ_INTERVAL.as_nanos());
+                rate.bytes_in(Duration::from_nanos(since))
+            }
+        }
+    }
+
+    /// So many bytes were read at `now`.
+    pub fn took(&mut self, now: Instant, bytes: u64) {
+        self.read += bytes;
+        if let Reader::Paced(rate) = self.reader {
+            let earliest = now - READ_INTERVAL;
+            self.paid_until = self.paid_until.max(earliest) + rate.time_for(bytes);
+        }
+    }
+
+    /// When it would read what it does not read at `now`.
+    pub fn next_change(&self, now: Instant) -> Option<Instant> {
+        match self.reader {
+            Reader::Eager => None,
+            Reader::Paused { from, to } => (now >= from && now < to).then_some(to),
+            Reader::Paced(_) => Some(now.max(self.paid_until) + READ_INTERVAL),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn at(ms: u64) -> Instant {
+        Instant::from_nanos(ms * 1_000_000)
+    }
+
+    const fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn a_source_of_bytes_ends() {
+        let mut source = Source::new(Workload::Bytes(1_000), at(5));
+        source.wrote(600);
+        assert_eq!((source.wants(at(9)), source.is_over()), (400, false));
+        source.wrote(400);
+        assert_eq!((source.wants(at(9)), source.is_over()), (0, true));
+        assert!(!Source::new(Workload::Bulk, at(0)).is_over());
+    }
+
+    #[test]
+    fn on_and_off_take_turns() {
+        let source = Source::new(Workload::OnOff { on: ms(10), off: ms(5) }, at(100));
+        assert_eq!((source.wants(at(109)), source.next_change(at(109))), (u64::MAX, None));
+        assert_eq!((source.wants(at(112)), source.next_change(at(112))), (0, Some(at(115))));
+        assert_eq!(source.wants(at(115)), u64::MAX);
+    }
+
+    #[test]
+    fn a_paced_reader_keeps_its_rate() {
+        let mut sink = Sink::new(Reader::Paced(Rate::from_bytes_per_sec(1_000_000)), at(0));
+        let mut now = at(0);
+        while now < at(1_000) {
+            let bytes = sink.wants(now);
+            sink.took(now, bytes);
+            now = sink.next_change(now).unwrap();
+        }
+        assert!((990_000..=1_000_000).contains(&sink.read), "{}", sink.read);
+        // After a second without data it has not a second's worth to spend.
+        assert_eq!(sink.wants(now + ms(1_000)), 10_000);
+    }
+
+    #[test]
+    fn a_paused_reader_comes_back() {
+        let sink = Sink::new(Reader::Paused { from: at(10), to: at(20) }, at(0));
+        assert_eq!([at(9), at(10), at(20)].map(|now| sink.wants(now)), [u64::MAX, 0, u64::MAX]);
+        assert_eq!([at(9), at(10)].map(|now| sink.next_change(now)), [None, Some(at(20))]);
+    }
+
+    #[test]
+    fn sizes_lie_in_their_range() {
+        let mut random = Random::named(1, "size");
+        let range = SizeRange { min: 1_000, max: 2_000_000 };
+        let sizes: Vec<u64> = (0..1_000).map(|_| range.draw(&mut random)).collect();
+        assert!(sizes.iter().all(|size| (1_000..=2_000_000).contains(size)));
+        let below = sizes.iter().filter(|size| **size < 44_721).count();
+        assert!((400..600).contains(&below), "{below} of 1,000 below the middle of the scale");
+        assert_eq!(SizeRange::exactly(7).draw(&mut random), 7);
+    }
+}
