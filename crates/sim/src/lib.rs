@@ -5,13 +5,19 @@
 //! the run's seed, so that the same seed gives the same run to the bit, on every machine and beside any number of others.
 
 pub mod checker;
+mod host;
 pub mod measure;
 mod network;
 mod queue;
 pub mod result;
+mod run;
+pub mod scenario;
 mod seed;
+mod topology;
 pub mod workload;
 
 pub use network::{Counts, Hop, LinkId, Network, NodeId, Progress, RouteBy, SwitchId, Tap};
 pub use queue::EventQueue;
+pub use run::run;
+pub use scenario::{Scenario, ScenarioError};
 pub use seed::seed_of;

@@ -1,0 +1,151 @@
+//! What is simulated: a path, a gateway, flows. Plain data; scenario files are read elsewhere.
+
+use std::fmt;
+
+use paceline_gateway::GatewayConfig;
+use paceline_path::{ConfigError, LinkConfig};
+use paceline_wire::{Duration, Rate};
+
+use crate::result::Direction;
+
+/// An experiment with nothing left to vary.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// From the first flow's start; flows without a size end then.
+    pub duration: Duration,
+    /// Every random choice follows from it.
+    pub seed: u64,
+    /// The links between servers and clients, from the servers on.
+    pub path: Vec<PathLink>,
+    /// An accelerator between two links of the path.
+    pub gateway: Option<GatewayAt>,
+    /// Who transfers what.
+    pub flows: Vec<Flow>,
+    /// Flows with a size are given up when they have not ended so long after `duration`.
+    pub patience: Duration,
+    /// Watch every packet of every connection, at some cost.
+    pub checked: bool,
+}
+
+/// One link of the path, both directions.
+#[derive(Clone, Debug)]
+pub struct PathLink {
+    /// Results name its directions `NAME_down` and `NAME_up`.
+    pub name: String,
+    /// Towards the client.
+    pub down: LinkConfig,
+    /// Towards the server.
+    pub up: LinkConfig,
+}
+
+/// Where an accelerator stands.
+#[derive(Clone, Debug)]
+pub struct GatewayAt {
+    /// How many links of the path lie between it and the servers.
+    pub links_before: usize,
+    /// What it does.
+    pub config: GatewayConfig,
+}
+
+/// One or several transfers that are alike.
+#[derive(Clone, Debug)]
+pub struct Flow {
+    /// Not unique: results number the transfers of a name.
+    pub name: String,
+    /// Where the data goes.
+    pub direction: Direction,
+    /// TCP or datagrams.
+    pub transport: Transport,
+    /// Of the first transfer, since the start of the run.
+    pub start: Duration,
+    /// How many transfers.
+    pub count: u32,
+    /// Each transfer waits for the one before it: the objects of a page.
+    pub sequential: bool,
+    /// Time between the starts of transfers or, of sequential ones, between the end of one and the start of the next.
+    pub interval: Duration,
+    /// Which client; clients have one address each.
+    pub client: u8,
+    /// The gateway's weight for it, against other flows of the client.
+    pub weight: u32,
+    /// The gateway forwards it unchanged.
+    pub bypass: bool,
+    /// IPv6 in place of IPv4.
+    pub ipv6: bool,
+}
+
+/// How a flow's data is carried.
+#[derive(Clone, Debug)]
+pub enum Transport {
+    /// Datagrams at a constant rate.
+    Udp {
+        /// Of IP bytes.
+        rate: Rate,
+        /// Each datagram's length, IP header included.
+        ip_bytes: u32,
+    },
+}
+
+/// What cannot be simulated.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ScenarioError {
+    /// The path has no link.
+    NoPath,
+    /// A link that cannot be.
+    Link(String, ConfigError),
+    /// The gateway stands outside the path.
+    GatewayOutsidePath,
+    /// A value that the gateway cannot work with.
+    Gateway(String),
+    /// More connections than a client has ports.
+    TooManyConnections,
+    /// A node asks for the same time again and again.
+    Stuck,
+}
+
+impl Default for Scenario {
+    fn default() -> Self {
+        Scenario {
+            duration: Duration::from_secs(10),
+            seed: 1,
+            path: Vec::new(),
+            gateway: None,
+            flows: Vec::new(),
+            patience: Duration::from_secs(600),
+            checked: false,
+        }
+    }
+}
+
+impl Default for Flow {
+    fn default() -> Self {
+        Flow {
+            name: "download".into(),
+            direction: Direction::Down,
+            transport: Transport::Udp { rate: Rate::from_mbps(1.0), ip_bytes: 1_000 },
+            start: Duration::ZERO,
+            count: 1,
+            sequential: false,
+            interval: Duration::ZERO,
+            client: 0,
+            weight: 1,
+            bypass: false,
+            ipv6: false,
+        }
+    }
+}
+
+impl fmt::Display for ScenarioError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ScenarioError::NoPath => f.write_str("the path needs at least one link"),
+            ScenarioError::Link(name, error) => write!(f, "{name}: {error}"),
+            ScenarioError::GatewayOutsidePath => f.write_str("the gateway stands outside the path"),
+            ScenarioError::Gateway(text) => f.write_str(text),
+            ScenarioError::TooManyConnections => f.write_str("more than 50,000 connections"),
+            ScenarioError::Stuck => f.write_str("a node asks for the same time again and again"),
+        }
+    }
+}
+
+impl std::error::Error for ScenarioError {}

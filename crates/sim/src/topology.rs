@@ -1,0 +1,192 @@
+//! Servers, links, a gateway, links, clients: a scenario as a network.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::{Arc, Mutex};
+
+use paceline_gateway::config::{FlowAction, FlowMatch, FlowRule};
+use paceline_gateway::{Event, Gateway, GatewayConfig, Observer, RADIO, WAN};
+use paceline_path::{Link, LinkConfig};
+use paceline_wire::{FlowKey, Instant};
+
+use crate::host::{HOST, SimNode};
+use crate::measure::{LinkMeter, PathProbe, Quantiles};
+use crate::network::{Hop, LinkId, Network, NodeId, RouteBy, SwitchId};
+use crate::scenario::{GatewayAt, Scenario, ScenarioError};
+use crate::seed::seed_of;
+
+/// A scenario's path, ready for hosts.
+pub(crate) struct Topology {
+    pub(crate) network: Network<SimNode>,
+    pub(crate) links: Vec<NamedLink>,
+    pub(crate) gateway: Option<GatewayNode>,
+    pub(crate) path_delay: PathDelay,
+    /// Where packets of servers go, and of clients.
+    from_servers: Hop,
+    from_clients: Hop,
+    servers: SwitchId,
+    clients: SwitchId,
+}
+
+/// One direction of a link of the path.
+pub(crate) struct NamedLink {
+    pub(crate) name: String,
+    pub(crate) id: LinkId,
+    pub(crate) meter: LinkMeter,
+}
+
+/// The gateway, and the time that data spends in it.
+pub(crate) struct GatewayNode {
+    pub(crate) id: NodeId,
+    pub(crate) sojourn: Arc<Mutex<Quantiles>>,
+}
+
+/// How the queueing delay of the path is measured.
+pub(crate) enum PathDelay {
+    /// The gateway and the link behind it.
+    Probe(PathProbe),
+    /// Without a gateway: the queue of the last link.
+    LastLink(LinkMeter),
+}
+
+impl Topology {
+    pub(crate) fn build(scenario: &Scenario) -> Result<Topology, ScenarioError> {
+        let mut network = Network::default();
+        let servers = network.add_switch(RouteBy::SourcePort);
+        let clients = network.add_switch(RouteBy::DestinationPort);
+        let gateway =
+            scenario.gateway.as_ref().map(|at| add_gateway(&mut network, scenario, at)).transpose()?;
+        let at = scenario.gateway.as_ref().map(|gateway| gateway.links_before);
+        let mut links = Vec::new();
+        // Downlinks from the last to the first, so that each knows where it leads; uplinks the other way round.
+        let mut to = Hop::Switch(clients);
+        for (number, hop) in scenario.path.iter().enumerate().rev() {
+            let link = add_link(&mut network, scenario.seed, format!("{}_down", hop.name), &hop.down, to)?;
+            to = Hop::Link(link.id);
+            links.push(link);
+            if let (Some(node), true) = (&gateway, at == Some(number)) {
+                network.connect(node.id, RADIO, to);
+                to = Hop::Node(node.id, WAN);
+            }
+        }
+        let from_servers = to;
+        links.reverse();
+        let mut to = Hop::Switch(servers);
+        for (number, hop) in scenario.path.iter().enumerate() {
+            if let (Some(node), true) = (&gateway, at == Some(number)) {
+                network.connect(node.id, WAN, to);
+                to = Hop::Node(node.id, RADIO);
+            }
+            let link = add_link(&mut network, scenario.seed, format!("{}_up", hop.name), &hop.up, to)?;
+            to = Hop::Link(link.id);
+            links.push(link);
+        }
+        let path_delay = path_delay(&mut network, &links, scenario.path.len(), at)?;
+        Ok(Topology { network, links, gateway, path_delay, from_servers, from_clients: to, servers, clients })
+    }
+
+    /// Adds the two hosts of a flow; `key` is that of the packets from server to client.
+    pub(crate) fn add_pair(&mut self, key: FlowKey, server: SimNode, client: SimNode) -> (NodeId, NodeId) {
+        let (server, client) = (self.network.add_node(server), self.network.add_node(client));
+        self.network.connect(server, HOST, self.from_servers);
+        self.network.connect(client, HOST, self.from_clients);
+        self.network.route(self.servers, key.dst.port(), Hop::Node(server, HOST));
+        self.network.route(self.clients, key.dst.port(), Hop::Node(client, HOST));
+        (server, client)
+    }
+}
+
+/// The packets from server to client of connection number `connection`, which belongs to flow number `flow`.
+pub(crate) fn key(ipv6: bool, client: u8, flow: usize, connection: usize) -> Result<FlowKey, ScenarioError> {
+    let port = u16::try_from(connection).ok().filter(|n| *n < CONNECTIONS_MAX);
+    let client_port = CLIENT_PORTS + port.ok_or(ScenarioError::TooManyConnections)?;
+    let address = |side: u8, host: u8| -> IpAddr {
+        if ipv6 {
+            Ipv6Addr::new(0xfd00, u16::from(side), 0, u16::from(host), 0, 0, 0, 1).into()
+        } else {
+            Ipv4Addr::new(10, side, host, 1).into()
+        }
+    };
+    let src = SocketAddr::new(address(1, 0), server_port(flow));
+    Ok(FlowKey::new(src, SocketAddr::new(address(2, client), client_port)))
+}
+
+fn server_port(flow: usize) -> u16 {
+    SERVER_PORTS + (flow as u16 % SERVER_PORTS_MAX)
+}
+
+const SERVER_PORTS: u16 = 5_001;
+const SERVER_PORTS_MAX: u16 = 5_000;
+const CLIENT_PORTS: u16 = 15_000;
+const CONNECTIONS_MAX: u16 = 50_000;
+
+fn add_link(
+    network: &mut Network<SimNode>,
+    seed: u64,
+    name: String,
+    config: &LinkConfig,
+    to: Hop,
+) -> Result<NamedLink, ScenarioError> {
+    let link = Link::new(config.clone(), seed_of(seed, &name), Instant::ZERO)
+        .map_err(|error| ScenarioError::Link(name.clone(), error))?;
+    let id = network.add_link(link, to);
+    let meter = LinkMeter::default();
+    network.tap(id, Box::new(meter.clone()));
+    Ok(NamedLink { name, id, meter })
+}
+
+fn path_delay(
+    network: &mut Network<SimNode>,
+    links: &[NamedLink],
+    hops: usize,
+    gateway_at: Option<usize>,
+) -> Result<PathDelay, ScenarioError> {
+    let last = hops.checked_sub(1).and_then(|last| links.get(last)).ok_or(ScenarioError::NoPath)?;
+    let Some(at) = gateway_at else { return Ok(PathDelay::LastLink(last.meter.clone())) };
+    let probe = PathProbe::default();
+    let Some(radio) = links[..hops].get(at) else { return Err(ScenarioError::GatewayOutsidePath) };
+    let wired = at.checked_sub(1).map(|before| links[before].id).ok_or(ScenarioError::GatewayOutsidePath)?;
+    network.tap(wired, Box::new(probe.wired_side()));
+    network.tap(radio.id, Box::new(probe.radio_side()));
+    Ok(PathDelay::Probe(probe))
+}
+
+fn add_gateway(
+    network: &mut Network<SimNode>,
+    scenario: &Scenario,
+    at: &GatewayAt,
+) -> Result<GatewayNode, ScenarioError> {
+    if at.links_before == 0 || at.links_before >= scenario.path.len() {
+        return Err(ScenarioError::GatewayOutsidePath);
+    }
+    let config = with_rules(scenario, &at.config);
+    config.check().map_err(ScenarioError::Gateway)?;
+    let sojourn = Arc::new(Mutex::new(Quantiles::new()));
+    let gateway = Gateway::with_observer(config, Box::new(Sojourn(sojourn.clone())));
+    Ok(GatewayNode { id: network.add_node(SimNode::Gateway(Box::new(gateway))), sojourn })
+}
+
+/// The flows' weights and bypasses, before the rules that the configuration has.
+fn with_rules(scenario: &Scenario, config: &GatewayConfig) -> GatewayConfig {
+    let mut config = config.clone();
+    let own = scenario.flows.iter().enumerate().filter(|(_, flow)| flow.weight != 1 || flow.bypass);
+    let rules = own.map(|(number, flow)| FlowRule {
+        matches: FlowMatch { server_port: Some(server_port(number)), ..FlowMatch::default() },
+        action: if flow.bypass { FlowAction::Bypass } else { FlowAction::Accelerate },
+        weight: flow.weight,
+    });
+    config.sharing.flows = rules.chain(config.sharing.flows).collect();
+    config
+}
+
+/// Time that new data spends in the gateway.
+struct Sojourn(Arc<Mutex<Quantiles>>);
+
+impl Observer for Sojourn {
+    fn on_event(&mut self, _now: Instant, _flow: &FlowKey, event: &Event) {
+        if let (Event::Sent { sojourn, retransmission: false, .. }, Ok(mut quantiles)) =
+            (event, self.0.lock())
+        {
+            quantiles.record(*sojourn);
+        }
+    }
+}
