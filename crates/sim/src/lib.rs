@@ -9,6 +9,7 @@ mod host;
 pub mod measure;
 mod network;
 mod queue;
+pub mod reproduce;
 pub mod result;
 mod run;
 pub mod scenario;

@@ -1,0 +1,3 @@
+//! The published experiments, as code that takes its cells from `published/` and gives ours beside them.
+
+pub mod or;
