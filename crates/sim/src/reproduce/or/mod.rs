@@ -1,5 +1,7 @@
 //! K. Liu et al., "Optimizing TCP Loss Recovery Performance Over Mobile Data Networks": opportunistic retransmission.
 
+mod cells;
 mod recovery_meter;
 
+pub use cells::{Cell, Setup, SetupLoss, Variant};
 pub use recovery_meter::{RecoveryMeter, RecoveryUse};
