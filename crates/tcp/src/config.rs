@@ -1,0 +1,146 @@
+//! What can be set on a connection.
+
+use paceline_wire::Duration;
+
+use crate::congestion::{CongestionName, HystartName};
+use crate::detection::DetectionName;
+use crate::reduction::ReductionName;
+use crate::send_buffer::SendBufferName;
+
+/// Everything that can be set. The default is Linux's, without a limit on buffers that a test would meet.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Config {
+    /// Congestion control.
+    pub congestion: CongestionName,
+    /// How slow start ends, for CUBIC.
+    pub hystart: HystartName,
+    /// Rate reduction.
+    pub reduction: ReductionName,
+    /// New data may go beyond the advertised window during recovery (OR, Section IV).
+    pub opportunistic: bool,
+    /// Hack 1 of OR: duplicate ACKs without news by SACK tell that a retransmission was lost.
+    pub hack1: bool,
+    /// Loss detection.
+    pub detection: DetectionName,
+    /// How the send buffer grows.
+    pub send_buffer: SendBufferName,
+    /// Payload bytes it starts with (Linux tcp_wmem[1]).
+    pub send_buffer_initial: u64,
+    /// The most it grows to (Linux tcp_wmem[2]).
+    pub send_buffer_max: u64,
+    /// The receive buffer.
+    pub receive_buffer: ReceiveBuffer,
+    /// The largest segment to receive, announced in the SYN; options are taken off it (RFC 9293, Section 3.7.1).
+    pub mss: u16,
+    /// Initial window in packets (RFC 6928).
+    pub initial_cwnd: u32,
+    /// cwnd never exceeds this many packets.
+    pub cwnd_clamp: u32,
+    /// Timestamps (RFC 7323).
+    pub timestamps: bool,
+    /// Window scaling (RFC 7323).
+    pub window_scaling: bool,
+    /// Selective acknowledgements (RFC 2018), D-SACK included (RFC 2883).
+    pub sack: bool,
+    /// Nagle's algorithm (RFC 9293, Section 3.7.4).
+    pub nagle: bool,
+    /// ACKs for every second segment (RFC 9293, Section 3.8.6.3).
+    pub delayed_ack: bool,
+    /// Fewer duplicate ACKs, as Linux since 4.18 (tcp_input.c:__tcp_ack_snd_check).
+    pub sack_compression: bool,
+    /// F-RTO (RFC 5682).
+    pub frto: bool,
+    /// Slow start after an idle time (RFC 5681, Section 4.1).
+    pub slow_start_after_idle: bool,
+    /// The shortest retransmission timeout. Linux: 200 ms; RFC 6298 says 1 s.
+    pub rto_min: Duration,
+    /// Retransmissions of the same data before the connection is given up (Linux tcp_retries2).
+    pub retries: u32,
+    /// Retransmissions of a SYN or SYN-ACK (Linux tcp_syn_retries).
+    pub syn_retries: u32,
+    /// Probes of an idle peer.
+    pub keep_alive: Option<KeepAlive>,
+    /// How long TIME-WAIT lasts (Linux TCP_TIMEWAIT_LEN; RFC 9293: twice the MSL).
+    pub time_wait: Duration,
+}
+
+/// The receive buffer, in bytes of payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReceiveBuffer {
+    /// Always this much.
+    Fixed(u32),
+    /// As Linux tunes it: twice what the application read in a round trip (tcp_input.c:tcp_rcv_space_adjust).
+    Auto {
+        /// At first.
+        initial: u32,
+        /// At most.
+        max: u32,
+    },
+}
+
+/// Keep-alive (RFC 9293, Section 3.8.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeepAlive {
+    /// Silence before the first probe (Linux tcp_keepalive_time, 2 h).
+    pub time: Duration,
+    /// Between probes (Linux tcp_keepalive_intvl, 75 s).
+    pub interval: Duration,
+    /// How many are sent (Linux tcp_keepalive_probes, 9).
+    pub probes: u32,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            congestion: CongestionName::Cubic,
+            hystart: HystartName::Linux,
+            reduction: ReductionName::Prr,
+            opportunistic: false,
+            hack1: false,
+            detection: DetectionName::RackTlp,
+            send_buffer: SendBufferName::Linux,
+            send_buffer_initial: 16 << 10,
+            send_buffer_max: 64 << 20,
+            receive_buffer: ReceiveBuffer::Fixed(4 << 20),
+            mss: 1_460,
+            initial_cwnd: 10,
+            cwnd_clamp: u32::MAX,
+            timestamps: true,
+            window_scaling: true,
+            sack: true,
+            nagle: true,
+            delayed_ack: true,
+            sack_compression: true,
+            frto: true,
+            slow_start_after_idle: true,
+            rto_min: Duration::from_millis(200),
+            retries: 15,
+            syn_retries: 6,
+            keep_alive: None,
+            time_wait: Duration::from_secs(60),
+        }
+    }
+}
+
+impl Default for KeepAlive {
+    fn default() -> Self {
+        KeepAlive { time: Duration::from_secs(7_200), interval: Duration::from_secs(75), probes: 9 }
+    }
+}
+
+impl ReceiveBuffer {
+    /// At the start.
+    pub fn initial(self) -> u32 {
+        match self {
+            ReceiveBuffer::Fixed(bytes) | ReceiveBuffer::Auto { initial: bytes, .. } => bytes,
+        }
+    }
+
+    /// At most.
+    pub fn max(self) -> u32 {
+        match self {
+            ReceiveBuffer::Fixed(bytes) => bytes,
+            ReceiveBuffer::Auto { initial, max } => max.max(initial),
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! When slow start should end before it loses packets: HyStart as Linux has it, and HyStart++ (RFC 9406).
+
+use paceline_wire::{Duration, Instant};
+
+use super::{AckSample, Window};
+use crate::names::named;
+
+named! {
+    /// How slow start ends.
+    HystartName {
+        /// With a loss.
+        Off = "off",
+        /// By delay and ACK trains, as Linux tcp_cubic.c:hystart_update.
+        #[default]
+        Linux = "linux",
+        /// RFC 9406: by delay, with a phase of conservative slow start.
+        PlusPlus = "hystart++",
+    }
+}
+
+/// The end of slow start.
+#[derive(Clone, Debug)]
+pub enum Hystart {
+    /// None.
+    Off,
+    /// As Linux.
+    Linux(LinuxHystart),
+    /// RFC 9406.
+    PlusPlus(HystartPlusPlus),
+}
+
+impl Hystart {
+    /// A new instance.
+    pub fn new(name: HystartName) -> Self {
+        match name {
+            HystartName::Off => Hystart::Off,
+            HystartName::Linux => Hystart::Linux(LinuxHystart::default()),
+            HystartName::PlusPlus => Hystart::PlusPlus(HystartPlusPlus::default()),
+        }
+    }
+
+    /// Takes an RTT in slow start, and lowers ssthresh when slow start should end.
+    pub fn on_rtt(&mut self, sample: &AckSample, rtt: Duration, base: Duration, window: Window) -> Window {
+        match self {
+            Hystart::Off => window,
+            Hystart::Linux(linux) => linux.on_rtt(sample, rtt, base, window),
+            Hystart::PlusPlus(plus) => plus.on_rtt(sample, rtt, window),
+        }
+    }
+
+    /// Slow start, by as much as is allowed. Returns what is left of `acked`.
+    pub fn slow_start(&self, window: &mut Window, acked: u32) -> u32 {
+        let divisor = match self {
+            Hystart::PlusPlus(HystartPlusPlus { css: Some(_), .. }) => CSS_GROWTH_DIVISOR,
+            _ => 1,
+        };
+        if divisor == 1 {
+            return window.slow_start(acked);
+        }
+        window.cwnd_cnt += acked;
+        let steps = window.cwnd_cnt / divisor;
+        window.cwnd_cnt -= steps * divisor;
+        window.slow_start(steps)
+    }
+
+    /// Starts again, after a timeout.
+    pub fn reset(&mut self) {
+        match self {
+            Hystart::Off => {}
+            Hystart::Linux(linux) => *linux = LinuxHystart::default(),
+            Hystart::PlusPlus(plus) => *plus = HystartPlusPlus::default(),
+        }
+    }
+}
+
+/// Linux hystart_low_window.
+const LOW_WINDOW: u32 = 16;
+/// Linux HYSTART_MIN_SAMPLES; N_RTT_SAMPLE of RFC 9406, Section 4.3.
+const MIN_SAMPLES: u32 = 8;
+/// Linux hystart_ack_delta_us.
+const ACK_DELTA: Duration = Duration::from_millis(2);
+/// Linux HYSTART_DELAY_MIN; MIN_RTT_THRESH of RFC 9406.
+const DELAY_MIN: Duration = Duration::from_millis(4);
+/// Linux HYSTART_DELAY_MAX; MAX_RTT_THRESH of RFC 9406.
+const DELAY_MAX: Duration = Duration::from_millis(16);
+/// RFC 9406, Section 4.3.
+const CSS_GROWTH_DIVISOR: u32 = 4;
+/// RFC 9406, Section 4.3.
+const CSS_ROUNDS: u32 = 5;
+
+/// State of Linux tcp_cubic.c:hystart_update.
+#[derive(Clone, Debug, Default)]
+pub struct LinuxHystart {
+    found: bool,
+    round: Option<Round>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Round {
+    start: Instant,
+    last_ack: Instant,
+    end_seq: u64,
+    curr_rtt: Duration,
+    samples: u32,
+}
+
+impl Round {
+    fn begin(sample: &AckSample) -> Self {
+        let (now, nxt) = (sample.now, sample.nxt);
+        Round { start: now, last_ack: now, end_seq: nxt, curr_rtt: Duration::MAX, samples: 0 }
+    }
+}
+
+impl LinuxHystart {
+    fn on_rtt(&mut self, sample: &AckSample, rtt: Duration, base: Duration, mut window: Window) -> Window {
+        if self.found || window.cwnd < LOW_WINDOW {
+            return window;
+        }
+        let round = match &mut self.round {
+            Some(round) if sample.una <= round.end_seq => round,
+            round => round.insert(Round::begin(sample)),
+        };
+        // ACKs that come close together for half a round trip: the path is full. Without pacing the threshold is half of
+        // the shortest RTT plus what the host may have held back, at most 1 ms (hystart_ack_delay).
+        if sample.now.saturating_since(round.last_ack) <= ACK_DELTA {
+            round.last_ack = sample.now;
+            let threshold = (base + ack_delay(sample, window)) / 2;
+            self.found |= sample.now.saturating_since(round.start) > threshold;
+        }
+        round.curr_rtt = round.curr_rtt.min(rtt);
+        if round.samples < MIN_SAMPLES {
+            round.samples += 1;
+        } else {
+            let margin = (base / 8).max(DELAY_MIN).min(DELAY_MAX);
+            self.found |= round.curr_rtt > base + margin;
+        }
+        if self.found {
+            window.ssthresh = window.cwnd;
+        }
+        window
+    }
+}
+
+/// Four super-packets at the rate of slow start, at most a millisecond (tcp_cubic.c:hystart_ack_delay).
+fn ack_delay(sample: &AckSample, window: Window) -> Duration {
+    let in_flight_bytes = 2 * u64::from(window.cwnd) * u64::from(sample.mss);
+    sample.srtt.mul_ratio(4 * 65_536, in_flight_bytes).min(Duration::from_millis(1))
+}
+
+/// State of RFC 9406, Section 4.2, under its names.
+#[derive(Clone, Debug)]
+pub struct HystartPlusPlus {
+    window_end: u64,
+    last_round_min_rtt: Duration,
+    current_round_min_rtt: Duration,
+    rtt_sample_count: u32,
+    css: Option<Css>,
+    done: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Css {
+    baseline_min_rtt: Duration,
+    rounds: u32,
+}
+
+impl Default for HystartPlusPlus {
+    fn default() -> Self {
+        HystartPlusPlus {
+            window_end: 0,
+            last_round_min_rtt: Duration::MAX,
+            current_round_min_rtt: Duration::MAX,
+            rtt_sample_count: 0,
+            css: None,
+            done: false,
+        }
+    }
+}
+
+impl HystartPlusPlus {
+    fn on_rtt(&mut self, sample: &AckSample, rtt: Duration, mut window: Window) -> Window {
+        if self.done {
+            return window;
+        }
+        if sample.una >= self.window_end {
+            self.next_round(sample, &mut window);
+        }
+        self.current_round_min_rtt = self.current_round_min_rtt.min(rtt);
+        self.rtt_sample_count += 1;
+        if self.rtt_sample_count < MIN_SAMPLES || self.current_round_min_rtt == Duration::MAX {
+            return window;
+        }
+        match self.css {
+            None if self.last_round_min_rtt != Duration::MAX => {
+                let thresh = (self.last_round_min_rtt / 8).max(DELAY_MIN).min(DELAY_MAX);
+                if self.current_round_min_rtt >= self.last_round_min_rtt + thresh {
+                    self.css = Some(Css { baseline_min_rtt: self.current_round_min_rtt, rounds: 0 });
+                }
+            }
+            // The delay was a passing one: back to slow start.
+            Some(css) if self.current_round_min_rtt < css.baseline_min_rtt => self.css = None,
+            _ => {}
+        }
+        window
+    }
+
+    fn next_round(&mut self, sample: &AckSample, window: &mut Window) {
+        self.window_end = sample.nxt;
+        self.last_round_min_rtt = self.current_round_min_rtt;
+        self.current_round_min_rtt = Duration::MAX;
+        self.rtt_sample_count = 0;
+        if let Some(css) = &mut self.css {
+            css.rounds += 1;
+            if css.rounds >= CSS_ROUNDS {
+                window.ssthresh = window.cwnd;
+                self.done = true;
+            }
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Opening (RFC 9293, Section 3.5), simultaneous open included.
+
+use paceline_wire::{Duration, Flags, Instant, Payload};
+
+use super::{CloseReason, Connection, State};
+use crate::event::Event;
+use crate::rtt::{RTO_INITIAL, RTO_MAX};
+use crate::segment::Incoming;
+use crate::sender;
+
+/// The SYN or SYN-ACK, until it is acknowledged.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Handshake {
+    /// It is to be sent.
+    pub(super) due: bool,
+    /// When it was first sent.
+    pub(super) first_sent: Option<Instant>,
+    /// When it goes again.
+    pub(super) timer: Option<Instant>,
+    pub(super) retransmissions: u32,
+    peer_mss: Option<u16>,
+}
+
+impl Handshake {
+    pub(super) fn start(&mut self, _now: Instant) {
+        self.due = true;
+    }
+
+    /// It left (RFC 6298, Section 2.1: one second, then doubled).
+    pub(super) fn on_sent(&mut self, now: Instant) {
+        self.due = false;
+        self.first_sent.get_or_insert(now);
+        let delay = (RTO_INITIAL * (1 << self.retransmissions.min(10))).min(RTO_MAX);
+        self.timer = Some(now + delay);
+    }
+
+    /// What is due. False when it was sent too often.
+    pub(super) fn on_timeout(&mut self, now: Instant, retries: u32) -> bool {
+        if self.timer.is_none_or(|at| at > now) {
+            return true;
+        }
+        self.timer = None;
+        self.retransmissions += 1;
+        self.due = true;
+        self.retransmissions <= retries
+    }
+}
+
+/// Whether a segment asks for a connection.
+pub(super) fn opens(incoming: &Incoming) -> bool {
+    incoming.has(Flags::SYN) && !incoming.flags.intersects(Flags::ACK | Flags::RST | Flags::FIN)
+}
+
+impl Connection {
+    /// Options of the peer's SYN: what both know is used.
+    pub(super) fn take_syn_options(&mut self, now: Instant, incoming: &Incoming) {
+        self.agreed.timestamps = self.config.timestamps && incoming.timestamps.is_some();
+        self.agreed.sack = self.config.sack && incoming.sack_permitted;
+        self.handshake.peer_mss = incoming.mss;
+        match incoming.window_scale {
+            Some(shift) if self.config.window_scaling => {
+                self.agreed.scaling = true;
+                self.agreed.snd_shift = shift;
+                self.agreed.rcv_shift = self.offered_shift();
+            }
+            _ => (self.agreed.snd_shift, self.agreed.rcv_shift) = (0, 0),
+        }
+        if let Some((value, _)) = incoming.timestamps {
+            self.ts_recent = value;
+            self.ts_recent_at = now;
+        }
+        self.sender.snd_wnd = u64::from(incoming.window);
+    }
+
+    /// The shift that lets the window show the whole buffer (Linux tcp_select_initial_window).
+    pub(super) fn offered_shift(&self) -> u8 {
+        let max = self.config.receive_buffer.max();
+        (0..14).find(|&shift| u64::from(max) >> shift <= 65_535).unwrap_or(14)
+    }
+
+    /// SYN-SENT (RFC 9293, Section 3.10.7.3).
+    pub(super) fn on_segment_in_syn_sent(&mut self, now: Instant, incoming: &Incoming, payload: &Payload) {
+        let acks_syn = incoming.ack == self.snd_seq(self.iss + 1);
+        if incoming.has(Flags::ACK) && !acks_syn {
+            if !incoming.has(Flags::RST) {
+                self.output.reset_at(incoming.ack);
+            }
+            return;
+        }
+        if incoming.has(Flags::RST) {
+            if incoming.has(Flags::ACK) {
+                self.finish(now, CloseReason::Refused);
+            }
+            return;
+        }
+        if !incoming.has(Flags::SYN) {
+            return;
+        }
+        let irs = (1 << 32) + u64::from(incoming.seq.0);
+        self.receiver.expect(irs + 1);
+        self.receiver.take_syn_window();
+        self.take_syn_options(now, incoming);
+        if !incoming.has(Flags::ACK) {
+            // Both opened at once: our SYN goes again, as a SYN-ACK.
+            self.state = State::SynReceived;
+            self.handshake.due = true;
+            return;
+        }
+        self.establish(now, incoming, irs);
+        self.receiver.acks.now();
+        if !payload.is_empty() {
+            // Data in a SYN-ACK (RFC 7413) is taken as the first data.
+            self.take_data(now, irs + 1, payload, incoming.has(Flags::FIN));
+        }
+    }
+
+    /// SYN-RECEIVED: the ACK that ends the handshake (RFC 9293, Section 3.10.7.4).
+    pub(super) fn complete_passive(&mut self, now: Instant, incoming: &Incoming, seq: u64) -> bool {
+        if incoming.ack != self.snd_seq(self.iss + 1)
+            && !(incoming.ack.distance(self.snd_seq(self.iss)) > 0
+                && incoming.ack.distance(self.snd_seq(self.sender.board.nxt())) <= 0)
+        {
+            self.output.reset_at(incoming.ack);
+            return false;
+        }
+        self.establish(now, incoming, seq);
+        true
+    }
+
+    fn establish(&mut self, now: Instant, incoming: &Incoming, wl1: u64) {
+        self.state = State::Established;
+        // RFC 9293, Section 3.7.1: 536 unless told; options are taken off.
+        let peer = self.handshake.peer_mss.unwrap_or(536).max(64);
+        let options = if self.agreed.timestamps { 12 } else { 0 };
+        let mss = u32::from(self.config.mss.min(peer)) - options;
+        let shift = if incoming.has(Flags::SYN) { 0 } else { self.agreed.snd_shift };
+        let window = u64::from(incoming.window) << shift;
+        let agreed =
+            sender::Agreed { mss, sack: self.agreed.sack, timestamps: self.agreed.timestamps };
+        self.sender.on_established(agreed, self.iss + 1, window, wl1);
+        self.receiver.on_established(mss);
+        self.receiver.acks.on_established(self.receiver.buffer(), mss);
+        self.take_handshake_rtt(now);
+        let windows = self.sender.congestion().send_buffer_windows();
+        self.queue.on_window(u64::from(self.sender.window.cwnd) * u64::from(mss), windows);
+        self.handshake.timer = None;
+        self.handshake.due = false;
+        if self.queue.is_closed() {
+            self.state = State::FinWait1;
+        }
+        self.sender.wake();
+        self.sender.emit(now, Event::Established);
+    }
+
+    /// The handshake's RTT, unless a SYN was sent twice (Karn). After more than one retransmission the first window is one
+    /// segment (RFC 6298, Section 5.7 asks for a longer timeout; Linux tcp_init_transfer for a smaller window).
+    fn take_handshake_rtt(&mut self, now: Instant) {
+        let Some(first_sent) = self.handshake.first_sent else { return };
+        if self.handshake.retransmissions == 0 {
+            let rtt = now.saturating_since(first_sent).max(Duration::from_micros(1));
+            let (una, nxt) = (self.sender.board.una(), self.sender.board.nxt());
+            self.sender.rtt.on_min_sample(now, rtt);
+            self.sender.rtt.on_sample(rtt, una, nxt);
+            self.receiver.acks.set_rtt(rtt);
+        } else if self.handshake.retransmissions > 1 {
+            self.sender.window.cwnd = 1;
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Segments that arrive in a synchronised state (RFC 9293, Section 3.10.7.4; Linux tcp_validate_incoming).
+
+use paceline_wire::{Duration, Flags, Instant, Payload};
+
+use super::{CloseReason, Connection, State, handshake};
+use crate::segment::Incoming;
+use crate::sender::{AckInput, AckVerdict};
+
+/// TS.Recent is out of date after 24 days (RFC 7323, Section 5.5).
+const PAWS_AGE: Duration = Duration::from_secs(24 * 86_400);
+
+impl Connection {
+    pub(super) fn on_segment(&mut self, now: Instant, incoming: &Incoming, payload: &Payload) {
+        self.timers.on_received();
+        self.last_received = now;
+        match self.state {
+            State::Closed => {}
+            State::SynSent => self.on_segment_in_syn_sent(now, incoming, payload),
+            _ => self.on_synchronised(now, incoming, payload),
+        }
+    }
+
+    fn on_synchronised(&mut self, now: Instant, incoming: &Incoming, payload: &Payload) {
+        let seq = incoming.seq.unwrap_near(self.receiver.nxt);
+        if self.state == State::SynReceived && self.passive && handshake::opens(incoming) {
+            if seq + 1 == self.receiver.nxt {
+                // Our SYN-ACK was lost.
+                self.handshake.due = true;
+            }
+            return;
+        }
+        if !self.is_acceptable(now, incoming, seq) {
+            return;
+        }
+        if incoming.has(Flags::RST) {
+            return self.on_reset(now, seq);
+        }
+        if incoming.has(Flags::SYN) && !(self.state == State::SynReceived && incoming.has(Flags::ACK)) {
+            // RFC 5961, Section 4.
+            return self.output.challenge(now);
+        }
+        if !incoming.has(Flags::ACK) {
+            return;
+        }
+        if self.state == State::SynReceived && !self.complete_passive(now, incoming, seq) {
+            return;
+        }
+        self.take_timestamp(now, incoming, seq);
+        if !self.take_ack(now, incoming, seq) {
+            return;
+        }
+        if incoming.len > 0 || incoming.has(Flags::FIN) {
+            // A SYN that came again with its ACK takes a position of its own.
+            let start = seq + u64::from(incoming.has(Flags::SYN));
+            self.take_data(now, start, payload, incoming.has(Flags::FIN));
+        }
+        self.advance(now);
+    }
+
+    /// PAWS and the window (RFC 7323, Section 5.3; RFC 9293, Section 3.10.7.4, first check). What is refused is answered.
+    fn is_acceptable(&mut self, now: Instant, incoming: &Incoming, seq: u64) -> bool {
+        let end = seq + u64::from(incoming.seq_len());
+        if self.agreed.timestamps && !incoming.has(Flags::RST) {
+            if let Some((value, _)) = incoming.timestamps {
+                let older = (value.wrapping_sub(self.ts_recent) as i32) < 0;
+                if older && now.saturating_since(self.ts_recent_at) < PAWS_AGE {
+                    self.refuse(now, incoming, seq, end);
+                    return false;
+                }
+            }
+        }
+        if !self.receiver.accepts(seq, end) {
+            if !incoming.has(Flags::RST) {
+                self.refuse(now, incoming, seq, end);
+            }
+            return false;
+        }
+        true
+    }
+
+    /// Answers a segment that cannot be taken: at once if it brings something, seldom if it does not (Linux
+    /// tcp_oow_rate_limited), because two such ends would answer each other for ever.
+    fn refuse(&mut self, now: Instant, incoming: &Incoming, seq: u64, end: u64) {
+        if incoming.seq_len() == 0 {
+            return self.output.challenge(now);
+        }
+        if incoming.len > 0 && end <= self.receiver.nxt {
+            self.receiver.on_old_duplicate(now, seq, end);
+        }
+        if self.state == State::TimeWait {
+            self.timers.restart_time_wait(now, self.config.time_wait);
+        }
+        self.receiver.acks.now();
+    }
+
+    /// RFC 5961, Section 3: only the exact number resets; others are asked about.
+    fn on_reset(&mut self, now: Instant, seq: u64) {
+        if seq == self.receiver.nxt {
+            let reason = if self.state == State::SynReceived { CloseReason::Refused } else { CloseReason::Reset };
+            self.finish(now, reason);
+        } else {
+            self.output.challenge(now);
+        }
+    }
+
+    /// RFC 7323, Section 4.3: from segments that begin at or before what was acknowledged last.
+    fn take_timestamp(&mut self, now: Instant, incoming: &Incoming, seq: u64) {
+        let Some((value, _)) = incoming.timestamps.filter(|_| self.agreed.timestamps) else { return };
+        let newer = (value.wrapping_sub(self.ts_recent) as i32) >= 0;
+        if newer && seq <= self.receiver.acknowledged() {
+            self.ts_recent = value;
+            self.ts_recent_at = now;
+        }
+    }
+
+    /// The acknowledgement. False when the segment is to be dropped for it.
+    fn take_ack(&mut self, now: Instant, incoming: &Incoming, seq: u64) -> bool {
+        let una = self.sender.board.una();
+        let ack = incoming.ack.unwrap_near(una);
+        let mut sacks = [(0, 0); 4];
+        let mut count = 0;
+        if self.agreed.sack {
+            for &(start, end) in incoming.sacks() {
+                sacks[count] = (start.unwrap_near(una), end.unwrap_near(una));
+                count += 1;
+            }
+        }
+        let tsecr =
+            incoming.timestamps.map(|(_, echo)| echo).filter(|&echo| self.agreed.timestamps && echo != 0);
+        let echo_rtt = tsecr.and_then(|echo| self.echo_rtt(now, echo));
+        if let (Some(rtt), true) = (echo_rtt, incoming.len > 0) {
+            self.receiver.on_rtt(rtt);
+        }
+        let input = AckInput {
+            now,
+            seq,
+            ack,
+            window: u64::from(incoming.window) << self.agreed.snd_shift,
+            sacks: &sacks[..count],
+            tsecr,
+            echo_rtt,
+            data: incoming.seq_len() > 0,
+        };
+        match self.sender.on_ack(&input) {
+            AckVerdict::Taken => self.on_acked(una),
+            AckVerdict::Old => {}
+            AckVerdict::TooOld => {
+                self.output.challenge(now);
+                return false;
+            }
+            AckVerdict::Unsent => {
+                // RFC 9293: send an ACK and drop.
+                self.output.challenge(now);
+                return false;
+            }
+        }
+        true
+    }
+
+    fn on_acked(&mut self, prior_una: u64) {
+        let una = self.sender.board.una();
+        if una == prior_una {
+            return;
+        }
+        self.queue.acknowledge(una);
+        let bytes = u64::from(self.sender.window.cwnd) * u64::from(self.sender.mss);
+        let windows = self.sender.congestion().send_buffer_windows();
+        self.queue.on_window(bytes, windows);
+        self.receiver.acks.set_rtt(self.sender.rtt.srtt());
+    }
+
+    /// Milliseconds since `echo` was our clock, at least one, at most what a timeout can be (Linux tcp_ack_update_rtt).
+    fn echo_rtt(&self, now: Instant, echo: u32) -> Option<Duration> {
+        let ms = self.sender.timestamp(now).wrapping_sub(echo);
+        (ms < 1 << 20).then(|| Duration::from_millis(u64::from(ms.max(1))))
+    }
+
+    pub(super) fn take_data(&mut self, now: Instant, start: u64, payload: &Payload, fin: bool) {
+        if matches!(self.state, State::CloseWait | State::Closing | State::LastAck | State::TimeWait) {
+            // The peer has said that there is no more (RFC 9293, seventh check). A FIN that comes again is answered.
+            self.receiver.acks.now();
+            if self.state == State::TimeWait {
+                self.timers.restart_time_wait(now, self.config.time_wait);
+            }
+            return;
+        }
+        self.receiver.on_data(now, start, payload.clone(), fin);
+    }
+
+    /// Changes of state that the segment brought.
+    fn advance(&mut self, now: Instant) {
+        let peer_closed = self.receiver.is_finished();
+        let fin_acked = self.fin_acked();
+        self.state = match self.state {
+            State::Established if peer_closed => State::CloseWait,
+            State::FinWait1 if fin_acked && peer_closed => self.enter_time_wait(now),
+            State::FinWait1 if fin_acked => State::FinWait2,
+            State::FinWait1 if peer_closed => State::Closing,
+            State::FinWait2 if peer_closed => self.enter_time_wait(now),
+            State::Closing if fin_acked => self.enter_time_wait(now),
+            State::LastAck if fin_acked => {
+                self.finish(now, CloseReason::Finished);
+                State::Closed
+            }
+            state => state,
+        };
+    }
+
+    fn enter_time_wait(&mut self, now: Instant) -> State {
+        self.timers.restart_time_wait(now, self.config.time_wait);
+        State::TimeWait
+    }
+}

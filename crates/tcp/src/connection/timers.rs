@@ -1,0 +1,106 @@
+//! Timers of the connection as a whole.
+
+use paceline_wire::{Duration, Instant};
+
+use super::{CloseReason, Connection, State};
+
+/// What is not the sender's or the receiver's.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Timers {
+    time_wait: Option<Instant>,
+    keep_alive_probes: u32,
+    /// When the last probe was sent.
+    keep_alive_sent: Option<Instant>,
+}
+
+impl Timers {
+    /// TIME-WAIT begins, or begins anew.
+    pub(super) fn restart_time_wait(&mut self, now: Instant, length: Duration) {
+        self.time_wait = Some(now + length);
+    }
+
+    /// The peer is alive.
+    pub(super) fn on_received(&mut self) {
+        self.keep_alive_probes = 0;
+        self.keep_alive_sent = None;
+    }
+}
+
+impl Connection {
+    /// Does what is due at `now`. Early or repeated calls do nothing.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        match self.state {
+            State::Closed => return,
+            State::TimeWait => {
+                if self.timers.time_wait.is_some_and(|at| at <= now) {
+                    self.finish(now, CloseReason::Finished);
+                }
+            }
+            State::SynSent | State::SynReceived => {
+                if !self.handshake.on_timeout(now, self.config.syn_retries) {
+                    self.finish(now, CloseReason::TimedOut);
+                }
+                return;
+            }
+            _ => self.on_sender_timeout(now),
+        }
+        self.receiver.acks.on_timeout(now);
+        if self.keep_alive_at().is_some_and(|at| at <= now) {
+            self.on_keep_alive(now);
+        }
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) or [`poll_transmit`](Self::poll_transmit) has something to do next;
+    /// `None` when only a packet or the application can change that.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        match self.state {
+            State::Closed => None,
+            State::SynSent | State::SynReceived => match self.handshake.due {
+                true => Some(Instant::ZERO),
+                false => self.handshake.timer,
+            },
+            State::TimeWait => self.timers.time_wait,
+            _ => earliest([
+                self.sender.timeout(),
+                self.receiver.acks.timeout(),
+                self.sender.departure(self.supply()),
+                self.keep_alive_at(),
+            ]),
+        }
+    }
+
+    fn on_sender_timeout(&mut self, now: Instant) {
+        let waiting = self.supply().end > self.sender.board.nxt();
+        if !self.sender.on_timeout(now, waiting) {
+            self.finish(now, CloseReason::TimedOut);
+        }
+    }
+
+    /// When the idle peer is asked (RFC 9293, Section 3.8.4; Linux tcp_keepalive_timer).
+    fn keep_alive_at(&self) -> Option<Instant> {
+        let config = self.config.keep_alive?;
+        if !self.sender.board.is_empty() {
+            return None;
+        }
+        Some(match self.timers.keep_alive_sent {
+            Some(sent) => sent + config.interval,
+            None => self.last_received + config.time,
+        })
+    }
+
+    fn on_keep_alive(&mut self, now: Instant) {
+        let Some(config) = self.config.keep_alive else { return };
+        if self.timers.keep_alive_probes >= config.probes {
+            self.output.abort();
+            self.finish(now, CloseReason::TimedOut);
+            return;
+        }
+        self.timers.keep_alive_probes += 1;
+        self.timers.keep_alive_sent = Some(now);
+        self.output.keep_alive = true;
+    }
+}
+
+fn earliest<const N: usize>(times: [Option<Instant>; N]) -> Option<Instant> {
+    times.into_iter().flatten().min()
+}

@@ -1,0 +1,341 @@
+//! The receiving half: reassembly, what to acknowledge, when, and the window to offer.
+
+mod acks;
+mod reassembly;
+mod space;
+#[cfg(test)]
+mod tests;
+
+use paceline_wire::{Duration, Instant, Payload};
+
+use crate::config::Config;
+pub(crate) use acks::AckPolicy;
+use reassembly::Reassembly;
+use space::Space;
+
+/// The receiving half.
+#[derive(Debug)]
+pub(crate) struct Receiver {
+    /// RCV.NXT.
+    pub(crate) nxt: u64,
+    /// RCV.NXT when the last ACK was sent.
+    wup: u64,
+    /// The right edge of the window last offered; never moves back (RFC 9293, Section 3.8.6.2.2).
+    edge: u64,
+    /// What the application has read.
+    copied: u64,
+    /// Where the FIN stands.
+    fin: Option<u64>,
+    data: Reassembly,
+    /// Blocks to report, the newest first (RFC 2018, Section 4).
+    blocks: [(u64, u64); 4],
+    block_count: usize,
+    /// RFC 2883.
+    dsack: Option<(u64, u64)>,
+    pub(crate) acks: AckPolicy,
+    space: Space,
+    mss: u32,
+    /// The application reads no more; what comes is thrown away.
+    discard: bool,
+    pub(crate) totals: ReceiverTotals,
+}
+
+/// Counts since the start.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ReceiverTotals {
+    pub(crate) segments: u64,
+    pub(crate) bytes: u64,
+    pub(crate) out_of_order: u64,
+    pub(crate) duplicates: u64,
+    pub(crate) beyond_window: u64,
+}
+
+impl Receiver {
+    /// A receiver that expects `nxt`.
+    pub(crate) fn new(config: &Config, nxt: u64) -> Self {
+        Receiver {
+            nxt,
+            wup: nxt,
+            edge: nxt,
+            copied: nxt,
+            fin: None,
+            data: Reassembly::default(),
+            blocks: [(0, 0); 4],
+            block_count: 0,
+            dsack: None,
+            acks: AckPolicy::new(config),
+            space: Space::new(config.receive_buffer, nxt),
+            mss: u32::from(config.mss),
+            discard: false,
+            totals: ReceiverTotals::default(),
+        }
+    }
+
+    /// The handshake is over.
+    pub(crate) fn on_established(&mut self, mss: u32) {
+        self.mss = mss;
+    }
+
+    /// The peer's SYN was received: data starts at `nxt`.
+    pub(crate) fn expect(&mut self, nxt: u64) {
+        self.nxt = nxt;
+        self.wup = nxt;
+        self.edge = nxt;
+        self.copied = nxt;
+        self.space.start_at(nxt);
+    }
+
+    /// Data from before the window came again.
+    pub(crate) fn on_old_duplicate(&mut self, now: Instant, start: u64, end: u64) {
+        self.on_duplicate(now, start, end);
+    }
+
+    /// Whether a segment overlaps the window (RFC 9293, Section 3.10.7.4; Linux tcp_sequence).
+    pub(crate) fn accepts(&self, start: u64, end: u64) -> bool {
+        end >= self.wup && start <= self.edge.max(self.nxt)
+    }
+
+    /// A segment's data. Returns true when RCV.NXT has advanced.
+    pub(crate) fn on_data(&mut self, now: Instant, start: u64, payload: Payload, fin: bool) -> bool {
+        let len = payload.len() as u64;
+        let end = start + len;
+        self.totals.segments += 1;
+        if fin && self.fin.is_none() && end <= self.edge {
+            self.fin = Some(end);
+        }
+        if end <= self.nxt && !(fin && self.fin == Some(end) && end == self.nxt && len == 0) {
+            self.on_duplicate(now, start, end);
+            return self.take_fin();
+        }
+        // What the window does not hold is thrown away (RFC 9293, Section 3.10.7.4).
+        let cut = end.min(self.edge);
+        if cut < end || (start >= self.edge && len > 0) {
+            self.totals.beyond_window += 1;
+        }
+        if start < self.nxt {
+            self.dsack = Some((start, self.nxt));
+        }
+        let from = start.max(self.nxt);
+        if cut > from {
+            self.acks.on_data(now, (cut - from) as u32);
+            let payload = match from == start && cut == end {
+                true => payload,
+                false => payload.slice((from - start) as usize..(cut - start) as usize),
+            };
+            self.insert(now, from, cut, payload);
+        } else if len > 0 {
+            self.acks.now();
+        }
+        let advanced = self.take_fin();
+        advanced || self.nxt > start.max(from)
+    }
+
+    fn insert(&mut self, now: Instant, from: u64, end: u64, payload: Payload) {
+        if from == self.nxt && self.data.is_empty() {
+            // The usual case: in order, nothing missing.
+            self.nxt = end;
+            self.data.deliver(payload, self.discard);
+            self.acks.on_in_order(now, self.unacked());
+        } else if from == self.nxt {
+            self.fill(now, from, end, payload);
+        } else {
+            self.totals.out_of_order += 1;
+            let (block, duplicate) = self.data.insert(from, end, payload);
+            if let Some(duplicate) = duplicate {
+                self.dsack = Some(duplicate);
+                self.totals.duplicates += 1;
+            }
+            if let Some(block) = block {
+                self.report(block);
+            }
+            self.acks.on_out_of_order(now, self.nxt);
+        }
+        self.totals.bytes += end - from;
+    }
+
+    /// The first hole is filled, at least in part.
+    fn fill(&mut self, now: Instant, from: u64, end: u64, payload: Payload) {
+        let (_, duplicate) = self.data.insert(from, end, payload);
+        if let Some(duplicate) = duplicate {
+            self.dsack = Some(duplicate);
+        }
+        self.nxt = self.data.deliver_from(self.nxt, self.discard);
+        self.drop_blocks();
+        // RFC 5681, Section 4.2: a segment that fills a gap is acknowledged at once.
+        self.acks.on_filled(now, self.data.is_empty(), self.nxt);
+    }
+
+    fn on_duplicate(&mut self, now: Instant, start: u64, end: u64) {
+        if end > start {
+            self.dsack = Some((start, end));
+            self.totals.duplicates += 1;
+        }
+        self.acks.on_duplicate(now);
+    }
+
+    /// Passes over the FIN once everything before it has come.
+    fn take_fin(&mut self) -> bool {
+        let at_fin = self.fin == Some(self.nxt);
+        if at_fin {
+            self.nxt += 1;
+            self.acks.now();
+        }
+        at_fin
+    }
+
+    /// The peer has closed and everything has come.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.fin.is_some_and(|fin| self.nxt > fin)
+    }
+
+    /// Bytes in order that the application has not read.
+    pub(crate) fn readable(&self) -> u64 {
+        self.nxt - u64::from(self.is_finished()) - self.copied
+    }
+
+    /// The application reads up to `max` bytes.
+    pub(crate) fn read(&mut self, now: Instant, max: usize) -> Option<Payload> {
+        let payload = self.data.read(max)?;
+        self.on_read(now, payload.len() as u64);
+        Some(payload)
+    }
+
+    /// The application reads everything, and does not look at it.
+    pub(crate) fn read_all(&mut self, now: Instant) -> u64 {
+        let bytes = self.readable();
+        if bytes > 0 {
+            self.data.discard_ready();
+            self.on_read(now, bytes);
+        }
+        bytes
+    }
+
+    fn on_read(&mut self, now: Instant, bytes: u64) {
+        self.copied += bytes;
+        self.space.on_read(now, self.copied, self.mss);
+        // Linux tcp_cleanup_rbuf: tell when the window has doubled, or has opened.
+        let offered = self.edge.saturating_sub(self.nxt);
+        let window = self.window();
+        if window >= 2 * offered && window > 0 && window - offered >= u64::from(self.mss).min(self.buffer() / 2) {
+            self.acks.now();
+        }
+    }
+
+    /// The application reads no more.
+    pub(crate) fn discard(&mut self) {
+        self.discard = true;
+        self.data.discard_ready();
+        self.copied = self.nxt - u64::from(self.is_finished());
+    }
+
+    /// Whether data comes that nobody will read.
+    pub(crate) fn is_discarding(&self) -> bool {
+        self.discard
+    }
+
+    /// Feeds the receiver's own RTT (Linux tcp_rcv_rtt_measure_ts).
+    pub(crate) fn on_rtt(&mut self, rtt: Duration) {
+        self.space.on_rtt(rtt);
+    }
+
+    /// The whole buffer.
+    pub(crate) fn buffer(&self) -> u64 {
+        self.space.size()
+    }
+
+    fn unacked(&self) -> u64 {
+        self.nxt - self.wup
+    }
+
+    /// The window to offer: the free buffer, but the right edge moves by at least min(buffer / 2, MSS) or not at all
+    /// (RFC 9293, Section 3.8.6.2.2), and never back.
+    fn window(&self) -> u64 {
+        let unread = self.readable();
+        let free = self.space.size().saturating_sub(unread);
+        let edge = self.nxt + free;
+        let step = u64::from(self.mss).min(self.space.size() / 2);
+        let edge = if edge >= self.edge + step { edge } else { self.edge };
+        edge.saturating_sub(self.nxt)
+    }
+
+    /// An ACK leaves: the window field for it, scaled, and the edge is committed.
+    pub(crate) fn take_window(&mut self, shift: u8) -> u16 {
+        let unit = 1u64 << shift;
+        let window = self.window();
+        let offered = self.edge.saturating_sub(self.nxt);
+        // Rounding must not move the edge back: round up what was offered, down what is new.
+        let mut field = if window > offered { window / unit } else { window.div_ceil(unit) };
+        if field * unit < offered {
+            field = offered.div_ceil(unit);
+        }
+        let field = field.min(u64::from(u16::MAX));
+        self.edge = self.edge.max(self.nxt + field * unit);
+        self.wup = self.nxt;
+        field as u16
+    }
+
+    /// The window of a SYN, which is never scaled.
+    pub(crate) fn take_syn_window(&mut self) -> u16 {
+        let field = self.space.size().min(u64::from(u16::MAX));
+        self.edge = self.edge.max(self.nxt + field);
+        field as u16
+    }
+
+    /// The right edge last offered.
+    pub(crate) fn edge(&self) -> u64 {
+        self.edge
+    }
+
+    /// What was acknowledged last.
+    pub(crate) fn acknowledged(&self) -> u64 {
+        self.wup
+    }
+
+    /// The blocks for an ACK with room for `room` of them: D-SACK first, then the newest (RFC 2883, Section 4).
+    pub(crate) fn take_blocks(&mut self, room: usize, mut push: impl FnMut(u64, u64)) {
+        let mut left = room;
+        if let Some((start, end)) = self.dsack.take() {
+            push(start, end);
+            left = left.saturating_sub(1);
+        }
+        for &(start, end) in self.blocks[..self.block_count].iter().take(left) {
+            push(start, end);
+        }
+    }
+
+    /// Whether there is anything to report.
+    pub(crate) fn has_blocks(&self) -> bool {
+        self.block_count > 0 || self.dsack.is_some()
+    }
+
+    /// Puts a block first, and takes out those that it contains.
+    fn report(&mut self, block: (u64, u64)) {
+        let mut blocks = [(0, 0); 4];
+        blocks[0] = block;
+        let mut count = 1;
+        for &old in &self.blocks[..self.block_count] {
+            if (old.0 < block.0 || old.1 > block.1) && count < blocks.len() {
+                blocks[count] = old;
+                count += 1;
+            }
+        }
+        self.blocks = blocks;
+        self.block_count = count;
+    }
+
+    fn drop_blocks(&mut self) {
+        let mut kept = 0;
+        for at in 0..self.block_count {
+            if self.blocks[at].1 > self.nxt {
+                self.blocks[kept] = self.blocks[at];
+                kept += 1;
+            }
+        }
+        self.block_count = kept;
+    }
+
+    /// Bytes that wait for a hole to be filled.
+    pub(crate) fn out_of_order_bytes(&self) -> u64 {
+        self.data.out_of_order_bytes()
+    }
+}

@@ -1,0 +1,212 @@
+//! When to acknowledge (RFC 9293, Section 3.8.6.3; Linux __tcp_ack_snd_check, tcp_send_delayed_ack, quick ACKs).
+
+use paceline_wire::{Duration, Instant};
+
+use crate::config::Config;
+
+/// State of Linux's icsk_ack and of its SACK compression.
+#[derive(Clone, Debug)]
+pub(crate) struct AckPolicy {
+    delayed_ack: bool,
+    compress: bool,
+    /// ACKs to be sent at once: the peer is probably in slow start.
+    quick: u32,
+    quick_started: bool,
+    /// The connection sends data as well, which carries ACKs.
+    pingpong: bool,
+    ato: Duration,
+    last_data: Instant,
+    /// The largest segment seen, as full-sized as the peer makes them.
+    rcv_mss: u32,
+    due_now: bool,
+    pending: bool,
+    timer: Option<Instant>,
+    compress_timer: Option<Instant>,
+    compressed: u32,
+    duplicates: u32,
+    duplicates_at: u64,
+    srtt: Duration,
+}
+
+/// Linux TCP_ATO_MIN and TCP_DELACK_MIN: 40 ms.
+const ATO_MIN: Duration = Duration::from_millis(40);
+/// Linux TCP_DELACK_MAX: 200 ms.
+const DELACK_MAX: Duration = Duration::from_millis(200);
+/// Linux TCP_MAX_QUICKACKS.
+const MAX_QUICKACKS: u32 = 16;
+/// Linux net.ipv4.tcp_comp_sack_nr.
+const COMPRESS_MAX: u32 = 44;
+/// Linux net.ipv4.tcp_comp_sack_delay_ns.
+const COMPRESS_DELAY: Duration = Duration::from_millis(1);
+
+impl AckPolicy {
+    pub(super) fn new(config: &Config) -> Self {
+        AckPolicy {
+            delayed_ack: config.delayed_ack,
+            compress: config.sack_compression,
+            quick: 0,
+            quick_started: false,
+            pingpong: false,
+            ato: Duration::ZERO,
+            last_data: Instant::ZERO,
+            // Linux TCP_MIN_MSS until a segment shows better; 536 is what a full segment has at least.
+            rcv_mss: 536,
+            due_now: false,
+            pending: false,
+            timer: None,
+            compress_timer: None,
+            compressed: 0,
+            duplicates: 0,
+            duplicates_at: 0,
+            srtt: Duration::ZERO,
+        }
+    }
+
+    /// Tells the window, for the number of quick ACKs, and the RTT, for compression.
+    pub(crate) fn on_established(&mut self, window: u64, mss: u32) {
+        let quick = window / (2 * u64::from(mss.max(1)));
+        self.quick = (quick.max(2) as u32).min(MAX_QUICKACKS);
+    }
+
+    /// The smoothed RTT, where the sending half knows it.
+    pub(crate) fn set_rtt(&mut self, srtt: Duration) {
+        self.srtt = srtt;
+    }
+
+    /// Data came (Linux tcp_event_data_recv).
+    pub(super) fn on_data(&mut self, now: Instant, len: u32) {
+        self.rcv_mss = self.rcv_mss.max(len.min(65_535));
+        let gap = now.saturating_since(self.last_data);
+        if !self.quick_started {
+            self.quick_started = true;
+            self.quick = self.quick.max(2);
+            self.ato = ATO_MIN;
+        } else if gap <= ATO_MIN / 2 {
+            self.ato = self.ato / 2 + ATO_MIN / 2;
+        } else if gap < self.ato {
+            self.ato = (self.ato / 2 + gap).min(DELACK_MAX);
+        } else if gap > DELACK_MAX {
+            // Silence for longer than a timeout: the peer begins with slow start again.
+            self.quick = self.quick.max(2);
+        }
+        self.last_data = now;
+    }
+
+    /// Data in order, nothing missing; `unacked` bytes have come since the last ACK.
+    pub(super) fn on_in_order(&mut self, now: Instant, unacked: u64) {
+        let quick = self.quick > 0 && !self.pingpong;
+        if unacked > u64::from(self.rcv_mss) || quick || !self.delayed_ack {
+            self.due_now = true;
+        } else {
+            self.delay(now);
+        }
+    }
+
+    /// Data out of order: a duplicate ACK at once (RFC 5681, Section 4.2), but compressed after the third.
+    pub(super) fn on_out_of_order(&mut self, now: Instant, nxt: u64) {
+        if !self.compress || self.compressed >= COMPRESS_MAX {
+            self.due_now = true;
+            return;
+        }
+        if self.duplicates_at != nxt {
+            self.duplicates_at = nxt;
+            self.duplicates = 0;
+        }
+        if self.duplicates < crate::detection::DUP_THRESH || self.quick > 0 {
+            self.duplicates += 1;
+            self.due_now = true;
+            return;
+        }
+        self.compressed += 1;
+        if self.compress_timer.is_none() {
+            // 5 % of an RTT, at most a millisecond.
+            let rtt = if self.srtt.is_zero() { Duration::from_millis(20) } else { self.srtt };
+            self.compress_timer = Some(now + (rtt / 20).min(COMPRESS_DELAY));
+        }
+    }
+
+    /// A hole was filled. At once, because senders in recovery wait for it (RFC 5681, Section 4.2).
+    pub(super) fn on_filled(&mut self, now: Instant, complete: bool, nxt: u64) {
+        if complete {
+            self.due_now = true;
+        } else {
+            self.on_out_of_order(now, nxt);
+        }
+    }
+
+    /// Data that had come before: an ACK was lost, or a timeout was wrong (Linux tcp_send_dupack).
+    pub(super) fn on_duplicate(&mut self, _now: Instant) {
+        self.quick = self.quick.max(MAX_QUICKACKS);
+        self.due_now = true;
+    }
+
+    /// An ACK is due at once.
+    pub(crate) fn now(&mut self) {
+        self.due_now = true;
+    }
+
+    /// The connection sends data: its ACKs ride along.
+    pub(crate) fn on_data_sent(&mut self, now: Instant) {
+        // Linux: sent within ato of what was received, so it is an answer.
+        if self.quick_started && now.saturating_since(self.last_data) < self.ato {
+            self.pingpong = true;
+        }
+    }
+
+    /// An ACK has left, alone or with data.
+    pub(crate) fn on_ack_sent(&mut self) {
+        if self.pending || self.due_now || self.compressed > 0 {
+            self.quick = self.quick.saturating_sub(1);
+        }
+        self.due_now = false;
+        self.pending = false;
+        self.timer = None;
+        self.compress_timer = None;
+        self.compressed = 0;
+    }
+
+    /// Whether an ACK should leave now.
+    pub(crate) fn is_due(&self) -> bool {
+        self.due_now
+    }
+
+    /// When one will be.
+    pub(crate) fn timeout(&self) -> Option<Instant> {
+        match (self.timer, self.compress_timer) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// Does what is due.
+    pub(crate) fn on_timeout(&mut self, now: Instant) {
+        if self.timer.is_some_and(|at| at <= now) {
+            self.timer = None;
+            if self.pingpong {
+                // The answer that should have carried the ACK does not come (tcp_delack_timer_handler).
+                self.pingpong = false;
+                self.ato = ATO_MIN;
+            } else {
+                self.ato = (self.ato * 2).min(DELACK_MAX);
+            }
+            self.due_now = true;
+        }
+        if self.compress_timer.is_some_and(|at| at <= now) {
+            self.compress_timer = None;
+            self.due_now = true;
+        }
+    }
+
+    fn delay(&mut self, now: Instant) {
+        self.pending = true;
+        if self.timer.is_some() {
+            return;
+        }
+        let most = if self.pingpong { DELACK_MAX } else { Duration::from_millis(500) };
+        let most = match self.srtt.is_zero() {
+            true => most,
+            false => most.min(self.srtt.max(ATO_MIN)),
+        };
+        self.timer = Some(now + self.ato.max(ATO_MIN).min(most).min(DELACK_MAX));
+    }
+}

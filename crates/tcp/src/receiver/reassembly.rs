@@ -1,0 +1,110 @@
+//! Data out of order, and data in order that nobody has read: bytes, or only how many.
+
+use alloc::collections::VecDeque;
+
+use paceline_wire::{Buffer, Payload};
+
+use crate::ranges::RangeSet;
+
+/// Ranges that have come; the bytes are kept where there are any.
+#[derive(Debug, Default)]
+pub(super) struct Reassembly {
+    ranges: RangeSet,
+    chunks: VecDeque<(u64, Buffer)>,
+    ready: VecDeque<Payload>,
+    waiting: u64,
+}
+
+/// Our choice: holes that are kept apart. More than any honest peer makes; what would add another is thrown away.
+const RANGES_MAX: usize = 1 << 14;
+
+impl Reassembly {
+    /// True when nothing waits for a hole.
+    pub(super) fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
+    /// Bytes that wait for a hole to be filled.
+    pub(super) fn out_of_order_bytes(&self) -> u64 {
+        self.waiting
+    }
+
+    /// Keeps data out of order. Returns the range that now contains it, and what of it had come before.
+    pub(super) fn insert(
+        &mut self,
+        start: u64,
+        end: u64,
+        payload: Payload,
+    ) -> (Option<(u64, u64)>, Option<(u64, u64)>) {
+        if self.ranges.len() >= RANGES_MAX && self.ranges.covering(start).is_none() {
+            return (None, None);
+        }
+        let (chunks, waiting) = (&mut self.chunks, &mut self.waiting);
+        let mut fresh = 0;
+        let merged = self.ranges.insert(start, end, |from, to| {
+            fresh += to - from;
+            if let Payload::Bytes(bytes) = &payload {
+                let part = bytes.slice((from - start) as usize..(to - start) as usize);
+                let at = match chunks.back() {
+                    Some(&(last, _)) if last > from => chunks.partition_point(|&(at, _)| at < from),
+                    _ => chunks.len(),
+                };
+                chunks.insert(at, (from, part));
+            }
+        });
+        *waiting += fresh;
+        (Some(merged), (fresh == 0).then_some((start, end)))
+    }
+
+    /// Hands data in order to the application.
+    pub(super) fn deliver(&mut self, payload: Payload, discard: bool) {
+        if discard || payload.is_empty() {
+            return;
+        }
+        if let Some(last) = self.ready.back_mut() {
+            if let Some(joined) = last.join(&payload) {
+                *last = joined;
+                return;
+            }
+        }
+        self.ready.push_back(payload);
+    }
+
+    /// Hands over everything from `nxt` that is in order; returns the position after it.
+    pub(super) fn deliver_from(&mut self, nxt: u64, discard: bool) -> u64 {
+        let Some((start, end)) = self.ranges.first().filter(|&(start, _)| start <= nxt) else { return nxt };
+        self.ranges.remove_below(end);
+        self.waiting -= end - start;
+        let mut at = start;
+        while at < end {
+            let next = self.chunks.front().map_or(end, |&(start, _)| start.min(end));
+            if next > at {
+                self.deliver(Payload::Length((next - at) as u32), discard);
+                at = next;
+            } else if let Some((start, bytes)) = self.chunks.pop_front() {
+                at = start + bytes.len() as u64;
+                self.deliver(Payload::Bytes(bytes), discard);
+            }
+        }
+        end
+    }
+
+    /// Up to `max` bytes in order.
+    pub(super) fn read(&mut self, max: usize) -> Option<Payload> {
+        let front = self.ready.front_mut()?;
+        if max == 0 {
+            return None;
+        }
+        if front.len() <= max {
+            return self.ready.pop_front();
+        }
+        let part = front.slice(0..max);
+        *front = front.slice(max..front.len());
+        Some(part)
+    }
+
+    /// Throws away what is in order.
+    pub(super) fn discard_ready(&mut self) {
+        self.ready.clear();
+    }
+}

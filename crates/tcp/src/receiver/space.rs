@@ -1,0 +1,65 @@
+//! How large the receive buffer is: fixed, or as Linux tunes it (tcp_input.c:tcp_rcv_space_adjust).
+
+use paceline_wire::{Duration, Instant};
+
+use crate::config::ReceiveBuffer;
+
+/// The size of the buffer, in bytes of payload.
+#[derive(Clone, Debug)]
+pub(super) struct Space {
+    size: u64,
+    max: u64,
+    auto: bool,
+    /// Bytes read in the last round trip.
+    space: u64,
+    copied_at: u64,
+    since: Instant,
+    /// The receiver's own RTT, smoothed by eighths.
+    rtt: Duration,
+}
+
+impl Space {
+    pub(super) fn new(config: ReceiveBuffer, copied: u64) -> Self {
+        Space {
+            size: u64::from(config.initial()),
+            max: u64::from(config.max()),
+            auto: matches!(config, ReceiveBuffer::Auto { .. }),
+            space: u64::from(config.initial()),
+            copied_at: copied,
+            since: Instant::ZERO,
+            rtt: Duration::ZERO,
+        }
+    }
+
+    /// The application starts to read here.
+    pub(super) fn start_at(&mut self, copied: u64) {
+        self.copied_at = copied;
+    }
+
+    pub(super) fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// A sample of the receiver's RTT: timestamps echoed by the peer's data.
+    pub(super) fn on_rtt(&mut self, rtt: Duration) {
+        self.rtt = if self.rtt.is_zero() { rtt } else { (self.rtt * 7 + rtt) / 8 };
+    }
+
+    /// The application has read up to `copied`.
+    pub(super) fn on_read(&mut self, now: Instant, copied: u64, mss: u32) {
+        if !self.auto || self.rtt.is_zero() || now.saturating_since(self.since) < self.rtt {
+            return;
+        }
+        let read = copied - self.copied_at;
+        if read > self.space {
+            // Twice what was read, room for slow start to double, and for a few segments.
+            let window = 2 * read + 16 * u64::from(mss);
+            let growth = window * (read - self.space) / self.space.max(1);
+            let window = window.saturating_add(2 * growth);
+            self.size = self.size.max(window.min(self.max));
+            self.space = read;
+        }
+        self.copied_at = copied;
+        self.since = now;
+    }
+}

@@ -1,0 +1,167 @@
+//! Round-trip time and retransmission timeout (RFC 6298, with Linux's variance).
+
+use paceline_wire::{Duration, Instant};
+
+use crate::filter::WindowedMin;
+
+/// SRTT, its variance, the timeout that follows, and the shortest RTT of a window.
+///
+/// As in Linux net/ipv4/tcp_input.c:tcp_rtt_estimator: the variance is the largest mean deviation of a round trip, decays
+/// by a quarter per round trip, and is never below the minimum timeout, so RTO >= SRTT + 200 ms.
+#[derive(Clone, Debug)]
+pub struct RttEstimator {
+    /// In eighths of a microsecond; zero before the first sample.
+    srtt_us8: u64,
+    /// In quarters of a microsecond.
+    mdev_us4: u64,
+    mdev_max_us4: u64,
+    rttvar_us4: u64,
+    /// SND.NXT when the current round trip began.
+    rtt_seq: u64,
+    rto_min: Duration,
+    min: WindowedMin,
+    last: Duration,
+    samples: u64,
+}
+
+/// RFC 6298, Section 2.1.
+pub const RTO_INITIAL: Duration = Duration::from_secs(1);
+/// Linux TCP_RTO_MAX; RFC 6298, Section 2.5 asks for at least 60 s.
+pub const RTO_MAX: Duration = Duration::from_secs(120);
+/// Linux net.ipv4.tcp_min_rtt_wlen.
+const MIN_RTT_WINDOW: Duration = Duration::from_secs(300);
+
+impl RttEstimator {
+    /// An estimator without samples.
+    pub fn new(rto_min: Duration) -> Self {
+        RttEstimator {
+            srtt_us8: 0,
+            mdev_us4: 0,
+            mdev_max_us4: 0,
+            rttvar_us4: 0,
+            rtt_seq: 0,
+            rto_min,
+            min: WindowedMin::new(0, u64::MAX),
+            last: Duration::ZERO,
+            samples: 0,
+        }
+    }
+
+    /// Takes a sample of a segment that was sent once (Karn's rule is the caller's). `una` and `nxt` delimit round trips.
+    pub fn on_sample(&mut self, rtt: Duration, una: u64, nxt: u64) {
+        let m = rtt.as_micros().max(1);
+        self.last = rtt;
+        self.samples += 1;
+        let rto_min_us4 = self.rto_min.as_micros();
+        if self.srtt_us8 == 0 {
+            self.srtt_us8 = m << 3;
+            self.mdev_us4 = m << 1;
+            self.rttvar_us4 = self.mdev_us4.max(rto_min_us4);
+            self.mdev_max_us4 = self.rttvar_us4;
+            self.rtt_seq = nxt;
+            return;
+        }
+        let error = m as i64 - (self.srtt_us8 >> 3) as i64;
+        self.srtt_us8 = self.srtt_us8.saturating_add_signed(error).max(1);
+        let mut deviation = error.abs() - (self.mdev_us4 >> 2) as i64;
+        // A shorter RTT raises the variance eight times slower, as RTTs that fall are no reason for a longer timeout.
+        if error < 0 && deviation > 0 {
+            deviation >>= 3;
+        }
+        self.mdev_us4 = self.mdev_us4.saturating_add_signed(deviation);
+        if self.mdev_us4 > self.mdev_max_us4 {
+            self.mdev_max_us4 = self.mdev_us4;
+            self.rttvar_us4 = self.rttvar_us4.max(self.mdev_max_us4);
+        }
+        if una > self.rtt_seq {
+            if self.mdev_max_us4 < self.rttvar_us4 {
+                self.rttvar_us4 -= (self.rttvar_us4 - self.mdev_max_us4) >> 2;
+            }
+            self.rtt_seq = nxt;
+            self.mdev_max_us4 = rto_min_us4;
+        }
+    }
+
+    /// Takes a sample for the shortest RTT only.
+    pub fn on_min_sample(&mut self, now: Instant, rtt: Duration) {
+        self.min.update(MIN_RTT_WINDOW.as_micros(), now.as_nanos() / 1_000, rtt.as_micros().max(1));
+    }
+
+    /// SRTT; zero before the first sample.
+    pub fn srtt(&self) -> Duration {
+        Duration::from_nanos(self.srtt_us8 * 125)
+    }
+
+    /// The variance, in the scale of RFC 6298's 4 * RTTVAR.
+    pub fn rttvar4(&self) -> Duration {
+        Duration::from_micros(self.rttvar_us4)
+    }
+
+    /// The last sample.
+    pub fn last(&self) -> Duration {
+        self.last
+    }
+
+    /// The shortest RTT of the last five minutes; `None` before the first sample.
+    pub fn min(&self) -> Option<Duration> {
+        let us = self.min.get();
+        (us != u64::MAX).then(|| Duration::from_micros(us))
+    }
+
+    /// True once there is a sample.
+    pub fn has_sample(&self) -> bool {
+        self.srtt_us8 != 0
+    }
+
+    /// The timeout without backoff (RFC 6298, Section 2; Linux __tcp_set_rto).
+    pub fn rto(&self) -> Duration {
+        if self.srtt_us8 == 0 {
+            return RTO_INITIAL;
+        }
+        (self.srtt() + self.rttvar4()).min(RTO_MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(n: u64) -> Duration {
+        Duration::from_millis(n)
+    }
+
+    #[test]
+    fn the_timeout_is_one_second_before_the_first_sample() {
+        assert_eq!(RttEstimator::new(ms(200)).rto(), Duration::from_secs(1));
+    }
+
+    #[test]
+    fn a_steady_rtt_leaves_the_minimum_as_margin() {
+        let mut rtt = RttEstimator::new(ms(200));
+        for n in 0..1_000 {
+            rtt.on_sample(ms(100), n * 1_000, n * 1_000 + 10);
+        }
+        assert_eq!(rtt.srtt(), ms(100));
+        assert_eq!(rtt.rto(), ms(300));
+    }
+
+    #[test]
+    fn a_longer_rtt_raises_the_timeout_at_once() {
+        let mut rtt = RttEstimator::new(ms(200));
+        for n in 0..100 {
+            rtt.on_sample(ms(100), n * 1_000, n * 1_000 + 10);
+        }
+        for n in 100..104 {
+            rtt.on_sample(ms(600), n * 1_000, n * 1_000 + 10);
+        }
+        assert!(rtt.rto() > ms(600), "{:?}", rtt.rto());
+    }
+
+    #[test]
+    fn the_shortest_rtt_survives_longer_ones() {
+        let mut rtt = RttEstimator::new(ms(200));
+        rtt.on_min_sample(Instant::ZERO, ms(80));
+        rtt.on_min_sample(Instant::ZERO + ms(1_000), ms(180));
+        assert_eq!(rtt.min(), Some(ms(80)));
+    }
+}

@@ -1,0 +1,476 @@
+//! What was sent and is not yet acknowledged, segment by segment.
+//!
+//! Segments lie in a queue in stream order and are known by a running number, so that a cumulative ACK pops them, a SACK block
+//! finds them by division, and nothing is searched or allocated per packet. A list in order of sending runs through them
+//! (Linux tsorted_sent_queue), for detections that go by time.
+
+use alloc::collections::VecDeque;
+
+use paceline_wire::Instant;
+
+use crate::ranges::RangeSet;
+
+bitflags::bitflags! {
+    /// What is known of a segment (Linux TCPCB_*).
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+    pub struct Mark: u8 {
+        /// The receiver has it.
+        const SACKED = 1;
+        /// It is taken for lost.
+        const LOST = 2;
+        /// It was sent again since it was last taken for lost.
+        const RETRANSMITTED = 4;
+        /// It was ever sent again.
+        const EVER_RETRANSMITTED = 8;
+        /// It ends with a FIN.
+        const FIN = 16;
+        /// It was sent when there was nothing more to send.
+        const APP_LIMITED = 32;
+        /// It is in the list in order of sending.
+        const LISTED = 64;
+    }
+}
+
+/// One segment that was sent. Positions are of the 64-bit stream.
+#[derive(Clone, Debug)]
+pub struct Segment {
+    /// Its first position.
+    pub start: u64,
+    /// The position after its last.
+    pub end: u64,
+    /// When it was last sent.
+    pub sent_at: Instant,
+    /// What the connection had delivered when it was last sent, in packets.
+    pub delivered: u64,
+    /// When that had been delivered; `Instant::ZERO` once this segment has been counted.
+    pub delivered_at: Instant,
+    /// When the first packet of that flight had been sent.
+    pub first_sent_at: Instant,
+    /// SND.NXT when it was last sent.
+    pub nxt_at_send: u64,
+    prev: u32,
+    next: u32,
+    /// What is known of it.
+    pub mark: Mark,
+}
+
+impl Segment {
+    /// True when it may still arrive, as far as is known.
+    pub fn is_lost_and_waiting(&self) -> bool {
+        self.mark.contains(Mark::LOST) && !self.mark.intersects(Mark::RETRANSMITTED | Mark::SACKED)
+    }
+}
+
+/// Times and counts that a segment keeps from when it was sent (Linux tcp_rate_skb_sent).
+#[derive(Clone, Copy, Debug)]
+pub struct SendStamp {
+    /// Now.
+    pub now: Instant,
+    /// Packets delivered so far.
+    pub delivered: u64,
+    /// When the last of them was.
+    pub delivered_at: Instant,
+    /// When the first packet of the present flight was sent.
+    pub first_sent_at: Instant,
+    /// Whether there is nothing more to send.
+    pub app_limited: bool,
+}
+
+/// The segments between SND.UNA and SND.NXT.
+#[derive(Clone, Debug, Default)]
+pub struct Scoreboard {
+    segments: VecDeque<Segment>,
+    /// The running number of the first segment.
+    base: u32,
+    una: u64,
+    nxt: u64,
+    mss: u64,
+    sacked: RangeSet,
+    sacked_out: u32,
+    lost_out: u32,
+    retrans_out: u32,
+    /// Lost and not yet sent again.
+    waiting: u32,
+    /// No segment before this one waits to be sent again.
+    retransmit_hint: u32,
+    /// Oldest and newest of the list in order of sending.
+    oldest: u32,
+    newest: u32,
+    /// Segments ever taken for lost.
+    lost_total: u64,
+}
+
+const NONE: u32 = u32::MAX;
+
+impl Scoreboard {
+    /// An empty board for a stream at `position`; `mss` is the usual length of a segment.
+    pub fn new(position: u64, mss: u32) -> Self {
+        Scoreboard {
+            una: position,
+            nxt: position,
+            mss: u64::from(mss.max(1)),
+            oldest: NONE,
+            newest: NONE,
+            ..Scoreboard::default()
+        }
+    }
+
+    /// Sets the usual length of a segment.
+    pub fn set_mss(&mut self, mss: u32) {
+        self.mss = u64::from(mss.max(1));
+    }
+
+    /// SND.UNA.
+    pub fn una(&self) -> u64 {
+        self.una
+    }
+
+    /// SND.NXT.
+    pub fn nxt(&self) -> u64 {
+        self.nxt
+    }
+
+    /// Segments sent and not cumulatively acknowledged.
+    pub fn packets_out(&self) -> u32 {
+        self.segments.len() as u32
+    }
+
+    /// Of those, how many the receiver has.
+    pub fn sacked_out(&self) -> u32 {
+        self.sacked_out
+    }
+
+    /// Of those, how many are taken for lost.
+    pub fn lost_out(&self) -> u32 {
+        self.lost_out
+    }
+
+    /// Of those, how many were sent again.
+    pub fn retrans_out(&self) -> u32 {
+        self.retrans_out
+    }
+
+    /// Segments ever taken for lost, counted again when it happens again.
+    pub fn lost_total(&self) -> u64 {
+        self.lost_total
+    }
+
+    /// Pipe (RFC 6675, Section 4), in packets: Linux tcp_packets_in_flight.
+    pub fn in_flight(&self) -> u32 {
+        (self.packets_out() + self.retrans_out).saturating_sub(self.sacked_out + self.lost_out)
+    }
+
+    /// True when nothing is unacknowledged.
+    pub fn is_empty(&self) -> bool {
+        self.segments.is_empty()
+    }
+
+    /// One past the highest position that the receiver reported beyond SND.UNA, else SND.UNA.
+    pub fn highest_sack(&self) -> u64 {
+        self.sacked.last().map_or(self.una, |(_, end)| end)
+    }
+
+    /// Ranges the receiver reported.
+    pub fn sacked_ranges(&self) -> &RangeSet {
+        &self.sacked
+    }
+
+    /// The segment with this number.
+    pub fn get(&self, number: u32) -> Option<&Segment> {
+        self.segments.get(number.wrapping_sub(self.base) as usize)
+    }
+
+    /// The number of the first segment and that after the last.
+    pub fn numbers(&self) -> (u32, u32) {
+        (self.base, self.base.wrapping_add(self.packets_out()))
+    }
+
+    /// The number of the segment that contains `position`; past the last one if none does.
+    pub fn number_at(&self, position: u64) -> u32 {
+        self.base.wrapping_add(self.index_at(position) as u32)
+    }
+
+    /// All segments in stream order.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Segment> + '_ {
+        self.segments.iter()
+    }
+
+    /// The oldest segment of the list in order of sending.
+    pub fn oldest(&self) -> Option<u32> {
+        (self.oldest != NONE).then_some(self.oldest)
+    }
+
+    /// The segment sent after this one.
+    pub fn sent_after(&self, number: u32) -> Option<u32> {
+        self.get(number).map(|segment| segment.next).filter(|&next| next != NONE)
+    }
+
+    /// Adds a segment at SND.NXT.
+    pub fn push(&mut self, end: u64, fin: bool, stamp: SendStamp) {
+        let number = self.base.wrapping_add(self.packets_out());
+        let mut mark = if fin { Mark::FIN } else { Mark::empty() };
+        mark.set(Mark::APP_LIMITED, stamp.app_limited);
+        self.segments.push_back(Segment {
+            start: self.nxt,
+            end,
+            sent_at: stamp.now,
+            delivered: stamp.delivered,
+            delivered_at: stamp.delivered_at,
+            first_sent_at: stamp.first_sent_at,
+            nxt_at_send: end,
+            prev: NONE,
+            next: NONE,
+            mark,
+        });
+        self.nxt = end;
+        self.link(number);
+    }
+
+    /// Notes that a segment was sent again.
+    pub fn on_retransmitted(&mut self, number: u32, stamp: SendStamp) {
+        self.unlink(number);
+        let nxt = self.nxt;
+        let Some(segment) = self.get_mut(number) else { return };
+        segment.sent_at = stamp.now;
+        segment.delivered = stamp.delivered;
+        segment.delivered_at = stamp.delivered_at;
+        segment.first_sent_at = stamp.first_sent_at;
+        segment.nxt_at_send = nxt;
+        segment.mark.set(Mark::APP_LIMITED, stamp.app_limited);
+        let (again, waited) = (segment.mark.contains(Mark::RETRANSMITTED), segment.is_lost_and_waiting());
+        segment.mark |= Mark::RETRANSMITTED | Mark::EVER_RETRANSMITTED;
+        self.retrans_out += u32::from(!again);
+        self.waiting -= u32::from(waited);
+        self.link(number);
+    }
+
+    /// Takes out what is acknowledged below `una`; `acked` sees each whole segment. Returns how many there were.
+    pub fn acknowledge(&mut self, una: u64, mut acked: impl FnMut(&Segment)) -> u32 {
+        let mut count = 0;
+        while let Some(front) = self.segments.front_mut() {
+            if front.end > una {
+                // Part of a segment: the rest keeps its marks (tcp_clean_rtx_queue trims it likewise).
+                front.start = front.start.max(una);
+                break;
+            }
+            let number = self.base;
+            self.unlink(number);
+            if let Some(segment) = self.segments.pop_front() {
+                self.base = self.base.wrapping_add(1);
+                self.waiting -= u32::from(segment.is_lost_and_waiting());
+                self.sacked_out -= u32::from(segment.mark.contains(Mark::SACKED));
+                self.lost_out -= u32::from(segment.mark.contains(Mark::LOST));
+                self.retrans_out -= u32::from(segment.mark.contains(Mark::RETRANSMITTED));
+                acked(&segment);
+                count += 1;
+            }
+        }
+        self.una = self.una.max(una);
+        self.sacked.remove_below(self.una);
+        if (self.retransmit_hint.wrapping_sub(self.base) as i32) < 0 {
+            self.retransmit_hint = self.base;
+        }
+        count
+    }
+
+    /// Notes a SACK block; `newly` sees each whole segment that the receiver was not known to have. Returns how many.
+    pub fn sack(&mut self, start: u64, end: u64, mut newly: impl FnMut(&Segment)) -> u32 {
+        let (start, end) = (start.max(self.una), end.min(self.nxt));
+        if start >= end {
+            return 0;
+        }
+        let mut gaps = core::mem::take(&mut self.sacked);
+        let mut count = 0;
+        // A segment counts once all of it is covered, so look at the whole gap from the segment that it begins in.
+        let mut fresh = (u64::MAX, 0);
+        let merged = gaps.insert(start, end, |gap_start, gap_end| {
+            fresh = (fresh.0.min(gap_start), fresh.1.max(gap_end));
+        });
+        self.sacked = gaps;
+        if fresh.0 >= fresh.1 {
+            return 0;
+        }
+        let mut index = self.index_at(fresh.0);
+        while let Some(segment) = self.segments.get(index) {
+            if segment.start >= fresh.1 {
+                break;
+            }
+            let whole = segment.start >= merged.0 && segment.end <= merged.1;
+            if whole && !segment.mark.contains(Mark::SACKED) {
+                newly(segment);
+                self.mark_sacked(index);
+                count += 1;
+            }
+            index += 1;
+        }
+        count
+    }
+
+    /// Takes a segment for lost, also one that was sent again. False if it is known already or has arrived.
+    pub fn mark_lost(&mut self, number: u32) -> bool {
+        let Some(segment) = self.get_mut(number) else { return false };
+        let mark = segment.mark;
+        if mark.contains(Mark::SACKED) || segment.is_lost_and_waiting() {
+            return false;
+        }
+        segment.mark = mark - Mark::RETRANSMITTED | Mark::LOST;
+        self.retrans_out -= u32::from(mark.contains(Mark::RETRANSMITTED));
+        self.lost_out += u32::from(!mark.contains(Mark::LOST));
+        self.lost_total += 1;
+        self.waiting += 1;
+        self.unlink(number);
+        if (number.wrapping_sub(self.retransmit_hint) as i32) < 0 {
+            self.retransmit_hint = number;
+        }
+        true
+    }
+
+    /// Takes back that segments are lost (tcp_undo_cwnd_reduction). Those not sent again return to the list.
+    pub fn unmark_lost(&mut self) {
+        for index in 0..self.segments.len() {
+            let number = self.base.wrapping_add(index as u32);
+            let segment = &mut self.segments[index];
+            segment.mark -= Mark::LOST;
+            if !segment.mark.intersects(Mark::LISTED | Mark::SACKED) {
+                self.link_in_order(number);
+            }
+        }
+        self.lost_out = 0;
+        self.waiting = 0;
+    }
+
+    /// Forgets what the receiver reported, when it has taken it back (RFC 2018, Section 8).
+    pub fn forget_sacks(&mut self) {
+        for segment in &mut self.segments {
+            segment.mark -= Mark::SACKED;
+        }
+        self.sacked.clear();
+        self.sacked_out = 0;
+    }
+
+    /// The lowest segment that is lost and was not sent again.
+    pub fn next_lost(&mut self) -> Option<u32> {
+        if self.waiting == 0 {
+            return None;
+        }
+        loop {
+            let segment = self.get(self.retransmit_hint)?;
+            if segment.is_lost_and_waiting() {
+                return Some(self.retransmit_hint);
+            }
+            // Step over what the receiver has in one go.
+            let next = match segment.mark.contains(Mark::SACKED) {
+                true => self.sacked.covering(segment.start).map(|(_, end)| self.number_at(end)),
+                false => None,
+            };
+            let following = self.retransmit_hint.wrapping_add(1);
+            self.retransmit_hint = match next {
+                Some(next) if (next.wrapping_sub(following) as i32) > 0 => next,
+                _ => following,
+            };
+        }
+    }
+
+    /// The lowest segment that the receiver is not known to have.
+    pub fn first_hole(&self) -> Option<u32> {
+        self.segments.front().map(|_| self.base)
+    }
+
+    /// The counters, counted anew: sacked, lost, retransmitted. For checks.
+    pub fn recount(&self) -> (u32, u32, u32) {
+        let count = |mark| self.segments.iter().filter(|s| s.mark.contains(mark)).count() as u32;
+        (count(Mark::SACKED), count(Mark::LOST), count(Mark::RETRANSMITTED))
+    }
+
+    fn get_mut(&mut self, number: u32) -> Option<&mut Segment> {
+        self.segments.get_mut(number.wrapping_sub(self.base) as usize)
+    }
+
+    fn mark_sacked(&mut self, index: usize) {
+        let segment = &mut self.segments[index];
+        let (mark, waited) = (segment.mark, segment.is_lost_and_waiting());
+        // tcp_sacktag_one: what has arrived is neither lost nor on its way.
+        segment.mark = mark - Mark::LOST - Mark::RETRANSMITTED | Mark::SACKED;
+        segment.delivered_at = Instant::ZERO;
+        self.sacked_out += 1;
+        self.waiting -= u32::from(waited);
+        self.lost_out -= u32::from(mark.contains(Mark::LOST));
+        self.retrans_out -= u32::from(mark.contains(Mark::RETRANSMITTED));
+        self.unlink(self.base.wrapping_add(index as u32));
+    }
+
+    /// The index of the segment that contains `position`, by division, which is exact while segments are full-sized.
+    fn index_at(&self, position: u64) -> usize {
+        let Some(front) = self.segments.front() else { return 0 };
+        if position < front.end {
+            return 0;
+        }
+        let guess = 1 + ((position - front.end) / self.mss) as usize;
+        match self.segments.get(guess) {
+            Some(segment) if segment.start <= position && position < segment.end => guess,
+            _ => self.segments.partition_point(|segment| segment.end <= position),
+        }
+    }
+
+    /// Appends to the list in order of sending.
+    fn link(&mut self, number: u32) {
+        let newest = self.newest;
+        if let Some(segment) = self.get_mut(number) {
+            segment.prev = newest;
+            segment.next = NONE;
+            segment.mark |= Mark::LISTED;
+        }
+        match self.get_mut(newest) {
+            Some(segment) if newest != NONE => segment.next = number,
+            _ => self.oldest = number,
+        }
+        self.newest = number;
+    }
+
+    /// Puts a segment where its time of sending belongs. Only after an undo, so a search from the newest will do.
+    fn link_in_order(&mut self, number: u32) {
+        let Some(at) = self.get(number).map(|segment| (segment.sent_at, segment.end)) else { return };
+        let mut before = self.newest;
+        while let Some(segment) = self.get(before) {
+            if before == NONE || (segment.sent_at, segment.end) <= at {
+                break;
+            }
+            before = segment.prev;
+        }
+        let after = if before == NONE { self.oldest } else { self.get(before).map_or(NONE, |s| s.next) };
+        if let Some(segment) = self.get_mut(number) {
+            segment.prev = before;
+            segment.next = after;
+            segment.mark |= Mark::LISTED;
+        }
+        self.join(before, number);
+        self.join(number, after);
+    }
+
+    fn unlink(&mut self, number: u32) {
+        let Some(segment) = self.get_mut(number) else { return };
+        if !segment.mark.contains(Mark::LISTED) {
+            return;
+        }
+        segment.mark -= Mark::LISTED;
+        let (prev, next) = (segment.prev, segment.next);
+        self.join(prev, next);
+    }
+
+    /// Makes `next` follow `prev`, either of which may be the end of the list.
+    fn join(&mut self, prev: u32, next: u32) {
+        if prev == NONE {
+            self.oldest = next;
+        } else if let Some(segment) = self.get_mut(prev) {
+            segment.next = next;
+        }
+        if next == NONE {
+            self.newest = prev;
+        } else if let Some(segment) = self.get_mut(next) {
+            segment.prev = prev;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,112 @@
+extern crate std;
+
+use std::collections::BTreeSet;
+use std::vec::Vec;
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn stamp(ns: u64) -> SendStamp {
+    let now = Instant::from_nanos(ns);
+    SendStamp { now, delivered: 0, delivered_at: now, first_sent_at: now, app_limited: false }
+}
+
+fn board(segments: u64) -> Scoreboard {
+    let mut board = Scoreboard::new(1_000, 100);
+    for n in 0..segments {
+        board.push(1_000 + (n + 1) * 100, false, stamp(n + 1));
+    }
+    board
+}
+
+#[test]
+fn pipe_leaves_out_what_arrived_and_what_is_lost() {
+    let mut board = board(10);
+    assert_eq!(board.sack(1_300, 1_600, |_| {}), 3);
+    assert_eq!(board.sack(1_300, 1_600, |_| {}), 0);
+    assert!(board.mark_lost(0) && board.mark_lost(1) && !board.mark_lost(1) && !board.mark_lost(4));
+    assert_eq!((board.in_flight(), board.next_lost()), (5, Some(0)));
+    board.on_retransmitted(0, stamp(20));
+    assert_eq!((board.in_flight(), board.next_lost()), (6, Some(1)));
+    assert_eq!(board.acknowledge(1_100, |_| {}), 1);
+    assert_eq!(board.in_flight(), 5);
+}
+
+#[test]
+fn a_segment_counts_once_all_of_it_has_arrived() {
+    let mut board = board(3);
+    assert_eq!(board.sack(1_100, 1_150, |_| {}), 0);
+    assert_eq!(board.sack(1_160, 1_300, |_| {}), 1);
+    assert_eq!(board.sack(1_150, 1_160, |_| {}), 1);
+}
+
+#[test]
+fn a_retransmission_is_the_newest_of_the_list() {
+    let mut board = board(4);
+    board.mark_lost(1);
+    board.on_retransmitted(1, stamp(9));
+    let mut order = Vec::from_iter(board.oldest());
+    while let Some(next) = order.last().and_then(|&n| board.sent_after(n)) {
+        order.push(next);
+    }
+    assert_eq!(order, [0, 2, 3, 1]);
+}
+
+#[derive(Clone, Debug)]
+enum Operation {
+    Send,
+    Sack(u64, u64),
+    Acknowledge(u64),
+    Lose(u32),
+    Retransmit,
+    Undo,
+}
+
+fn operation() -> impl Strategy<Value = Operation> {
+    prop_oneof![
+        4 => Just(Operation::Send),
+        3 => (0u64..3_000, 0u64..800).prop_map(|(a, n)| Operation::Sack(1_000 + a, 1_000 + a + n)),
+        2 => (0u64..900).prop_map(Operation::Acknowledge),
+        2 => (0u32..30).prop_map(Operation::Lose),
+        3 => Just(Operation::Retransmit),
+        1 => Just(Operation::Undo),
+    ]
+}
+
+proptest! {
+    /// Counters agree with the marks, the list holds what is neither arrived nor lost, in order of sending, and the next
+    /// lost segment is the lowest.
+    #[test]
+    fn counters_lists_and_hints_agree_with_the_marks(operations in proptest::collection::vec(operation(), 1..200)) {
+        let mut board = Scoreboard::new(1_000, 100);
+        for (time, operation) in operations.into_iter().enumerate() {
+            let (una, nxt) = (board.una(), board.nxt());
+            match operation {
+                Operation::Send => board.push(nxt + if time % 7 == 0 { 37 } else { 100 }, false, stamp(time as u64)),
+                Operation::Sack(start, end) => { board.sack(start, end, |_| {}); }
+                Operation::Acknowledge(bytes) => { board.acknowledge((una + bytes).min(nxt), |_| {}); }
+                Operation::Lose(offset) => { board.mark_lost(board.numbers().0.wrapping_add(offset)); }
+                Operation::Retransmit => if let Some(number) = board.next_lost() {
+                    board.on_retransmitted(number, stamp(time as u64));
+                },
+                Operation::Undo => board.unmark_lost(),
+            }
+            let counted = board.recount();
+            prop_assert_eq!(counted, (board.sacked_out(), board.lost_out(), board.retrans_out()));
+            let (first, end) = board.numbers();
+            let lowest = (first..end).find(|&n| board.get(n).is_some_and(Segment::is_lost_and_waiting));
+            prop_assert_eq!(board.next_lost(), lowest);
+            let mut listed = Vec::from_iter(board.oldest());
+            while let Some(next) = listed.last().and_then(|&n| board.sent_after(n)) {
+                listed.push(next);
+            }
+            let times: Vec<_> = listed.iter().filter_map(|&n| board.get(n)).map(|s| s.sent_at).collect();
+            prop_assert!(times.windows(2).all(|w| w[0] <= w[1]));
+            let expected: BTreeSet<u32> = (first..end)
+                .filter(|&n| board.get(n).is_some_and(|s| !s.mark.contains(Mark::SACKED) && !s.is_lost_and_waiting()))
+                .collect();
+            prop_assert_eq!(listed.into_iter().collect::<BTreeSet<_>>(), expected);
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! A received segment, its options read in one pass.
+
+use paceline_wire::{Flags, Packet, Seq};
+
+/// What a connection reads of a segment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Incoming {
+    pub(crate) seq: Seq,
+    pub(crate) ack: Seq,
+    pub(crate) flags: Flags,
+    pub(crate) window: u16,
+    pub(crate) len: u32,
+    pub(crate) timestamps: Option<(u32, u32)>,
+    pub(crate) mss: Option<u16>,
+    pub(crate) window_scale: Option<u8>,
+    pub(crate) sack_permitted: bool,
+    sacks: [(Seq, Seq); 4],
+    sack_count: u8,
+}
+
+impl Incoming {
+    /// Reads the header; `None` in an opaque packet.
+    pub(crate) fn parse(packet: &Packet) -> Option<Incoming> {
+        let tcp = packet.tcp()?;
+        let mut incoming = Incoming {
+            seq: tcp.seq(),
+            ack: tcp.ack(),
+            flags: tcp.flags(),
+            window: tcp.window(),
+            len: tcp.payload_len() as u32,
+            timestamps: None,
+            mss: None,
+            window_scale: None,
+            sack_permitted: false,
+            sacks: [(Seq(0), Seq(0)); 4],
+            sack_count: 0,
+        };
+        incoming.read_options(tcp.options());
+        Some(incoming)
+    }
+
+    /// SACK blocks in wire order.
+    pub(crate) fn sacks(&self) -> &[(Seq, Seq)] {
+        &self.sacks[..usize::from(self.sack_count)]
+    }
+
+    /// True with this flag.
+    pub(crate) fn has(&self, flag: Flags) -> bool {
+        self.flags.contains(flag)
+    }
+
+    /// The sequence numbers it takes.
+    pub(crate) fn seq_len(&self) -> u32 {
+        self.len + u32::from(self.has(Flags::SYN)) + u32::from(self.has(Flags::FIN))
+    }
+
+    fn read_options(&mut self, mut bytes: &[u8]) {
+        let syn = self.has(Flags::SYN);
+        while let [kind, rest @ ..] = bytes {
+            match kind {
+                0 => return,
+                1 => {
+                    bytes = rest;
+                    continue;
+                }
+                _ => {}
+            }
+            let Some(&len) = rest.first() else { return };
+            let Some(data) = bytes.get(2..usize::from(len)) else { return };
+            match (kind, data) {
+                (2, &[a, b]) if syn => self.mss = Some(u16::from_be_bytes([a, b])),
+                // RFC 7323, Section 2.3: never more than 14.
+                (3, &[shift]) if syn => self.window_scale = Some(shift.min(14)),
+                (4, []) if syn => self.sack_permitted = true,
+                (5, blocks) => self.read_sacks(blocks),
+                (8, &[a, b, c, d, e, f, g, h]) => {
+                    self.timestamps =
+                        Some((u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h])));
+                }
+                _ => {}
+            }
+            bytes = bytes.get(usize::from(len)..).unwrap_or_default();
+        }
+    }
+
+    fn read_sacks(&mut self, blocks: &[u8]) {
+        self.sack_count = 0;
+        for block in blocks.chunks_exact(8).take(4) {
+            let word = |at: usize| {
+                Seq(u32::from_be_bytes([block[at], block[at + 1], block[at + 2], block[at + 3]]))
+            };
+            self.sacks[usize::from(self.sack_count)] = (word(0), word(4));
+            self.sack_count += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use core::net::{Ipv4Addr, SocketAddr};
+
+    use paceline_wire::{FlowKey, Payload, SackBlocks, TcpOptionsRepr, TcpRepr};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn key() -> FlowKey {
+        let [a, b] = [1, 2].map(|host| SocketAddr::from((Ipv4Addr::new(192, 0, 2, host), 80)));
+        FlowKey::new(a, b)
+    }
+
+    #[test]
+    fn options_are_read_as_they_were_written() {
+        let mut sacks = SackBlocks::default();
+        sacks.push(Seq(5), Seq(9));
+        sacks.push(Seq(20), Seq(30));
+        let options =
+            TcpOptionsRepr { timestamps: Some((7, 8)), sack_blocks: sacks, ..TcpOptionsRepr::default() };
+        let repr = TcpRepr { options, flags: Flags::ACK, ..TcpRepr::default() };
+        let incoming = Incoming::parse(&Packet::build_tcp(key(), &repr, Payload::Length(3))).unwrap();
+        assert_eq!(incoming.timestamps, Some((7, 8)));
+        assert_eq!(incoming.sacks(), sacks.as_slice());
+        assert_eq!(incoming.seq_len(), 3);
+    }
+
+    proptest! {
+        /// No bytes are too strange.
+        #[test]
+        fn any_option_bytes_are_read(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
+            let mut incoming =
+                Incoming::parse(&Packet::build_tcp(key(), &TcpRepr::default(), Payload::Length(0))).unwrap();
+            incoming.read_options(&bytes);
+            prop_assert!(incoming.sacks().len() <= 4);
+        }
+    }
+}

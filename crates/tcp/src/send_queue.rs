@@ -1,0 +1,207 @@
+//! What the application wrote and the peer has not acknowledged: bytes, or only how many.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use paceline_wire::{Buffer, Payload};
+
+use crate::send_buffer::SendBuffer;
+
+/// The chunks written, by stream position.
+#[derive(Debug)]
+pub(crate) struct SendQueue {
+    chunks: VecDeque<(u64, Payload)>,
+    una: u64,
+    end: u64,
+    buffer: Box<dyn SendBuffer>,
+    /// The application found no room (Linux SOCK_NOSPACE), and sleeps until a third is free.
+    blocked: bool,
+    /// The application will write no more.
+    closed: bool,
+}
+
+impl SendQueue {
+    /// An empty queue at `position`.
+    pub(crate) fn new(position: u64, buffer: Box<dyn SendBuffer>) -> Self {
+        SendQueue {
+            chunks: VecDeque::new(),
+            una: position,
+            end: position,
+            buffer,
+            blocked: false,
+            closed: false,
+        }
+    }
+
+    /// Moves an empty queue to another start.
+    pub(crate) fn start_at(&mut self, position: u64) {
+        let offset = position.wrapping_sub(self.una);
+        for (start, _) in &mut self.chunks {
+            *start = start.wrapping_add(offset);
+        }
+        self.una = position;
+        self.end = self.end.wrapping_add(offset);
+    }
+
+    /// Takes as much of the payload as there is room for; returns how many bytes.
+    pub(crate) fn write(&mut self, payload: &Payload) -> usize {
+        if self.closed {
+            return 0;
+        }
+        let room = usize::try_from(self.room()).unwrap_or(usize::MAX);
+        let len = payload.len().min(room);
+        self.blocked |= len < payload.len();
+        if len == 0 {
+            return 0;
+        }
+        let part = if len == payload.len() { payload.clone() } else { payload.slice(0..len) };
+        let start = self.end;
+        self.end += len as u64;
+        // Lengths join, so that in the simulator one chunk holds all; bytes that lie side by side do, too.
+        if let Some((_, last)) = self.chunks.back_mut() {
+            if let Some(joined) = last.join(&part) {
+                *last = joined;
+                return len;
+            }
+        }
+        self.chunks.push_back((start, part));
+        len
+    }
+
+    /// Bytes that the buffer still takes.
+    pub(crate) fn room(&self) -> u64 {
+        self.buffer.size().saturating_sub(self.end - self.una)
+    }
+
+    /// Whether the application should write: it was not turned away, or a third is free again.
+    pub(crate) fn is_writable(&self) -> bool {
+        !self.closed && self.room() > 0 && (!self.blocked || self.buffer.wakes(self.end - self.una))
+    }
+
+    /// The application is awake again.
+    pub(crate) fn wake(&mut self) {
+        self.blocked = false;
+    }
+
+    /// The application waits for room.
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.blocked
+    }
+
+    /// No more will be written.
+    pub(crate) fn close(&mut self) {
+        self.closed = true;
+        self.blocked = false;
+    }
+
+    /// Whether it was closed.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// The position after the last byte.
+    pub(crate) fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// The present size of the buffer.
+    pub(crate) fn size(&self) -> u64 {
+        self.buffer.size()
+    }
+
+    /// The congestion window may have grown.
+    pub(crate) fn on_window(&mut self, window_bytes: u64, windows: Option<u32>) {
+        self.buffer.on_window(window_bytes, windows);
+    }
+
+    /// Frees what is acknowledged.
+    pub(crate) fn acknowledge(&mut self, una: u64) {
+        self.una = una.clamp(self.una, self.end);
+        while let Some((start, payload)) = self.chunks.front_mut() {
+            let len = payload.len() as u64;
+            if *start + len > self.una {
+                // A chunk of lengths is cut, so that it never grows beyond what one payload can say.
+                if let (Payload::Length(left), true) = (&mut *payload, *start < self.una) {
+                    *left -= (self.una - *start) as u32;
+                    *start = self.una;
+                }
+                return;
+            }
+            self.chunks.pop_front();
+        }
+    }
+
+    /// The bytes from `start` to `end`. Copies only where the range crosses from one write to the next.
+    pub(crate) fn payload(&self, start: u64, end: u64) -> Payload {
+        let end = end.min(self.end);
+        if start >= end {
+            return Payload::default();
+        }
+        let first = match self.chunks.len() {
+            0 | 1 => 0,
+            _ => self.chunks.partition_point(|(at, payload)| at + payload.len() as u64 <= start),
+        };
+        let Some((at, payload)) = self.chunks.get(first) else { return Payload::Length((end - start) as u32) };
+        let offset = start.saturating_sub(*at) as usize;
+        let len = (end - start) as usize;
+        if offset + len <= payload.len() {
+            return payload.slice(offset..offset + len);
+        }
+        self.copy(first, start, end)
+    }
+
+    fn copy(&self, first: usize, start: u64, end: u64) -> Payload {
+        let mut bytes = Vec::with_capacity((end - start) as usize);
+        for (at, payload) in self.chunks.iter().skip(first) {
+            if *at >= end {
+                break;
+            }
+            let from = start.saturating_sub(*at) as usize;
+            let to = ((end - at) as usize).min(payload.len());
+            match payload.slice(from..to).bytes() {
+                Some(part) => bytes.extend_from_slice(part),
+                // Lengths among bytes read as zeros, as on the wire.
+                None => bytes.resize(bytes.len() + (to - from), 0),
+            }
+        }
+        Payload::Bytes(Buffer::from(bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::send_buffer::SendBufferName;
+    use alloc::vec;
+
+    fn queue(size: u64) -> SendQueue {
+        SendQueue::new(100, SendBufferName::Linux.build(size, size))
+    }
+
+    #[test]
+    fn ranges_cross_writes() {
+        let mut queue = queue(1_000);
+        queue.write(&vec![1, 2, 3].into());
+        queue.write(&vec![4, 5].into());
+        queue.write(&vec![6].into());
+        assert_eq!(queue.payload(101, 103).bytes(), Some(&[2, 3][..]));
+        assert_eq!(queue.payload(102, 106).bytes(), Some(&[3, 4, 5, 6][..]));
+        queue.acknowledge(104);
+        assert_eq!(queue.payload(104, 106).bytes(), Some(&[5, 6][..]));
+    }
+
+    #[test]
+    fn an_application_turned_away_is_woken_when_a_third_is_free() {
+        let mut queue = queue(300);
+        assert_eq!(queue.write(&Payload::Length(1_000)), 300);
+        assert!(queue.is_blocked() && !queue.is_writable());
+        queue.acknowledge(199);
+        assert!(!queue.is_writable());
+        queue.acknowledge(200);
+        assert!(queue.is_writable());
+        queue.wake();
+        assert_eq!(queue.write(&Payload::Length(100)), 100);
+        assert_eq!(queue.payload(250, 500).len(), 250);
+    }
+}

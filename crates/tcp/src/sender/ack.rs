@@ -1,0 +1,370 @@
+//! One ACK, from acceptance to the new window (Linux net/ipv4/tcp_input.c:tcp_ack).
+
+use paceline_wire::{Duration, Instant};
+
+use super::Sender;
+use super::accounting::{Accounting, Rtts};
+use crate::congestion::{AckSample, CaState};
+use crate::detection::LossSample;
+use crate::event::Event;
+
+/// An ACK as the connection hands it over, positions unwrapped, the window in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AckInput<'a> {
+    pub(crate) now: Instant,
+    pub(crate) seq: u64,
+    pub(crate) ack: u64,
+    pub(crate) window: u64,
+    /// SACK blocks in wire order.
+    pub(crate) sacks: &'a [(u64, u64)],
+    pub(crate) tsecr: Option<u32>,
+    /// The time since `tsecr` was sent, if the peer echoes timestamps.
+    pub(crate) echo_rtt: Option<Duration>,
+    /// The segment brings data or a FIN.
+    pub(crate) data: bool,
+}
+
+/// Whether it could be taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum AckVerdict {
+    /// It was.
+    Taken,
+    /// It is old, and so says nothing but by SACK.
+    Old,
+    /// Older than any window: an attack or a mistake (RFC 5961, Section 5).
+    TooOld,
+    /// It acknowledges what was never sent.
+    Unsent,
+}
+
+/// What an ACK turned out to be (Linux FLAG_*).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Flags {
+    pub(super) una_advanced: bool,
+    pub(super) data_sacked: bool,
+    pub(super) original_delivered: bool,
+    pub(super) dsack: bool,
+    pub(super) dsack_of_probe: bool,
+    pub(super) dsack_of_reordering: bool,
+    pub(super) window_update: bool,
+    pub(super) data: bool,
+    pub(super) set_timer: bool,
+    pub(super) lost_retransmission: bool,
+}
+
+impl Flags {
+    /// It acknowledges, brings data or opens the window (FLAG_NOT_DUP).
+    pub(super) fn not_duplicate(self) -> bool {
+        self.una_advanced || self.data || self.window_update
+    }
+
+    /// A pure duplicate ACK.
+    pub(super) fn duplicate(self) -> bool {
+        !self.not_duplicate() && !self.dsack
+    }
+}
+
+impl Sender {
+    /// Takes an ACK.
+    pub(crate) fn on_ack(&mut self, input: &AckInput<'_>) -> AckVerdict {
+        let prior_una = self.board.una();
+        if input.ack > self.board.nxt() {
+            return AckVerdict::Unsent;
+        }
+        if input.ack + self.max_window < prior_una {
+            return AckVerdict::TooOld;
+        }
+        let old = input.ack < prior_una;
+        let ack = input.ack.max(prior_una);
+        let mut flags =
+            Flags { una_advanced: ack > prior_una, data: input.data, ..Flags::default() };
+        if flags.una_advanced {
+            self.retransmits = 0;
+        }
+        if !old {
+            flags.window_update = self.update_window(input);
+            self.probes_out = 0;
+        }
+        self.last_arrival = input.now;
+        self.usage.open_round();
+        self.frto_new_data = false;
+        let was_empty = self.board.is_empty();
+        let sample = self.account(input, ack, prior_una, &mut flags);
+        if was_empty {
+            if flags.dsack {
+                self.alert(input, prior_una, &mut flags);
+            }
+            self.on_probe_answered(input.now);
+        }
+        if let Some(sample) = sample {
+            self.react(input, prior_una, sample, flags);
+        }
+        if old { AckVerdict::Old } else { AckVerdict::Taken }
+    }
+
+    /// Whether the window may be taken over from this segment (RFC 9293, Section 3.10.7.4), and takes it. True if it
+    /// changed.
+    fn update_window(&mut self, input: &AckInput<'_>) -> bool {
+        let newer = input.ack > self.board.una()
+            || input.seq > self.snd_wl1
+            || (input.seq == self.snd_wl1 && input.window > self.snd_wnd)
+            || input.ack > self.snd_wl2;
+        if !newer {
+            return false;
+        }
+        self.snd_wl1 = input.seq;
+        self.snd_wl2 = input.ack;
+        let changed = self.snd_wnd != input.window;
+        self.snd_wnd = input.window;
+        self.max_window = self.max_window.max(input.window);
+        changed
+    }
+
+    /// Enters the ACK on the board; `None` when there was nothing to acknowledge.
+    fn account(
+        &mut self,
+        input: &AckInput<'_>,
+        ack: u64,
+        prior_una: u64,
+        flags: &mut Flags,
+    ) -> Option<AckSample> {
+        let min_rtt = self.rtt.min().unwrap_or(Duration::MAX);
+        let prior_fack = self.board.highest_sack();
+        let prior_in_flight = self.in_flight();
+        let prior_lost = self.board.lost_total();
+        let had_sacked = self.board.sacked_out() > 0;
+        let empty = self.board.is_empty();
+        let mut account = Accounting::new(input.now, min_rtt, self.high_seq, prior_fack);
+        let dsack_delivered = self.take_sacks(input, prior_una, &mut account, flags);
+        if empty {
+            return None;
+        }
+        self.newly_sacked = account.newly_sacked;
+        let acked = self.board.acknowledge(ack, |segment| account.on_acked(segment));
+        self.totals.bytes_acked += ack - prior_una;
+        flags.original_delivered |= account.original_delivered;
+        if flags.una_advanced {
+            flags.set_timer = acked > 0;
+            self.newreno_advanced(acked);
+        }
+        if account.reord_ack < prior_fack {
+            self.check_reordering(account.reord_ack);
+        }
+        let rtts = account.rtts();
+        let newly = account.newly_acked + account.newly_sacked + dsack_delivered;
+        let ack_delayed = acked == 1
+            && !account.acked_were_sacked
+            && !had_sacked
+            && ack - prior_una < u64::from(self.mss)
+            && account.rate.prior_delivered().is_some_and(|p| p == self.rate.delivered());
+        self.rate.on_delivered(newly);
+        let updated = self.update_rtt(input, rtts, acked > 0, ack_delayed);
+        flags.set_timer |= !flags.una_advanced && updated && self.sack_is_newer_than_head(input.now, rtts);
+        let mut sample = AckSample {
+            delivered: newly,
+            delivered_bytes: account.delivered_bytes,
+            prior_in_flight,
+            una_advanced: flags.una_advanced,
+            slow_path: !flags.una_advanced || !input.sacks.is_empty(),
+            rtt: updated.then_some(rtts.latest.or(input.echo_rtt)).flatten().or(rtts.latest),
+            ack_delayed,
+            ..self.base_sample(input.now)
+        };
+        self.measure(&mut sample, &account, *flags);
+        // `lost` holds the total before loss detection until `react` has run it.
+        sample.lost_total = prior_lost;
+        sample.rate = self.rate.sample(input.now, newly, &account.rate, min_rtt_or_zero(self.rtt.min()));
+        Some(sample)
+    }
+
+    /// SACK blocks, lowest first, D-SACK taken apart. Returns how many retransmissions a D-SACK reports as delivered.
+    fn take_sacks(
+        &mut self,
+        input: &AckInput<'_>,
+        prior_una: u64,
+        account: &mut Accounting,
+        flags: &mut Flags,
+    ) -> u32 {
+        let [first, rest @ ..] = input.sacks else { return 0 };
+        if !self.sack_ok {
+            return 0;
+        }
+        // RFC 2883, Section 4: below the ACK, or within the second block.
+        let within = rest.first().is_some_and(|second| first.0 >= second.0 && first.1 <= second.1);
+        let duplicate = first.1 <= input.ack || first.0 < input.ack || within;
+        let dups = if duplicate { self.take_dsack(*first, prior_una, flags) } else { 0 };
+        let mut blocks = [(0, 0); 4];
+        let mut count = 0;
+        for &block in input.sacks.iter().skip(usize::from(duplicate)).take(blocks.len()) {
+            // tcp_is_sackblock_valid: what was never sent cannot have arrived.
+            if block.0 < block.1 && block.1 <= self.board.nxt() && block.1 > input.ack {
+                blocks[count] = block;
+                count += 1;
+            }
+        }
+        blocks[..count].sort_unstable();
+        for &(start, end) in &blocks[..count] {
+            let newly = self.board.sack(start, end, |segment| account.on_sacked(segment));
+            flags.data_sacked |= newly > 0;
+        }
+        if self.state != CaState::Loss || self.undo.marker.is_some() {
+            self.check_reordering(account.reord_sack);
+        }
+        dups
+    }
+
+    /// A D-SACK (RFC 2883): a retransmission was not needed (tcp_dsack_seen).
+    fn take_dsack(&mut self, block: (u64, u64), prior_una: u64, flags: &mut Flags) -> u32 {
+        let len = block.1.saturating_sub(block.0);
+        // Blocks below anything in the window are a peer's mistake.
+        if len == 0 || len > self.max_window || block.1 > self.board.nxt() {
+            return 0;
+        }
+        let dups = u32::try_from(len.div_ceil(u64::from(self.mss))).unwrap_or(1).max(1);
+        self.totals.dsack_dups += u64::from(dups);
+        if self.totals.dsack_dups > self.totals.segments_retransmitted {
+            // The network duplicated it.
+            return 0;
+        }
+        flags.dsack = true;
+        flags.dsack_of_probe = self.tlp_retransmitted && self.tlp_high_seq == Some(block.1);
+        flags.dsack_of_reordering = self.reord_seen > 0 && !flags.dsack_of_probe;
+        let in_episode = self.undo.marker.is_some_and(|marker| block.1 > marker);
+        if let (Some(retrans), true) = (&mut self.undo.retrans, in_episode && block.1 <= prior_una) {
+            *retrans = retrans.saturating_sub(dups);
+        }
+        dups
+    }
+
+    /// tcp_check_sack_reordering: something arrived below what had arrived before, and was not sent again.
+    pub(super) fn check_reordering(&mut self, low: u64) {
+        let fack = self.board.highest_sack();
+        if low >= fack {
+            return;
+        }
+        let distance = (fack - low).div_ceil(u64::from(self.mss));
+        if distance > u64::from(self.reordering) {
+            self.reordering = (distance as u32).min(REORDERING_MAX);
+        }
+        self.reord_seen += 1;
+    }
+
+    /// tcp_ack_update_rtt. True if there was a sample for the timeout.
+    fn update_rtt(&mut self, input: &AckInput<'_>, rtts: Rtts, acked: bool, ack_delayed: bool) -> bool {
+        let seq = rtts.seq.or(input.echo_rtt.filter(|_| acked));
+        let Some(seq) = seq else { return false };
+        let latest = rtts.latest.unwrap_or(seq);
+        if !(ack_delayed && self.rtt.min().is_some_and(|min| latest > min)) {
+            self.rtt.on_min_sample(input.now, latest);
+        }
+        self.rtt.on_sample(seq, self.board.una(), self.board.nxt());
+        // RFC 6298: only a valid sample ends the backoff.
+        self.backoff = 0;
+        true
+    }
+
+    /// Whether data sent after the first segment was last sent has arrived: then the timer may start anew.
+    fn sack_is_newer_than_head(&self, now: Instant, rtts: Rtts) -> bool {
+        let head = self.board.iter().next().map(|segment| now.saturating_since(segment.sent_at));
+        matches!((rtts.sack, head), (Some(sack), Some(age)) if sack > age)
+    }
+
+    /// Everything that measures.
+    fn measure(&mut self, sample: &mut AckSample, account: &Accounting, flags: Flags) {
+        if sample.delivered > 0 || flags.una_advanced {
+            self.window = self.congestion.on_measurement(sample, self.window);
+            self.reduction.on_measurement(sample);
+        }
+        let loss = LossSample {
+            newest: account.newest,
+            dsack: flags.dsack_of_reordering,
+            prior_delivered: account.rate.prior_delivered(),
+            ..self.loss_sample(sample.now, flags)
+        };
+        self.detection.on_measurement(&loss);
+    }
+
+    pub(super) fn loss_sample(&self, now: Instant, flags: Flags) -> LossSample {
+        LossSample {
+            now,
+            state: self.state,
+            duplicate: flags.duplicate(),
+            sacked_news: flags.data_sacked,
+            srtt: self.rtt.srtt(),
+            min_rtt: self.rtt.min().unwrap_or_default(),
+            reordering: self.reordering,
+            reordering_seen: self.reord_seen > 0,
+            delivered: self.rate.delivered(),
+            ..LossSample::default()
+        }
+    }
+
+    /// State, window, timers.
+    fn react(&mut self, input: &AckInput<'_>, prior_una: u64, mut sample: AckSample, mut flags: Flags) {
+        let now = input.now;
+        self.take_probe_ack(now, input.ack, flags);
+        let dubious = !flags.not_duplicate() || flags.data_sacked || flags.dsack || self.state != CaState::Open;
+        if dubious {
+            sample.delivered += self.alert(input, prior_una, &mut flags);
+        }
+        if flags.set_timer {
+            self.set_timer_after_ack(now);
+        }
+        let before = self.board.lost_total();
+        sample.lost = (before - sample.lost_total) as u32;
+        sample.lost_total = before;
+        sample.state = self.state;
+        sample.in_flight = self.in_flight();
+        sample.cwnd_limited = self.usage.is_cwnd_limited(self.window);
+        sample.prior_cwnd = self.prior_cwnd;
+        let window = self.window;
+        self.control(&sample, flags);
+        self.report(&sample, window != self.window);
+    }
+
+    /// tcp_cong_control: who moves the window.
+    fn control(&mut self, sample: &AckSample, flags: Flags) {
+        if self.congestion.owns_window() {
+            self.window = self.congestion.on_ack(sample, self.window);
+            if self.congestion.limits_application() {
+                self.rate.on_app_limited(sample.in_flight);
+            }
+        } else if self.state.in_reduction() {
+            if sample.delivered > 0 {
+                self.window.cwnd = self.reduction.on_ack(sample, &mut self.window).min(self.window.clamp);
+            }
+        } else if self.may_raise_window(flags) {
+            self.window = self.congestion.on_ack(sample, self.window);
+        }
+    }
+
+    /// tcp_may_raise_cwnd: with much reordering any progress will do, else SND.UNA must move.
+    fn may_raise_window(&self, flags: Flags) -> bool {
+        let progress = flags.una_advanced || flags.data_sacked;
+        if self.reordering > crate::detection::DUP_THRESH { progress } else { flags.una_advanced }
+    }
+
+    fn report(&mut self, sample: &AckSample, moved: bool) {
+        if self.observer.is_none() {
+            return;
+        }
+        if sample.delivered > 0 {
+            let (una, packets, rtt) = (sample.una, sample.delivered, sample.rtt);
+            self.emit(sample.now, Event::Delivered { una, packets, rtt });
+        }
+        if sample.lost > 0 {
+            self.emit(sample.now, Event::Lost { packets: sample.lost });
+        }
+        if moved {
+            let (cwnd, ssthresh) = (self.window.cwnd, self.window.ssthresh);
+            self.emit(sample.now, Event::Window { cwnd, ssthresh, in_flight: sample.in_flight });
+        }
+    }
+}
+
+/// Linux net.ipv4.tcp_max_reordering.
+const REORDERING_MAX: u32 = 300;
+
+fn min_rtt_or_zero(min: Option<Duration>) -> Duration {
+    min.unwrap_or_default()
+}

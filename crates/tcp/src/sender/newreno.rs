@@ -1,0 +1,46 @@
+//! Recovery without SACK (RFC 6582), by duplicate ACKs that stand for segments that have left (Linux tcp_add_reno_sack).
+
+use super::Sender;
+
+/// Segments that duplicate ACKs stand for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct NewReno {
+    pub(super) sacked: u32,
+}
+
+impl Sender {
+    /// A duplicate ACK: one more segment has left. True when it counts as delivered.
+    pub(super) fn newreno_duplicate(&mut self) -> bool {
+        // At least the first segment is missing (tcp_limit_reno_sacked).
+        let most = self.board.packets_out().saturating_sub(self.board.lost_out().max(1));
+        if self.sack_ok || self.newreno.sacked >= most {
+            return false;
+        }
+        self.newreno.sacked += 1;
+        true
+    }
+
+    /// SND.UNA has advanced over `acked` segments: all but the hole's own had been counted (tcp_remove_reno_sacks).
+    pub(super) fn newreno_advanced(&mut self, acked: u32) {
+        self.newreno.sacked = self.newreno.sacked.saturating_sub(acked.saturating_sub(1));
+        if self.board.is_empty() {
+            self.newreno.sacked = 0;
+        }
+    }
+
+    /// Nothing is known of what has left any more.
+    pub(super) fn newreno_reset(&mut self) {
+        self.newreno.sacked = 0;
+    }
+
+    /// The first segment is lost after three duplicates, or when a partial ACK uncovers it in recovery
+    /// (tcp_newreno_mark_lost). True if it was marked.
+    pub(super) fn newreno_mark_lost(&mut self, una_advanced: bool) -> bool {
+        use crate::congestion::CaState;
+        let enough = match self.state {
+            CaState::Recovery => una_advanced,
+            _ => self.newreno.sacked >= self.reordering,
+        };
+        enough && self.board.first_hole().is_some_and(|first| self.board.mark_lost(first))
+    }
+}

@@ -1,0 +1,298 @@
+//! The states of the sender and what takes it from one to another (Linux tcp_input.c:tcp_fastretrans_alert).
+
+use paceline_wire::Instant;
+
+use super::Sender;
+use super::ack::{AckInput, Flags};
+use crate::congestion::{CaState, CongestionEvent, SSTHRESH_INFINITE, current_ssthresh};
+use crate::event::Event;
+use crate::reduction::Entry;
+use crate::scoreboard::Mark;
+
+impl Sender {
+    /// An ACK that may tell of trouble. Returns packets that it delivered beyond those on the board (without SACK).
+    pub(super) fn alert(&mut self, input: &AckInput<'_>, prior_una: u64, flags: &mut Flags) -> u32 {
+        let now = input.now;
+        if self.check_reneging(now, *flags) {
+            return 0;
+        }
+        self.leave_episode(input);
+        let mut extra = 0;
+        match self.state {
+            CaState::Recovery => {
+                if !flags.una_advanced {
+                    extra = u32::from(flags.duplicate() && self.newreno_duplicate());
+                } else if self.try_undo_partial(now, prior_una, input.tsecr) {
+                    return extra;
+                }
+                if self.try_undo_dsack(now) {
+                    self.try_to_open(now);
+                }
+                self.identify_losses(now, flags);
+                self.hack1(*flags);
+                if self.state != CaState::Recovery && self.board.lost_out() > 0 {
+                    self.enter_recovery(now);
+                }
+            }
+            CaState::Loss => {
+                extra = self.process_loss(input, *flags);
+                self.identify_losses(now, flags);
+                if self.state == CaState::Open || flags.lost_retransmission {
+                    self.judge(now);
+                }
+            }
+            CaState::Open | CaState::Disorder | CaState::Cwr => {
+                if flags.una_advanced {
+                    self.newreno_reset();
+                } else {
+                    extra = u32::from(flags.duplicate() && self.newreno_duplicate());
+                }
+                if self.state <= CaState::Disorder {
+                    self.try_undo_dsack(now);
+                }
+                self.identify_losses(now, flags);
+                self.judge(now);
+            }
+        }
+        self.rate.on_delivered(extra);
+        extra
+    }
+
+    /// Recovery if something is lost, else whatever state the board shows.
+    fn judge(&mut self, now: Instant) {
+        if self.board.lost_out() > 0 {
+            self.enter_recovery(now);
+        } else {
+            self.try_to_open(now);
+        }
+    }
+
+    /// The data of the episode is acknowledged (step D).
+    fn leave_episode(&mut self, input: &AckInput<'_>) {
+        let una = self.board.una();
+        if self.state == CaState::Open {
+            self.undo.retrans_stamp = None;
+        } else if una >= self.high_seq {
+            match self.state {
+                CaState::Cwr if una != self.high_seq => {
+                    self.end_reduction(input.now);
+                    self.set_state(input.now, CaState::Open);
+                }
+                CaState::Recovery => {
+                    self.newreno_reset();
+                    self.try_undo_recovery(input.now, input.tsecr);
+                    self.end_reduction(input.now);
+                    self.set_state(input.now, CaState::Open);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// tcp_identify_packet_loss.
+    fn identify_losses(&mut self, now: Instant, flags: &mut Flags) {
+        if self.board.is_empty() {
+            return;
+        }
+        if !self.sack_ok {
+            self.newreno_mark_lost(flags.una_advanced);
+            return;
+        }
+        let sample = self.loss_sample(now, *flags);
+        let outcome = self.detection.on_ack(&mut self.board, &sample);
+        flags.lost_retransmission |= outcome.lost_retransmission;
+        if let Some(at) = outcome.timer {
+            self.set_reordering_timer(at);
+            flags.set_timer = false;
+        }
+    }
+
+    /// OR, Section VIII, Hack 1: duplicate ACKs without news by SACK answer data beyond the window, so the retransmission
+    /// that should have opened it is lost. After DupThresh the first segment goes again.
+    fn hack1(&mut self, flags: Flags) {
+        if !self.config.hack1 {
+            return;
+        }
+        if flags.una_advanced || flags.data_sacked {
+            self.stray_duplicates = 0;
+            return;
+        }
+        if flags.not_duplicate() {
+            return;
+        }
+        self.stray_duplicates += 1;
+        if self.stray_duplicates < crate::detection::DUP_THRESH {
+            return;
+        }
+        self.stray_duplicates = 0;
+        let Some(first) = self.board.first_hole() else { return };
+        // Our choice: not again within a round trip of the last time, because the answer cannot have come.
+        let srtt = self.rtt.srtt();
+        let last = self.last_arrival;
+        let due = self.board.get(first).is_some_and(|segment| {
+            segment.mark.contains(Mark::RETRANSMITTED) && segment.sent_at + srtt <= last
+        });
+        if due && self.board.mark_lost(first) {
+            self.totals.hack1 += 1;
+        }
+    }
+
+    /// tcp_enter_recovery.
+    pub(super) fn enter_recovery(&mut self, now: Instant) {
+        self.prior_ssthresh = 0;
+        self.init_undo();
+        if !self.state.in_reduction() {
+            self.prior_ssthresh = current_ssthresh(self.state, self.window);
+            self.begin_reduction(now);
+        }
+        self.stray_duplicates = 0;
+        self.totals.recoveries += 1;
+        self.usage.on_recovery();
+        self.set_state(now, CaState::Recovery);
+    }
+
+    /// tcp_init_cwnd_reduction.
+    pub(super) fn begin_reduction(&mut self, now: Instant) {
+        self.high_seq = self.board.nxt();
+        self.tlp_high_seq = None;
+        self.window.cwnd_cnt = 0;
+        self.prior_cwnd = self.window.cwnd;
+        if self.reduction.lowers_ssthresh() || self.congestion.owns_window() {
+            self.window.ssthresh = self.congestion.ssthresh(self.window);
+        }
+        if self.congestion.owns_window() {
+            return;
+        }
+        let in_flight = self.in_flight();
+        let recover_fs = self.board.packets_out().saturating_sub(self.board.sacked_out()) + self.newly_sacked;
+        let entry = Entry { now, recover_fs, in_flight, srtt: self.rtt.srtt() };
+        self.window.cwnd = self.reduction.enter(&entry, self.window);
+    }
+
+    /// tcp_end_cwnd_reduction.
+    pub(super) fn end_reduction(&mut self, now: Instant) {
+        if self.congestion.owns_window() {
+            return;
+        }
+        let reduced = self.state == CaState::Cwr || self.undo.marker.is_some();
+        if reduced && (self.window.ssthresh < SSTHRESH_INFINITE || !self.reduction.lowers_ssthresh()) {
+            self.window.cwnd = self.reduction.exit(self.window).max(1).min(self.window.clamp);
+        }
+        if self.reduction.lowers_ssthresh() {
+            self.congestion_event(now, CongestionEvent::ReductionComplete);
+        }
+    }
+
+    /// tcp_try_to_open.
+    pub(super) fn try_to_open(&mut self, now: Instant) {
+        if !self.any_retransmitted() {
+            self.undo.retrans_stamp = None;
+        }
+        if self.state != CaState::Cwr {
+            self.try_keep_open(now);
+        }
+    }
+
+    /// tcp_try_keep_open.
+    pub(super) fn try_keep_open(&mut self, now: Instant) {
+        let left_out = self.board.sacked_out() + self.board.lost_out() + self.newreno.sacked;
+        let state =
+            if left_out > 0 || self.any_retransmitted() { CaState::Disorder } else { CaState::Open };
+        if self.state != state {
+            self.set_state(now, state);
+            self.high_seq = self.board.nxt();
+        }
+    }
+
+    /// After a timeout: F-RTO (RFC 5682, Section 3.1, as tcp_process_loss), undo, and the end of the episode.
+    fn process_loss(&mut self, input: &AckInput<'_>, flags: Flags) -> u32 {
+        let now = input.now;
+        let recovered = self.board.una() >= self.high_seq;
+        if flags.una_advanced && self.try_undo_loss(now, false, input.tsecr) {
+            return 0;
+        }
+        if self.frto {
+            // Step 3.b: an original of before the timeout has arrived.
+            if flags.original_delivered && self.try_undo_loss(now, true, input.tsecr) {
+                return 0;
+            }
+            if self.board.nxt() > self.high_seq {
+                // Step 3.a: the loss was real.
+                if flags.data_sacked || flags.duplicate() {
+                    self.frto = false;
+                }
+            } else if flags.una_advanced && !recovered {
+                // Step 2.b: new data, to see what comes back for it. `transmit` falls back if there is none.
+                self.high_seq = self.board.nxt();
+                self.frto_new_data = true;
+                return 0;
+            }
+        }
+        if recovered {
+            self.newreno_reset();
+            self.try_undo_recovery(now, input.tsecr);
+            self.set_state(now, CaState::Open);
+            return 0;
+        }
+        u32::from(!self.sack_ok && flags.duplicate() && self.newreno_duplicate())
+    }
+
+    /// Step B: the receiver took back what it had reported (RFC 2018, Section 8; tcp_check_sack_reneging). Then a timeout
+    /// will follow, soon.
+    fn check_reneging(&mut self, now: Instant, flags: Flags) -> bool {
+        let reneged = flags.una_advanced
+            && self.board.iter().next().is_some_and(|s| s.mark.contains(Mark::SACKED));
+        if reneged {
+            let delay = (self.rtt.srtt() / 2).max(RENEGING_DELAY);
+            self.set_timer(super::TimerKind::Retransmission, now + delay);
+        }
+        reneged
+    }
+
+    /// tcp_enter_loss.
+    pub(super) fn enter_loss(&mut self, now: Instant) {
+        let new_recovery = self.state < CaState::Recovery;
+        self.mark_expired(now);
+        if self.state <= CaState::Disorder
+            || self.high_seq <= self.board.una()
+            || (self.state == CaState::Loss && self.retransmits == 0)
+        {
+            self.prior_ssthresh = current_ssthresh(self.state, self.window);
+            self.prior_cwnd = self.window.cwnd;
+            self.window.ssthresh = self.congestion.ssthresh(self.window);
+            self.congestion_event(now, CongestionEvent::Timeout);
+            self.init_undo();
+        }
+        self.window.cwnd = self.in_flight() + 1;
+        self.window.cwnd_cnt = 0;
+        if self.state <= CaState::Disorder && self.board.sacked_out() >= self.reordering {
+            self.reordering = self.reordering.min(crate::detection::DUP_THRESH);
+        }
+        self.set_state(now, CaState::Loss);
+        self.high_seq = self.board.nxt();
+        self.frto = self.config.frto && (new_recovery || self.retransmits > 0);
+        self.emit(now, Event::RetransmissionTimeout);
+    }
+
+    /// tcp_timeout_mark_lost: everything that has not arrived, but for what a detection by time spares.
+    fn mark_expired(&mut self, now: Instant) {
+        if self.board.iter().next().is_some_and(|s| s.mark.contains(Mark::SACKED)) {
+            self.board.forget_sacks();
+        }
+        self.newreno_reset();
+        let sample = self.loss_sample(now, Flags::default());
+        let (first, end) = self.board.numbers();
+        let mut number = first;
+        while number != end {
+            let lost = number == first
+                || self.board.get(number).is_some_and(|segment| self.detection.expires(segment, &sample));
+            if lost {
+                self.board.mark_lost(number);
+            }
+            number = number.wrapping_add(1);
+        }
+    }
+}
+
+/// tcp_check_sack_reneging waits half an SRTT, at least 10 ms, for the receiver to think again.
+const RENEGING_DELAY: paceline_wire::Duration = paceline_wire::Duration::from_millis(10);

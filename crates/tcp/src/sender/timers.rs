@@ -1,0 +1,223 @@
+//! The sender's one timer: retransmission, reordering, probe of the tail, or probe of the window (Linux tcp_timer.c and
+//! icsk_pending).
+
+use paceline_wire::{Duration, Instant};
+
+use super::Sender;
+use super::ack::Flags;
+use super::transmit::Forced;
+use crate::congestion::{AckSample, CaState};
+use crate::detection::LossOutcome;
+use crate::event::Event;
+use crate::rtt::{RTO_INITIAL, RTO_MAX};
+
+/// What the timer is set for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum TimerKind {
+    /// RFC 6298.
+    Retransmission,
+    /// RFC 8985, Section 6.2, step 5.
+    Reordering,
+    /// RFC 8985, Section 7.
+    Probe,
+    /// RFC 9293, Section 3.8.6.1.
+    Persist,
+}
+
+/// Linux TCP_TIMEOUT_MIN at HZ = 250.
+const TIMEOUT_MIN: Duration = Duration::from_millis(8);
+
+impl Sender {
+    /// When the timer expires.
+    pub(crate) fn timeout(&self) -> Option<Instant> {
+        self.timer.map(|(_, at)| at)
+    }
+
+    /// What it is set for, and when.
+    pub(crate) fn timer(&self) -> Option<(TimerKind, Instant)> {
+        self.timer
+    }
+
+    /// Does what is due. False when the peer has not answered for too long.
+    pub(crate) fn on_timeout(&mut self, now: Instant, waiting: bool) -> bool {
+        let Some((kind, _)) = self.timer.filter(|&(_, at)| at <= now) else { return true };
+        self.timer = None;
+        self.usage.open_round();
+        match kind {
+            TimerKind::Retransmission => return self.on_retransmission_timeout(now),
+            TimerKind::Reordering => self.on_reordering_timeout(now),
+            TimerKind::Probe => self.on_probe_timeout(now),
+            TimerKind::Persist => return self.on_persist_timeout(now, waiting),
+        }
+        true
+    }
+
+    pub(super) fn set_timer(&mut self, kind: TimerKind, at: Instant) {
+        self.timer = Some((kind, at));
+    }
+
+    pub(super) fn set_reordering_timer(&mut self, at: Instant) {
+        self.timer = Some((TimerKind::Reordering, at));
+    }
+
+    /// tcp_set_xmit_timer: the probe if there is to be one, else the retransmission timeout.
+    pub(super) fn set_timer_after_ack(&mut self, now: Instant) {
+        if !self.schedule_probe(now, true) {
+            self.rearm_retransmission(now);
+        }
+    }
+
+    /// tcp_rearm_rto (RFC 6298, Section 5.3). What replaces a shorter timer counts from when the first segment was sent.
+    pub(super) fn rearm_retransmission(&mut self, now: Instant) {
+        if self.board.is_empty() {
+            self.timer = self.timer.filter(|&(kind, _)| kind == TimerKind::Persist);
+            return;
+        }
+        let from_head = matches!(self.timer, Some((TimerKind::Reordering | TimerKind::Probe, _)));
+        let at = match from_head {
+            true => self.retransmission_deadline().max(now + Duration::from_micros(1)),
+            false => now + self.rto(),
+        };
+        self.set_timer(TimerKind::Retransmission, at);
+    }
+
+    /// When the first segment times out, counted from when it was sent (tcp_rto_delta_us).
+    fn retransmission_deadline(&self) -> Instant {
+        self.board.iter().next().map_or(Instant::ZERO, |segment| segment.sent_at) + self.rto()
+    }
+
+    /// tcp_schedule_loss_probe. `advancing`: the timeout would start anew now.
+    pub(super) fn schedule_probe(&mut self, now: Instant, advancing: bool) -> bool {
+        if !self.detection.probes_tail()
+            || !self.sack_ok
+            || self.board.is_empty()
+            || !matches!(self.state, CaState::Open | CaState::Cwr)
+        {
+            return false;
+        }
+        let mut delay = match self.rtt.has_sample() {
+            // Twice the RTT, and the receiver's delay of an ACK for a single segment.
+            true if self.board.packets_out() == 1 => self.rtt.srtt() * 2 + self.config.rto_min,
+            true => self.rtt.srtt() * 2 + TIMEOUT_MIN,
+            false => RTO_INITIAL,
+        };
+        let rto_in = match advancing {
+            true => self.rto(),
+            false => self.retransmission_deadline().saturating_since(now),
+        };
+        if !rto_in.is_zero() {
+            delay = delay.min(rto_in);
+        }
+        self.set_timer(TimerKind::Probe, now + delay);
+        true
+    }
+
+    /// tcp_send_loss_probe: a new segment if there is one, else the last one again.
+    fn on_probe_timeout(&mut self, now: Instant) {
+        if self.tlp_high_seq.is_none() && !self.board.is_empty() {
+            self.forced = Some(Forced::Probe);
+            self.tlp_retransmitted = false;
+            self.totals.probes += 1;
+            self.emit(now, Event::TailLossProbe);
+        }
+        self.rearm_retransmission(now);
+    }
+
+    /// tcp_process_tlp_ack (RFC 8985, Section 7.4).
+    pub(super) fn take_probe_ack(&mut self, now: Instant, ack: u64, flags: Flags) {
+        let Some(high_seq) = self.tlp_high_seq.filter(|&high_seq| ack >= high_seq) else { return };
+        if !self.tlp_retransmitted || flags.dsack_of_probe {
+            self.tlp_high_seq = None;
+        } else if ack > high_seq {
+            // The probe repaired a loss: answer it as one.
+            self.begin_reduction(now);
+            self.set_state(now, CaState::Cwr);
+            self.end_reduction(now);
+            self.try_keep_open(now);
+        } else if !flags.una_advanced && !flags.not_duplicate() && !flags.data_sacked {
+            self.tlp_high_seq = None;
+        }
+    }
+
+    /// tcp_rack_reo_timeout.
+    fn on_reordering_timeout(&mut self, now: Instant) {
+        let prior_lost = self.board.lost_total();
+        let prior_in_flight = self.in_flight();
+        let sample = self.loss_sample(now, Flags::default());
+        let LossOutcome { marked, timer, .. } = self.detection.on_timeout(&mut self.board, &sample);
+        if marked && self.in_flight() != prior_in_flight && self.state != CaState::Recovery {
+            self.enter_recovery(now);
+            if !self.congestion.owns_window() {
+                let lost = (self.board.lost_total() - prior_lost) as u32;
+                let sample = AckSample { delivered: 1, lost, ..self.base_sample(now) };
+                self.window.cwnd = self.reduction.on_ack(&sample, &mut self.window).min(self.window.clamp);
+            }
+        }
+        match timer {
+            Some(at) => self.set_reordering_timer(at),
+            None => {
+                let at = self.retransmission_deadline().max(now + TIMEOUT_MIN);
+                self.set_timer(TimerKind::Retransmission, at);
+            }
+        }
+    }
+
+    /// tcp_retransmit_timer.
+    fn on_retransmission_timeout(&mut self, now: Instant) -> bool {
+        if self.board.is_empty() {
+            return true;
+        }
+        if self.retransmits >= self.config.retries {
+            return false;
+        }
+        self.totals.timeouts += 1;
+        self.enter_loss(now);
+        self.retransmits += 1;
+        self.forced = Some(Forced::First);
+        self.backoff += 1;
+        let at = now + self.rto();
+        self.set_timer(TimerKind::Retransmission, at);
+        true
+    }
+
+    /// tcp_probe_timer: a closed window is asked whether it has opened.
+    fn on_persist_timeout(&mut self, now: Instant, waiting: bool) -> bool {
+        if !waiting || !self.board.is_empty() {
+            return true;
+        }
+        if self.probes_out >= self.config.retries {
+            return false;
+        }
+        self.probes_out += 1;
+        self.backoff += 1;
+        self.window_probe = true;
+        self.emit(now, Event::WindowProbe);
+        self.set_timer(TimerKind::Persist, now + self.persist_delay());
+        true
+    }
+
+    /// tcp_probe0_when.
+    fn persist_delay(&self) -> Duration {
+        self.rto().max(self.config.rto_min).min(RTO_MAX)
+    }
+
+    /// Data waits, nothing is in flight, and the window does not let it go (tcp_check_probe_timer).
+    pub(super) fn check_persist(&mut self, now: Instant) {
+        if self.timer.is_none() {
+            self.set_timer(TimerKind::Persist, now + self.persist_delay());
+        }
+    }
+
+    /// An ACK while nothing was in flight (tcp_ack_probe).
+    pub(super) fn on_probe_answered(&mut self, now: Instant) {
+        if !matches!(self.timer, Some((TimerKind::Persist, _))) {
+            return;
+        }
+        if self.snd_wnd > 0 {
+            self.backoff = 0;
+            self.timer = None;
+        } else {
+            self.set_timer(TimerKind::Persist, now + self.persist_delay());
+        }
+    }
+}

@@ -1,0 +1,457 @@
+//! The send rule, all of it: in fast recovery as the rate reduction allows, else cwnd - pipe; never past SND.UNA + SND.WND,
+//! but for an extension; retransmissions before new data; not before the pacer's departure time.
+
+use paceline_wire::{Duration, Instant};
+
+use super::{Sender, TimerKind};
+use crate::congestion::{CaState, CongestionEvent, Window};
+use crate::event::Event;
+use crate::reduction::Holes;
+use crate::scoreboard::Mark;
+
+/// What must be sent whatever cwnd says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Forced {
+    /// A probe of the tail.
+    Probe,
+    /// The first segment, after a timeout.
+    First,
+}
+
+/// A segment to send.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Transmission {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    /// Its last position is the FIN.
+    pub(crate) fin: bool,
+    pub(crate) retransmission: bool,
+}
+
+/// What the application has given.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Supply {
+    /// The position after its last byte, or after the FIN.
+    pub(crate) end: u64,
+    /// The last position is a FIN.
+    pub(crate) fin: bool,
+    /// The application has more, but found the send buffer full.
+    pub(crate) blocked: bool,
+}
+
+/// How the windows are used (tcp_cwnd_validate), and what holds the sender back (Linux chronographs).
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Usage {
+    is_cwnd_limited: bool,
+    max_packets_out: u32,
+    cwnd_usage_seq: u64,
+    cwnd_used: u32,
+    stamp: Instant,
+    /// Something happened since the sender last ran dry.
+    round_open: bool,
+    sent_in_round: bool,
+    stalled: bool,
+    recovery_stalled: bool,
+    limit: Option<(Limit, Instant)>,
+    /// Times spent, by [`Limit`].
+    spent: [Duration; 3],
+}
+
+/// What holds the sender back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Limit {
+    /// The network or the application.
+    Busy = 0,
+    /// The receiver's window.
+    ReceiveWindow = 1,
+    /// The send buffer.
+    SendBuffer = 2,
+}
+
+impl Usage {
+    pub(super) fn on_start(&mut self, position: u64) {
+        self.cwnd_usage_seq = position;
+    }
+
+    pub(super) fn open_round(&mut self) {
+        self.round_open = true;
+    }
+
+    pub(super) fn on_recovery(&mut self) {
+        self.recovery_stalled = false;
+    }
+
+    /// Linux tcp_is_cwnd_limited: in slow start a window half used is used enough.
+    pub(super) fn is_cwnd_limited(&self, window: Window) -> bool {
+        self.is_cwnd_limited || (window.in_slow_start() && window.cwnd < self.max_packets_out.saturating_mul(2))
+    }
+
+    /// Time spent busy, and of that limited by the receive window and by the send buffer.
+    pub(crate) fn times(&self, now: Instant) -> (Duration, Duration, Duration) {
+        let mut spent = self.spent;
+        if let Some((limit, since)) = self.limit {
+            spent[limit as usize] += now.saturating_since(since);
+        }
+        (spent[0] + spent[1] + spent[2], spent[1], spent[2])
+    }
+
+    fn set_limit(&mut self, now: Instant, limit: Option<Limit>) {
+        if self.limit.map(|(limit, _)| limit) == limit {
+            return;
+        }
+        if let Some((old, since)) = self.limit {
+            self.spent[old as usize] += now.saturating_since(since);
+        }
+        self.limit = limit.map(|limit| (limit, now));
+    }
+}
+
+impl Sender {
+    /// The next segment to send at `now`; `None` when nothing may go.
+    pub(crate) fn poll(&mut self, now: Instant, supply: Supply) -> Option<Transmission> {
+        if let Some(forced) = self.forced.take() {
+            if let Some(transmission) = self.send_forced(now, forced, supply) {
+                return Some(transmission);
+            }
+        }
+        if now < self.next_departure && self.paced() {
+            return None;
+        }
+        if let Some(transmission) = self.poll_retransmission(now, supply) {
+            return Some(transmission);
+        }
+        let transmission = self.poll_new(now, supply);
+        if transmission.is_none() && self.usage.round_open {
+            self.finish_round(now, supply);
+        }
+        transmission
+    }
+
+    /// When the pacer lets the next packet go, if one could.
+    pub(crate) fn departure(&self, supply: Supply) -> Option<Instant> {
+        let room = self.in_flight() < self.window.cwnd;
+        let something = supply.end > self.board.nxt() || self.board.lost_out() > 0;
+        (self.paced() && room && something && self.usage.round_open).then_some(self.next_departure)
+    }
+
+    /// Whether a poll may have something to send, cheaply.
+    pub(crate) fn is_idle(&self) -> bool {
+        !self.usage.round_open && self.forced.is_none()
+    }
+
+    /// The application wrote, or something else may let data go.
+    pub(crate) fn wake(&mut self) {
+        self.usage.open_round();
+    }
+
+    pub(crate) fn times(&self, now: Instant) -> (Duration, Duration, Duration) {
+        self.usage.times(now)
+    }
+
+    fn paced(&self) -> bool {
+        self.congestion.pacing_rate().is_some()
+    }
+
+    fn poll_retransmission(&mut self, now: Instant, supply: Supply) -> Option<Transmission> {
+        if self.board.lost_out() == 0 || self.state < CaState::Recovery {
+            return None;
+        }
+        if self.frto_new_data && self.can_send_new(supply) {
+            return None;
+        }
+        if self.in_flight() >= self.window.cwnd {
+            return None;
+        }
+        let number = self.board.next_lost()?;
+        self.retransmit(now, number)
+    }
+
+    /// F-RTO asks for new data; without any, retransmissions go on.
+    fn can_send_new(&mut self, supply: Supply) -> bool {
+        let may = supply.end > self.board.nxt() && self.window_end() > self.board.nxt();
+        if !may {
+            self.frto_new_data = false;
+            self.frto = false;
+        }
+        may
+    }
+
+    /// Where the peer's window ends, and how much further new data may go in recovery.
+    fn window_end(&self) -> u64 {
+        let end = self.board.una() + self.snd_wnd;
+        if self.state != CaState::Recovery {
+            return end;
+        }
+        let span = self.board.highest_sack() - self.board.una();
+        let waiting = self.board.lost_out() > self.board.retrans_out();
+        end + self.reduction.window_extension(&Holes { span, waiting })
+    }
+
+    fn poll_new(&mut self, now: Instant, supply: Supply) -> Option<Transmission> {
+        let start = self.board.nxt();
+        if supply.end <= start {
+            return None;
+        }
+        let (end, fin) = self.next_new(supply, self.window_end())?;
+        let in_flight = self.in_flight();
+        // A FIN may go at any time (tcp_cwnd_test).
+        let only_fin = fin && end == start + 1;
+        // With SACK and without, a duplicate ACK takes a segment out of pipe: that is limited transmit (RFC 3042).
+        if in_flight >= self.window.cwnd && !only_fin {
+            return None;
+        }
+        Some(self.send_new(now, end, fin))
+    }
+
+    /// Where the next new segment ends, as far as windows, Nagle and silly windows let it.
+    fn next_new(&self, supply: Supply, window_end: u64) -> Option<(u64, bool)> {
+        let start = self.board.nxt();
+        let mss = u64::from(self.effective_mss());
+        let data_end = supply.end - u64::from(supply.fin);
+        let mut end = data_end.min(start + mss);
+        // The FIN goes with the last data, and takes no room in the window's bytes of payload.
+        let fin = supply.fin && end == data_end;
+        end += u64::from(fin);
+        if end > window_end {
+            return None;
+        }
+        let full = end - start >= mss || fin;
+        // Nagle as Minshall has it: only a small segment in flight holds the next one back (tcp_nagle_check).
+        let small_in_flight = self.last_small > self.board.una();
+        if !full && self.config.nagle && !self.board.is_empty() && small_in_flight {
+            return None;
+        }
+        Some((end, fin))
+    }
+
+    /// Never more than half of the largest window the peer had (RFC 9293, Section 3.8.6.2.1; tcp_bound_to_half_wnd).
+    fn effective_mss(&self) -> u32 {
+        let half = if self.max_window > 536 { self.max_window / 2 } else { self.max_window };
+        match u32::try_from(half) {
+            Ok(half) if half > 0 => self.mss.min(half.max(28)),
+            _ => self.mss,
+        }
+    }
+
+    fn send_new(&mut self, now: Instant, end: u64, fin: bool) -> Transmission {
+        let start = self.board.nxt();
+        let was_empty = self.board.is_empty();
+        if was_empty {
+            self.before_first(now);
+        }
+        let stamp = self.rate.stamp(now, was_empty);
+        self.board.push(end, fin, stamp);
+        if end - start < u64::from(self.mss) {
+            self.last_small = end;
+        }
+        if end > self.board.una() + self.snd_wnd {
+            self.totals.beyond_window += 1;
+        }
+        self.on_sent(now, start, end, false);
+        if was_empty || matches!(self.timer, Some((TimerKind::Probe | TimerKind::Persist, _)) | None) {
+            if matches!(self.timer, Some((TimerKind::Persist, _))) {
+                self.timer = None;
+            }
+            self.rearm_retransmission(now);
+        }
+        Transmission { start, end, fin, retransmission: false }
+    }
+
+    /// The first packet after nothing was in flight (tcp_event_data_sent, tcp_slow_start_after_idle_check).
+    fn before_first(&mut self, now: Instant) {
+        let idle = now.saturating_since(self.last_send);
+        if self.config.slow_start_after_idle
+            && self.totals.segments_sent > 0
+            && !self.congestion.owns_window()
+            && idle > self.rto()
+        {
+            self.restart_window(now, idle);
+        }
+        self.congestion_event(now, CongestionEvent::TransmissionStart);
+    }
+
+    /// RFC 5681, Section 4.1; Linux tcp_cwnd_restart: half for every timeout that has passed.
+    fn restart_window(&mut self, now: Instant, idle: Duration) {
+        let restart = self.config.initial_cwnd.min(self.window.cwnd);
+        self.congestion_event(now, CongestionEvent::WindowRestart);
+        self.window.ssthresh = crate::congestion::current_ssthresh(self.state, self.window);
+        let (mut left, rto) = (idle, self.rto());
+        while left > rto && self.window.cwnd > restart {
+            left = left - rto;
+            self.window.cwnd >>= 1;
+        }
+        self.window.cwnd = self.window.cwnd.max(restart);
+        self.usage.stamp = now;
+        self.usage.cwnd_used = 0;
+    }
+
+    fn retransmit(&mut self, now: Instant, number: u32) -> Option<Transmission> {
+        let idle = self.in_flight() == 0;
+        let segment = self.board.get(number)?;
+        let (start, end, fin) = (segment.start, segment.end, segment.mark.contains(Mark::FIN));
+        let first = number == self.board.numbers().0;
+        let stamp = self.rate.stamp(now, idle && self.board.packets_out() == 0);
+        self.board.on_retransmitted(number, stamp);
+        self.totals.segments_retransmitted += 1;
+        self.totals.bytes_retransmitted += end - start;
+        if self.undo.retrans_stamp.is_none() {
+            self.undo.retrans_stamp = Some(self.timestamp(now));
+        }
+        self.undo.retrans = Some(self.undo.retrans.unwrap_or(0) + 1);
+        self.on_sent(now, start, end, true);
+        // tcp_xmit_retransmit_queue starts the timer anew for the first segment.
+        if first && !matches!(self.timer, Some((TimerKind::Reordering, _))) {
+            self.set_timer(TimerKind::Retransmission, now + self.rto());
+        }
+        Some(Transmission { start, end, fin, retransmission: true })
+    }
+
+    fn send_forced(&mut self, now: Instant, forced: Forced, supply: Supply) -> Option<Transmission> {
+        match forced {
+            Forced::First => {
+                let first = self.board.first_hole()?;
+                self.retransmit(now, first)
+            }
+            Forced::Probe => self.send_probe(now, supply),
+        }
+    }
+
+    /// tcp_send_loss_probe: new data if the receiver's window has room, whatever cwnd says, else the last segment again.
+    fn send_probe(&mut self, now: Instant, supply: Supply) -> Option<Transmission> {
+        let new = match supply.end > self.board.nxt() {
+            true => self.next_new(supply, self.board.una() + self.snd_wnd),
+            false => None,
+        };
+        let sent = match new {
+            Some((end, fin)) => self.send_new(now, end, fin),
+            None => {
+                let last = self.board.numbers().1.wrapping_sub(1);
+                self.tlp_retransmitted = true;
+                self.retransmit(now, last)?
+            }
+        };
+        self.tlp_high_seq = Some(self.board.nxt());
+        let at = now + self.rto();
+        self.set_timer(TimerKind::Retransmission, at);
+        Some(sent)
+    }
+
+    fn on_sent(&mut self, now: Instant, start: u64, end: u64, retransmission: bool) {
+        self.usage.round_open = true;
+        self.usage.sent_in_round = true;
+        self.totals.segments_sent += 1;
+        self.totals.bytes_sent += end - start;
+        self.last_send = now;
+        if self.state.in_reduction() {
+            self.reduction.on_sent(1);
+        }
+        self.pace(now, end - start);
+        if self.observer.is_some() {
+            self.emit(now, Event::Sent { start, end, retransmission });
+        }
+    }
+
+    /// When the next packet may leave (Linux tcp_update_skb_after_send). The first ten are not paced; time lost is made up
+    /// for by up to half of a packet's share.
+    fn pace(&mut self, now: Instant, bytes: u64) {
+        let Some(rate) = self.congestion.pacing_rate() else { return };
+        if rate.is_zero() || self.totals.segments_sent <= u64::from(self.config.initial_cwnd) {
+            return;
+        }
+        let late = now.saturating_since(self.next_departure);
+        let share = rate.time_for(bytes);
+        let credit = if self.next_departure == Instant::ZERO { Duration::ZERO } else { late.min(share / 2) };
+        self.next_departure = now.max(self.next_departure) + (share - credit);
+    }
+
+    /// Nothing more may go: was the window used, and what held the sender back?
+    fn finish_round(&mut self, now: Instant, supply: Supply) {
+        self.usage.round_open = false;
+        let sent = core::mem::take(&mut self.usage.sent_in_round);
+        let in_flight = self.in_flight();
+        let cwnd_limited = in_flight >= self.window.cwnd;
+        if sent || cwnd_limited {
+            self.validate_window(now, cwnd_limited, supply);
+        }
+        if sent {
+            self.schedule_probe(now, false);
+        }
+        let unsent = supply.end > self.board.nxt();
+        let window_limited = unsent && !cwnd_limited && self.next_full_exceeds_window(supply);
+        if unsent && self.board.is_empty() {
+            self.check_persist(now);
+        }
+        let starved = !unsent && supply.blocked && !cwnd_limited;
+        if !unsent && !cwnd_limited && !supply.fin {
+            self.rate.on_app_limited(in_flight);
+        }
+        let limit = match (self.board.is_empty() && !unsent, window_limited, starved) {
+            (_, true, _) => Some(Limit::ReceiveWindow),
+            (_, _, true) => Some(Limit::SendBuffer),
+            (true, ..) => None,
+            _ => Some(Limit::Busy),
+        };
+        self.usage.set_limit(now, limit);
+        self.note_stall(now, starved && self.has_room());
+    }
+
+    fn next_full_exceeds_window(&self, supply: Supply) -> bool {
+        let next = supply.end.min(self.board.nxt() + u64::from(self.effective_mss()));
+        next > self.window_end()
+    }
+
+    /// Windows would let another full segment go.
+    fn has_room(&self) -> bool {
+        self.board.nxt() + u64::from(self.mss) <= self.window_end()
+    }
+
+    /// An application stall (OR, Definition 1): room to send, nothing to send, and an application that was not woken.
+    fn note_stall(&mut self, now: Instant, stalled: bool) {
+        if stalled && !self.usage.stalled {
+            self.totals.stalls += 1;
+            self.emit(now, Event::ApplicationStall);
+        }
+        self.usage.stalled = stalled;
+        if stalled && self.state == CaState::Recovery && !self.usage.recovery_stalled {
+            self.usage.recovery_stalled = true;
+            self.totals.stalled_recoveries += 1;
+        }
+    }
+
+    /// Linux tcp_cwnd_validate (RFC 7661, in its way): remembers how much of the window was used.
+    fn validate_window(&mut self, now: Instant, limited: bool, supply: Supply) {
+        let packets_out = self.board.packets_out();
+        let usage = &mut self.usage;
+        if self.board.una() >= usage.cwnd_usage_seq
+            || limited
+            || (!usage.is_cwnd_limited && packets_out > usage.max_packets_out)
+        {
+            usage.is_cwnd_limited = limited;
+            usage.max_packets_out = packets_out;
+            usage.cwnd_usage_seq = self.board.nxt();
+        }
+        if usage.is_cwnd_limited(self.window) {
+            usage.cwnd_used = 0;
+            usage.stamp = now;
+            return;
+        }
+        usage.cwnd_used = usage.cwnd_used.max(packets_out);
+        let idle = now.saturating_since(usage.stamp) >= self.rto();
+        if self.config.slow_start_after_idle && idle && !self.congestion.owns_window() {
+            self.application_limited(now, supply);
+        }
+    }
+
+    /// Linux tcp_cwnd_application_limited: half way down to what was used.
+    fn application_limited(&mut self, now: Instant, supply: Supply) {
+        if self.state == CaState::Open && !supply.blocked {
+            let used = self.usage.cwnd_used.max(self.config.initial_cwnd);
+            if used < self.window.cwnd {
+                self.window.ssthresh = crate::congestion::current_ssthresh(self.state, self.window);
+                self.window.cwnd = (self.window.cwnd + used) / 2;
+            }
+            self.usage.cwnd_used = 0;
+        }
+        self.usage.stamp = now;
+    }
+}
