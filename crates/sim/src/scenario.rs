@@ -4,9 +4,11 @@ use std::fmt;
 
 use paceline_gateway::GatewayConfig;
 use paceline_path::{ConfigError, LinkConfig};
+use paceline_tcp::Config;
 use paceline_wire::{Duration, Rate};
 
 use crate::result::Direction;
+use crate::workload::{Reader, SizeRange};
 
 /// An experiment with nothing left to vary.
 #[derive(Clone, Debug)]
@@ -77,6 +79,8 @@ pub struct Flow {
 /// How a flow's data is carried.
 #[derive(Clone, Debug)]
 pub enum Transport {
+    /// One connection for each transfer, opened by the client.
+    Tcp(Box<TcpFlow>),
     /// Datagrams at a constant rate.
     Udp {
         /// Of IP bytes.
@@ -84,6 +88,47 @@ pub enum Transport {
         /// Each datagram's length, IP header included.
         ip_bytes: u32,
     },
+}
+
+/// A flow of TCP connections.
+#[derive(Clone, Debug)]
+pub struct TcpFlow {
+    /// How the server's end behaves.
+    pub server: Config,
+    /// How the client's end behaves.
+    pub client: Config,
+    /// What is transferred.
+    pub load: Load,
+    /// How the receiving application reads.
+    pub reader: Reader,
+}
+
+/// What a transfer consists of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Load {
+    /// Data until the scenario's duration is over.
+    #[default]
+    Bulk,
+    /// So many bytes, drawn for each transfer.
+    Size(SizeRange),
+    /// Data for a while, nothing for a while, until the scenario's duration is over.
+    OnOff {
+        /// How long it sends.
+        on: Duration,
+        /// How long it does not.
+        off: Duration,
+    },
+}
+
+impl Default for TcpFlow {
+    fn default() -> Self {
+        TcpFlow {
+            server: Config::default(),
+            client: Config::default(),
+            load: Load::Bulk,
+            reader: Reader::Eager,
+        }
+    }
 }
 
 /// What cannot be simulated.
@@ -122,7 +167,7 @@ impl Default for Flow {
         Flow {
             name: "download".into(),
             direction: Direction::Down,
-            transport: Transport::Udp { rate: Rate::from_mbps(1.0), ip_bytes: 1_000 },
+            transport: Transport::Tcp(Box::default()),
             start: Duration::ZERO,
             count: 1,
             sequential: false,

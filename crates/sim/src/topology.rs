@@ -8,6 +8,7 @@ use paceline_gateway::{Event, Gateway, GatewayConfig, Observer, RADIO, WAN};
 use paceline_path::{Link, LinkConfig};
 use paceline_wire::{FlowKey, Instant};
 
+use crate::checker::Checker;
 use crate::host::{HOST, SimNode};
 use crate::measure::{LinkMeter, PathProbe, Quantiles};
 use crate::network::{Hop, LinkId, Network, NodeId, RouteBy, SwitchId};
@@ -20,6 +21,7 @@ pub(crate) struct Topology {
     pub(crate) links: Vec<NamedLink>,
     pub(crate) gateway: Option<GatewayNode>,
     pub(crate) path_delay: PathDelay,
+    pub(crate) checker: Option<Checker>,
     /// Where packets of servers go, and of clients.
     from_servers: Hop,
     from_clients: Hop,
@@ -81,24 +83,54 @@ impl Topology {
             links.push(link);
         }
         let path_delay = path_delay(&mut network, &links, scenario.path.len(), at)?;
-        Ok(Topology { network, links, gateway, path_delay, from_servers, from_clients: to, servers, clients })
+        let checker = scenario.checked.then(|| add_checker(&mut network, &links, scenario.path.len()));
+        Ok(Topology {
+            network,
+            links,
+            gateway,
+            path_delay,
+            checker,
+            from_servers,
+            from_clients: to,
+            servers,
+            clients,
+        })
     }
 
     /// Adds the two hosts of a flow; `key` is that of the packets from server to client.
-    pub(crate) fn add_pair(&mut self, key: FlowKey, server: SimNode, client: SimNode) -> (NodeId, NodeId) {
+    ///
+    /// They have so many connections, each with the client's port after that of the one before.
+    pub(crate) fn add_pair(
+        &mut self,
+        key: FlowKey,
+        connections: u32,
+        server: SimNode,
+        client: SimNode,
+    ) -> (NodeId, NodeId) {
         let (server, client) = (self.network.add_node(server), self.network.add_node(client));
         self.network.connect(server, HOST, self.from_servers);
         self.network.connect(client, HOST, self.from_clients);
-        self.network.route(self.servers, key.dst.port(), Hop::Node(server, HOST));
-        self.network.route(self.clients, key.dst.port(), Hop::Node(client, HOST));
+        for port in (key.dst.port()..).take(connections as usize) {
+            self.network.route(self.servers, port, Hop::Node(server, HOST));
+            self.network.route(self.clients, port, Hop::Node(client, HOST));
+        }
         (server, client)
     }
 }
 
-/// The packets from server to client of connection number `connection`, which belongs to flow number `flow`.
-pub(crate) fn key(ipv6: bool, client: u8, flow: usize, connection: usize) -> Result<FlowKey, ScenarioError> {
-    let port = u16::try_from(connection).ok().filter(|n| *n < CONNECTIONS_MAX);
-    let client_port = CLIENT_PORTS + port.ok_or(ScenarioError::TooManyConnections)?;
+/// The packets from server to client of connection number `connection`, the first of `count` that belong to flow number
+/// `flow`.
+pub(crate) fn key(
+    ipv6: bool,
+    client: u8,
+    flow: usize,
+    connection: usize,
+    count: u32,
+) -> Result<FlowKey, ScenarioError> {
+    if connection + count as usize > CONNECTIONS_MAX {
+        return Err(ScenarioError::TooManyConnections);
+    }
+    let client_port = CLIENT_PORTS + connection as u16;
     let address = |side: u8, host: u8| -> IpAddr {
         if ipv6 {
             Ipv6Addr::new(0xfd00, u16::from(side), 0, u16::from(host), 0, 0, 0, 1).into()
@@ -117,7 +149,7 @@ fn server_port(flow: usize) -> u16 {
 const SERVER_PORTS: u16 = 5_001;
 const SERVER_PORTS_MAX: u16 = 5_000;
 const CLIENT_PORTS: u16 = 15_000;
-const CONNECTIONS_MAX: u16 = 50_000;
+const CONNECTIONS_MAX: usize = 50_000;
 
 fn add_link(
     network: &mut Network<SimNode>,
@@ -148,6 +180,16 @@ fn path_delay(
     network.tap(wired, Box::new(probe.wired_side()));
     network.tap(radio.id, Box::new(probe.radio_side()));
     Ok(PathDelay::Probe(probe))
+}
+
+/// Downlinks come first, from the servers on, then uplinks in the same order.
+fn add_checker(network: &mut Network<SimNode>, links: &[NamedLink], hops: usize) -> Checker {
+    let checker = Checker::default();
+    for (out, into) in [(0, hops - 1), (2 * hops - 1, hops)] {
+        network.tap(links[out].id, Box::new(checker.out_of_host()));
+        network.tap(links[into].id, Box::new(checker.into_host()));
+    }
+    checker
 }
 
 fn add_gateway(

@@ -107,6 +107,11 @@ impl Source {
         self.written += bytes;
     }
 
+    /// It wants no more, and closes.
+    pub fn stop(&mut self) {
+        self.workload = Workload::Bytes(self.written);
+    }
+
     /// Bytes written so far.
     pub fn written(&self) -> u64 {
         self.written

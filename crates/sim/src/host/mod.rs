@@ -1,52 +1,57 @@
 //! The nodes of a simulation.
 
 mod datagrams;
+mod tcp;
 
 use paceline_gateway::Gateway;
 use paceline_wire::{Instant, Node, Packet, PortId};
 
 pub(crate) use datagrams::{DatagramSink, DatagramSource};
+pub(crate) use tcp::{Plan, TcpHost, TcpSetup, TransferEnd};
 
 /// A node of a simulated path. Hosts stand on port 0.
 pub(crate) enum SimNode {
     Gateway(Box<Gateway>),
+    Tcp(Box<TcpHost>),
     DatagramSource(DatagramSource),
     DatagramSink(DatagramSink),
 }
 
-impl SimNode {
-    fn node(&self) -> &dyn Node {
-        match self {
-            SimNode::Gateway(node) => &**node,
-            SimNode::DatagramSource(node) => node,
-            SimNode::DatagramSink(node) => node,
-        }
-    }
-
-    fn node_mut(&mut self) -> &mut dyn Node {
-        match self {
-            SimNode::Gateway(node) => &mut **node,
-            SimNode::DatagramSource(node) => node,
-            SimNode::DatagramSink(node) => node,
-        }
-    }
-}
-
 impl Node for SimNode {
     fn handle_packet(&mut self, arrival: Instant, port: PortId, packet: Packet) {
-        self.node_mut().handle_packet(arrival, port, packet);
+        match self {
+            SimNode::Tcp(node) => node.handle_packet(arrival, port, packet),
+            SimNode::Gateway(node) => node.handle_packet(arrival, port, packet),
+            SimNode::DatagramSource(node) => node.handle_packet(arrival, port, packet),
+            SimNode::DatagramSink(node) => node.handle_packet(arrival, port, packet),
+        }
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        self.node_mut().handle_timeout(now);
+        match self {
+            SimNode::Tcp(node) => node.handle_timeout(now),
+            SimNode::Gateway(node) => node.handle_timeout(now),
+            SimNode::DatagramSource(node) => node.handle_timeout(now),
+            SimNode::DatagramSink(node) => node.handle_timeout(now),
+        }
     }
 
     fn poll_transmit(&mut self, now: Instant) -> Option<(PortId, Packet)> {
-        self.node_mut().poll_transmit(now)
+        match self {
+            SimNode::Tcp(node) => node.poll_transmit(now),
+            SimNode::Gateway(node) => node.poll_transmit(now),
+            SimNode::DatagramSource(node) => node.poll_transmit(now),
+            SimNode::DatagramSink(node) => node.poll_transmit(now),
+        }
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        self.node().poll_timeout()
+        match self {
+            SimNode::Tcp(node) => node.poll_timeout(),
+            SimNode::Gateway(node) => node.poll_timeout(),
+            SimNode::DatagramSource(node) => node.poll_timeout(),
+            SimNode::DatagramSink(node) => node.poll_timeout(),
+        }
     }
 }
 

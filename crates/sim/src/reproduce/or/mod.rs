@@ -1,7 +1,9 @@
 //! K. Liu et al., "Optimizing TCP Loss Recovery Performance Over Mobile Data Networks": opportunistic retransmission.
 
 mod cells;
+mod experiment;
 mod recovery_meter;
 
 pub use cells::{Cell, Setup, SetupLoss, Variant};
+pub use experiment::SenderSetup;
 pub use recovery_meter::{RecoveryMeter, RecoveryUse};

@@ -1,0 +1,303 @@
+//! A host of TCP connections with their applications: those of one flow of a scenario.
+
+use paceline_tcp::{Config, Connection, State, Status};
+use paceline_wire::{Duration, Flags, FlowKey, Instant, Node, Packet, PortId};
+
+use super::HOST;
+use crate::seed::seed_of;
+use crate::workload::{Reader, Sink, Source, Workload};
+
+/// One end of the transfers of a flow.
+#[derive(Debug)]
+pub(crate) struct TcpHost {
+    setup: TcpSetup,
+    /// Of a client: what it will open.
+    plan: Option<Plan>,
+    ends: Vec<TransferEnd>,
+    /// Of those, which are not over.
+    live: Vec<usize>,
+    /// When it was last called.
+    now: Instant,
+}
+
+/// What both kinds of hosts know.
+#[derive(Clone, Debug)]
+pub(crate) struct TcpSetup {
+    /// The direction from this host, of the first transfer.
+    pub(crate) key: FlowKey,
+    pub(crate) config: Config,
+    /// What each transfer sends, if it is this end that sends.
+    pub(crate) workloads: Vec<Workload>,
+    /// How it reads, otherwise.
+    pub(crate) reader: Reader,
+    pub(crate) seed: u64,
+}
+
+/// When a client opens its transfers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    pub(crate) count: u32,
+    /// Of the next one; unknown while it waits for the end of another.
+    pub(crate) next_at: Option<Instant>,
+    pub(crate) sequential: bool,
+    pub(crate) interval: Duration,
+    opened: u32,
+}
+
+/// This host's end of one transfer.
+#[derive(Debug)]
+pub(crate) struct TransferEnd {
+    pub(crate) index: u32,
+    pub(crate) connection: Connection,
+    pub(crate) opened: Instant,
+    application: Application,
+    /// When data was last read.
+    pub(crate) last_read: Option<Instant>,
+    /// The peer has closed, and all was read.
+    pub(crate) finished: Option<Instant>,
+}
+
+#[derive(Debug)]
+enum Application {
+    Source(Source),
+    Sink(Sink),
+}
+
+impl Plan {
+    pub(crate) fn new(count: u32, first: Instant, sequential: bool, interval: Duration) -> Self {
+        Plan { count, next_at: Some(first), sequential, interval, opened: 0 }
+    }
+
+    /// Whether a transfer is still to be opened.
+    fn goes_on(&self) -> bool {
+        self.opened < self.count
+    }
+}
+
+impl TcpHost {
+    /// Opens connections.
+    pub(crate) fn client(setup: TcpSetup, plan: Plan) -> Self {
+        TcpHost { setup, plan: Some(plan), ends: Vec::new(), live: Vec::new(), now: Instant::ZERO }
+    }
+
+    /// Waits for them.
+    pub(crate) fn server(setup: TcpSetup) -> Self {
+        TcpHost { setup, plan: None, ends: Vec::new(), live: Vec::new(), now: Instant::ZERO }
+    }
+
+    /// All transfers that were opened, in that order.
+    pub(crate) fn ends(&self) -> &[TransferEnd] {
+        &self.ends
+    }
+
+    /// Applications without an end close.
+    pub(crate) fn stop(&mut self, now: Instant) {
+        for at in (0..self.live.len()).rev() {
+            let end = self.live[at];
+            if let Application::Source(source) = &mut self.ends[end].application {
+                source.stop();
+                self.drive(end, now);
+            }
+        }
+    }
+
+    fn open_due(&mut self, now: Instant) {
+        while let Some(plan) =
+            self.plan.filter(|plan| plan.goes_on() && plan.next_at.is_some_and(|at| at <= now))
+        {
+            let at = plan.next_at.unwrap_or(now);
+            let index = plan.opened;
+            let next_at = if plan.sequential { None } else { Some(at + plan.interval) };
+            self.plan = Some(Plan { opened: index + 1, next_at, ..plan });
+            let (key, seed) = (self.key(index), self.connection_seed(index));
+            let connection = Connection::connect(&self.setup.config, key, seed, now);
+            self.add(index, connection, now);
+        }
+    }
+
+    /// The direction from this host in a transfer: each has a client's port of its own.
+    fn key(&self, index: u32) -> FlowKey {
+        let mut key = self.setup.key;
+        let own = if self.plan.is_some() { &mut key.src } else { &mut key.dst };
+        own.set_port(own.port() + index as u16);
+        key
+    }
+
+    fn connection_seed(&self, index: u32) -> u64 {
+        seed_of(self.setup.seed, &format!("connection {index}"))
+    }
+
+    fn add(&mut self, index: u32, connection: Connection, now: Instant) {
+        let application = match self.setup.workloads.get(index as usize) {
+            Some(workload) => Application::Source(Source::new(*workload, now)),
+            None => Application::Sink(Sink::new(self.setup.reader, now)),
+        };
+        self.live.push(self.ends.len());
+        self.ends.push(TransferEnd {
+            index,
+            connection,
+            opened: now,
+            application,
+            last_read: None,
+            finished: None,
+        });
+    }
+
+    /// Which live transfer a packet belongs to; a SYN may open one.
+    fn find(&mut self, packet: &Packet, now: Instant) -> Option<usize> {
+        let key = packet.flow_key()?.reversed();
+        let ends = &self.ends;
+        if let Some(&found) = self.live.iter().find(|&&end| ends[end].connection.key() == key) {
+            return Some(found);
+        }
+        let own = self.setup.key;
+        let syn = packet.tcp()?.flags().contains(Flags::SYN);
+        if self.plan.is_some() || !syn || key.src != own.src || key.dst.ip() != own.dst.ip() {
+            return None;
+        }
+        let index = u32::from(key.dst.port().checked_sub(own.dst.port())?);
+        let seed = self.connection_seed(index);
+        let connection = Connection::accept(&self.setup.config, packet, seed, now)?;
+        self.add(index, connection, now);
+        Some(self.ends.len() - 1)
+    }
+
+    /// Lets the application of a transfer act; notes what is over.
+    fn drive(&mut self, end: usize, now: Instant) {
+        let transfer = &mut self.ends[end];
+        transfer.drive(now);
+        let over = transfer.is_over();
+        if transfer.connection.is_closed() {
+            self.live.retain(|live| *live != end);
+        }
+        if let (true, Some(plan)) = (over, self.plan.as_mut()) {
+            let newest = end + 1 == self.ends.len();
+            if newest && plan.sequential && plan.goes_on() && plan.next_at.is_none() {
+                plan.next_at = Some(now + plan.interval);
+            }
+        }
+    }
+}
+
+impl TransferEnd {
+    /// Its state.
+    pub(crate) fn status(&self, now: Instant) -> Status {
+        self.connection.status(now)
+    }
+
+    /// Bytes that the application has read.
+    pub(crate) fn read(&self) -> u64 {
+        match &self.application {
+            Application::Sink(sink) => sink.read,
+            Application::Source(_) => 0,
+        }
+    }
+
+    /// Bytes that the application has written.
+    pub(crate) fn written(&self) -> u64 {
+        match &self.application {
+            Application::Source(source) => source.written(),
+            Application::Sink(_) => 0,
+        }
+    }
+
+    /// Whether this end has nothing left to do but to wait for copies to die out.
+    pub(crate) fn is_over(&self) -> bool {
+        matches!(self.connection.state(), State::TimeWait | State::Closed)
+    }
+
+    fn drive(&mut self, now: Instant) {
+        let connection = &mut self.connection;
+        match &mut self.application {
+            Application::Source(source) => {
+                while connection.is_writable() {
+                    let wants = u32::try_from(source.wants(now)).unwrap_or(WRITE_MAX).min(WRITE_MAX);
+                    let written = if wants > 0 { connection.write_length(wants) } else { 0 };
+                    if written == 0 {
+                        break;
+                    }
+                    source.wrote(written as u64);
+                }
+                if source.is_over() {
+                    connection.close();
+                }
+            }
+            Application::Sink(sink) => {
+                let read = read(connection, sink, now);
+                if read > 0 {
+                    sink.took(now, read);
+                    self.last_read = Some(now);
+                }
+                if self.finished.is_none() && connection.is_read_finished() {
+                    self.finished = Some(now);
+                    connection.close();
+                }
+            }
+        }
+    }
+
+    /// When the application or the connection has something to do.
+    fn poll_timeout(&self, now: Instant) -> Option<Instant> {
+        let application = match &self.application {
+            Application::Source(source) => source.next_change(now),
+            Application::Sink(sink) if self.connection.readable() > 0 => sink.next_change(now),
+            Application::Sink(_) => None,
+        };
+        [self.connection.poll_timeout(), application].into_iter().flatten().min()
+    }
+}
+
+/// Reads what the sink wants.
+fn read(connection: &mut Connection, sink: &Sink, now: Instant) -> u64 {
+    let wants = sink.wants(now);
+    if connection.readable() == 0 || wants == 0 {
+        return 0;
+    }
+    if wants == u64::MAX {
+        return connection.read_all(now);
+    }
+    let mut left = usize::try_from(wants).unwrap_or(usize::MAX);
+    let mut read = 0;
+    while let Some(payload) = (left > 0).then(|| connection.read(now, left)).flatten() {
+        read += payload.len() as u64;
+        left -= payload.len().min(left);
+    }
+    read
+}
+
+/// Our choice: more than any send buffer takes at once.
+const WRITE_MAX: u32 = 1 << 30;
+
+impl Node for TcpHost {
+    fn handle_packet(&mut self, arrival: Instant, _port: PortId, packet: Packet) {
+        self.now = arrival;
+        let Some(end) = self.find(&packet, arrival) else { return };
+        self.ends[end].connection.handle_packet(arrival, &packet);
+        self.drive(end, arrival);
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.now = now;
+        self.open_due(now);
+        for at in (0..self.live.len()).rev() {
+            let Some(&end) = self.live.get(at) else { continue };
+            self.ends[end].connection.handle_timeout(now);
+            self.drive(end, now);
+        }
+    }
+
+    fn poll_transmit(&mut self, now: Instant) -> Option<(PortId, Packet)> {
+        for &end in &self.live {
+            if let Some(packet) = self.ends[end].connection.poll_transmit(now) {
+                return Some((HOST, packet));
+            }
+        }
+        None
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        let opening = self.plan.filter(Plan::goes_on).and_then(|plan| plan.next_at);
+        let ends = self.live.iter().filter_map(|&end| self.ends[end].poll_timeout(self.now));
+        ends.chain(opening).min()
+    }
+}

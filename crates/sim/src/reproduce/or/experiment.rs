@@ -1,0 +1,130 @@
+//! A cell as a scenario.
+
+use paceline_path::random::{Probability, Random};
+use paceline_path::{Delay, LinkConfig, Loss, LossScope, QueueLimit, RateProcess, ScriptedLoss};
+use paceline_tcp::{Config, CongestionName, DetectionName, ReceiveBuffer, ReductionName, SendBufferName};
+use paceline_wire::{Duration, Rate};
+
+use super::cells::{Cell, Setup, SetupLoss, Variant};
+use crate::scenario::{Flow, PathLink, Scenario, TcpFlow, Transport};
+
+/// What the sender of a cell runs. The default is Linux 6.1: CUBIC, PRR, RACK-TLP.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SenderSetup {
+    /// Congestion control.
+    pub congestion: CongestionName,
+    /// Rate reduction.
+    pub reduction: ReductionName,
+    /// Loss detection. The paper's kernel had FACK.
+    pub detection: DetectionName,
+    /// Opportunistic retransmission, send buffer, Hack 1.
+    pub variant: Variant,
+}
+
+impl Default for SenderSetup {
+    fn default() -> Self {
+        SenderSetup {
+            congestion: CongestionName::Cubic,
+            reduction: ReductionName::Prr,
+            detection: DetectionName::RackTlp,
+            variant: Variant::Original,
+        }
+    }
+}
+
+impl SenderSetup {
+    /// The sender of a cell; `None` for a name that nobody has.
+    pub fn of(cell: &Cell, detection: DetectionName) -> Option<SenderSetup> {
+        let congestion = match cell.congestion_control.as_str() {
+            "" => CongestionName::Cubic,
+            name => name.to_lowercase().parse().ok()?,
+        };
+        let reduction = cell.loss_recovery.to_lowercase().parse().ok()?;
+        Some(SenderSetup { congestion, reduction, detection, variant: cell.variant })
+    }
+
+    fn config(&self) -> Config {
+        Config {
+            congestion: self.congestion,
+            reduction: self.reduction,
+            detection: self.detection,
+            opportunistic: self.variant.is_opportunistic(),
+            hack1: self.variant == Variant::OptimizedHack1,
+            send_buffer: if self.variant.has_refined_buffer() {
+                SendBufferName::Refined
+            } else {
+                SendBufferName::Linux
+            },
+            ..Config::default()
+        }
+    }
+}
+
+/// P of Table 3.
+const DURATION: Duration = Duration::from_secs(200);
+/// The link charges 1,515 bytes for a packet of 1,500.
+const FRAMED_BYTES: f64 = 1_515.0;
+const PACKET_BYTES: f64 = 1_500.0;
+const SEGMENT_BYTES: u32 = 1_448;
+/// L of Table 3 in packets.
+const QUEUE_PACKETS: u32 = 3_000;
+/// Our choice: bursts are lost every 15 s, so that CUBIC's window has grown back (within 7 s) when the next one comes. The
+/// first one comes when slow start has long been over.
+const BURST_INTERVAL_S: f64 = 15.0;
+const FIRST_BURST_S: f64 = 20.0;
+
+impl Setup {
+    /// The bottleneck in IP bytes: framing is charged as a lower rate. All that matters is sent in full packets.
+    pub fn rate(&self) -> Rate {
+        Rate::from_mbps(self.mbps * PACKET_BYTES / FRAMED_BYTES)
+    }
+
+    /// One bulk flow over this path.
+    pub fn scenario(&self, sender: &SenderSetup, seed: u64) -> Scenario {
+        let delay = Delay::Constant(Duration::from_micros(self.rtt_ms * 500));
+        let down = LinkConfig {
+            rate: RateProcess::Constant(self.rate()),
+            queue: QueueLimit::Packets(QUEUE_PACKETS),
+            delay: delay.clone(),
+            loss: self.loss(seed),
+            loss_on: match sender.variant {
+                Variant::OptimizedNoRetransmissionLoss => LossScope::Originals,
+                _ => LossScope::All,
+            },
+            ..LinkConfig::default()
+        };
+        let up = LinkConfig { delay, ..LinkConfig::default() };
+        let window = self.window_segments() * SEGMENT_BYTES;
+        let client = Config { receive_buffer: ReceiveBuffer::Fixed(window), ..Config::default() };
+        let tcp = TcpFlow { server: sender.config(), client, ..TcpFlow::default() };
+        Scenario {
+            duration: DURATION,
+            seed,
+            path: vec![PathLink { name: "radio".into(), down, up }],
+            flows: vec![Flow { transport: Transport::Tcp(Box::new(tcp)), ..Flow::default() }],
+            patience: Duration::ZERO,
+            ..Scenario::default()
+        }
+    }
+
+    fn loss(&self, seed: u64) -> Loss {
+        match self.loss {
+            SetupLoss::Random(percent) if percent <= 0.0 => Loss::None,
+            SetupLoss::Random(percent) => Loss::Independent(Probability::from_fraction(percent / 100.0)),
+            SetupLoss::Burst(packets) => Loss::Scripted(self.bursts(packets, seed)),
+        }
+    }
+
+    /// Where in a window a burst falls is drawn, for what happens depends on it.
+    fn bursts(&self, packets: u32, seed: u64) -> Vec<ScriptedLoss> {
+        let mut random = Random::named(seed, "bursts");
+        let packets_per_s = self.rate().as_bytes_per_sec() as f64 / PACKET_BYTES;
+        let count = ((DURATION.as_secs_f64() - FIRST_BURST_S) / BURST_INTERVAL_S) as u32;
+        let position = |number: u32| {
+            let at_s = FIRST_BURST_S + f64::from(number) * BURST_INTERVAL_S;
+            (at_s * packets_per_s) as u64 + random.below(2 * u64::from(self.window_segments()))
+        };
+        let starts = (0..count).map(position);
+        starts.map(|packet| ScriptedLoss { packet, count: u64::from(packets) }).collect()
+    }
+}
