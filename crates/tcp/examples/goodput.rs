@@ -36,7 +36,7 @@ fn main() {
 }
 
 #[allow(clippy::disallowed_methods)]
-fn line(congestion: CongestionName, loss_ppb: u32, linux: f64, runs: u64) {
+fn line(congestion: CongestionName, loss_ppb: u64, linux: f64, runs: u64) {
     let (mut sum, mut retrans, mut rto, mut srtt, mut rwnd) = (0.0, 0, 0, 0.0, 0.0);
     let clock = Clock::now();
     for run in 0..runs {
@@ -58,7 +58,7 @@ fn line(congestion: CongestionName, loss_ppb: u32, linux: f64, runs: u64) {
     println!(
         "{:10} {:>6} {:>8.2} {:>8.2} {:>6.3} {:>8} {:>4} {:>8.1} {:>7.1} {:>8.2}",
         congestion.as_str(),
-        f64::from(loss_ppb) / 1e7,
+        loss_ppb as f64 / 1e7,
         sum / n,
         linux,
         sum / n / linux,

@@ -178,7 +178,7 @@ impl Duplex {
 }
 
 /// The path of OR, Table 3: `rtt` of propagation, the link charges 1,515 bytes for a packet of 1,500.
-pub fn mobile_path(mbps: f64, rtt: Duration, loss_ppb: u32) -> (LinkConfig, LinkConfig) {
+pub fn mobile_path(mbps: f64, rtt: Duration, loss_ppb: u64) -> (LinkConfig, LinkConfig) {
     let down = LinkConfig {
         rate: RateProcess::Constant(Rate::from_mbps(mbps * 1_500.0 / 1_515.0)),
         queue: QueueLimit::Packets(3_000),
