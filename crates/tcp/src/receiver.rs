@@ -125,6 +125,10 @@ impl Receiver {
             self.insert(now, from, cut, payload);
         } else if len > 0 {
             self.acks.now();
+        } else if fin && self.fin == Some(end) && end > self.nxt {
+            // A FIN alone, ahead of a hole.
+            self.report((end, end));
+            self.acks.on_out_of_order(now, self.nxt);
         }
         let advanced = self.take_fin();
         advanced || self.nxt > start.max(from)
@@ -309,7 +313,11 @@ impl Receiver {
     }
 
     /// Puts a block first, and takes out those that it contains.
-    fn report(&mut self, block: (u64, u64)) {
+    fn report(&mut self, mut block: (u64, u64)) {
+        if self.fin == Some(block.1) {
+            // The FIN takes a position, and came with what is before it.
+            block.1 += 1;
+        }
         let mut blocks = [(0, 0); 4];
         blocks[0] = block;
         let mut count = 1;

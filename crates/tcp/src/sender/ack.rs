@@ -165,7 +165,8 @@ impl Sender {
             delivered_bytes: account.delivered_bytes,
             prior_in_flight,
             una_advanced: flags.una_advanced,
-            slow_path: !flags.una_advanced || !input.sacks.is_empty(),
+            // The ACK that fills a hole shows another window, because its data was not read yet, and so is not predicted.
+            slow_path: !flags.una_advanced || !input.sacks.is_empty() || had_sacked,
             rtt: updated.then_some(rtts.latest.or(input.echo_rtt)).flatten().or(rtts.latest),
             ack_delayed,
             ..self.base_sample(input.now)

@@ -47,6 +47,8 @@ pub struct Duplex {
     pub events: u64,
     written: u64,
     last_edge: u64,
+    /// Real bytes travel, and are compared.
+    pub content: bool,
     pub checks: bool,
 }
 
@@ -73,6 +75,7 @@ impl Duplex {
             events: 0,
             written: 0,
             last_edge: 0,
+            content: false,
             checks: true,
         }
     }
@@ -141,7 +144,17 @@ impl Duplex {
         }
         if self.reading && self.client.connection(self.client_id).is_some_and(|c| c.readable() > 0) {
             let connection = self.client.connection_mut(self.client_id).unwrap();
-            self.received += connection.read_all(self.now);
+            if self.content {
+                while let Some(payload) = connection.read(self.now, 10_000) {
+                    let bytes = payload.bytes().expect("bytes travel");
+                    for (n, &byte) in bytes.iter().enumerate() {
+                        assert_eq!(byte, pattern(self.received + n as u64), "at {}", self.received + n as u64);
+                    }
+                    self.received += bytes.len() as u64;
+                }
+            } else {
+                self.received += connection.read_all(self.now);
+            }
             self.first_byte.get_or_insert(self.now);
             if connection.is_read_finished() {
                 connection.close();
@@ -154,7 +167,13 @@ impl Duplex {
         if let Some(id) = self.server_id {
             if self.to_write > 0 && self.server.connection(id).is_some_and(|c| c.is_writable()) {
                 let connection = self.server.connection_mut(id).unwrap();
-                let written = connection.write_length(self.to_write.min(1 << 28) as u32) as u64;
+                let written = if self.content {
+                    let len = self.to_write.min(7_777);
+                    let bytes: Vec<u8> = (0..len).map(|n| pattern(self.written + n)).collect();
+                    connection.write(&bytes.into()) as u64
+                } else {
+                    connection.write_length(self.to_write.min(1 << 28) as u32) as u64
+                };
                 self.written += written;
                 self.to_write -= written;
                 if self.to_write == 0 && self.close_when_written {
@@ -175,6 +194,10 @@ impl Duplex {
             assert_eq!(server.in_flight, pipe);
         }
     }
+}
+
+fn pattern(position: u64) -> u8 {
+    (position.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }
 
 /// The path of OR, Table 3: `rtt` of propagation, the link charges 1,515 bytes for a packet of 1,500.

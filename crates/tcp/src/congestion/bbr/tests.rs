@@ -16,8 +16,9 @@ fn run(bbr: &mut Bbr, rounds: u32, rate_packets: u64) -> (Window, u64) {
             sample.delivered_total += 1;
             sample.rtt = Some(Duration::from_millis(100));
             sample.srtt = Duration::from_millis(100);
-            sample.in_flight = window.cwnd.saturating_sub(1);
-            sample.prior_in_flight = window.cwnd;
+            // The pacer keeps what is in flight near what the path holds.
+            sample.in_flight = acks as u32 - 1;
+            sample.prior_in_flight = acks as u32;
             sample.rate = RateSample {
                 delivered: Some(acks),
                 interval: Duration::from_millis(100),
