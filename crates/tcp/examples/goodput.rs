@@ -24,12 +24,16 @@ fn main() {
     let mut arguments = std::env::args().skip(1);
     let runs: u64 = arguments.next().and_then(|n| n.parse().ok()).unwrap_or(3);
     let only: Option<CongestionName> = arguments.next().and_then(|name| name.parse().ok());
-    println!("{:10} {:>6} {:>8} {:>8} {:>6}  retrans  rto  srtt_ms  rwnd_s  seconds", "cc", "loss%", "mbps", "linux", "ratio");
+    println!(
+        "{:10} {:>6} {:>8} {:>8} {:>6}  retrans  rto  srtt_ms  rwnd_s  seconds",
+        "cc", "loss%", "mbps", "linux", "ratio"
+    );
     for (congestion, linux) in LINUX {
         if only.is_some_and(|name| name != congestion) {
             continue;
         }
-        for (loss_ppb, linux) in [(0, 19.2), (100_000, linux[0]), (500_000, linux[1]), (1_000_000, linux[2])] {
+        for (loss_ppb, linux) in [(0, 19.2), (100_000, linux[0]), (500_000, linux[1]), (1_000_000, linux[2])]
+        {
             line(congestion, loss_ppb, linux, runs);
         }
     }

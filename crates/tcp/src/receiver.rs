@@ -220,7 +220,10 @@ impl Receiver {
         // Linux tcp_cleanup_rbuf: tell when the window has doubled, or has opened.
         let offered = self.edge.saturating_sub(self.nxt);
         let window = self.window();
-        if window >= 2 * offered && window > 0 && window - offered >= u64::from(self.mss).min(self.buffer() / 2) {
+        if window >= 2 * offered
+            && window > 0
+            && window - offered >= u64::from(self.mss).min(self.buffer() / 2)
+        {
             self.acks.now();
         }
     }

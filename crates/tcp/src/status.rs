@@ -2,8 +2,8 @@
 
 use paceline_wire::{Duration, Instant, Rate};
 
-use crate::connection::{Connection, State};
 use crate::congestion::{CaState, CongestionName};
+use crate::connection::{Connection, State};
 use crate::detection::DetectionName;
 use crate::reduction::ReductionName;
 

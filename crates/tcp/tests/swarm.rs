@@ -5,7 +5,8 @@ mod harness;
 use harness::{Duplex, ms};
 use paceline_path::random::Probability;
 use paceline_path::{
-    Delay, Jitter, Link, LinkConfig, Loss, OutageEffect, OutageWindow, Outages, QueueLimit, RateProcess, Reorder,
+    Delay, Jitter, Link, LinkConfig, Loss, OutageEffect, OutageWindow, Outages, QueueLimit, RateProcess,
+    Reorder,
 };
 use paceline_tcp::{
     Config, CongestionName, DetectionName, HystartName, ReceiveBuffer, ReductionName, SendBufferName,
@@ -23,8 +24,8 @@ fn link() -> impl Strategy<Value = LinkConfig> {
         prop_oneof![Just(0u64), 0..3_000u64],
     );
     let path = (1u64..100, 0u64..150, prop_oneof![Just(3u32), Just(50), Just(3_000)], any::<bool>());
-    (faults, path).prop_map(|((loss, duplicate, reorder, jitter, outage), (mbps, delay, queue, keep_order))| {
-        LinkConfig {
+    (faults, path).prop_map(
+        |((loss, duplicate, reorder, jitter, outage), (mbps, delay, queue, keep_order))| LinkConfig {
             rate: RateProcess::Constant(Rate::from_mbps(mbps as f64)),
             queue: QueueLimit::Packets(queue),
             delay: Delay::Constant(ms(delay)),
@@ -41,8 +42,8 @@ fn link() -> impl Strategy<Value = LinkConfig> {
                 ..Outages::default()
             },
             ..LinkConfig::default()
-        }
-    })
+        },
+    )
 }
 
 fn config() -> impl Strategy<Value = Config> {
@@ -62,7 +63,10 @@ fn config() -> impl Strategy<Value = Config> {
         prop_oneof![3_000u32..20_000, 60_000u32..1_000_000],
     );
     (algorithms, switches).prop_map(
-        |((congestion, hystart, reduction, detection, send_buffer), (any, timestamps, sack, scaling, mss, window))| {
+        |(
+            (congestion, hystart, reduction, detection, send_buffer),
+            (any, timestamps, sack, scaling, mss, window),
+        )| {
             Config {
                 congestion,
                 hystart,
@@ -86,7 +90,7 @@ fn config() -> impl Strategy<Value = Config> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    
 
     #[test]
     fn every_connection_finishes_once_the_faults_stop(

@@ -148,7 +148,12 @@ impl Duplex {
                 while let Some(payload) = connection.read(self.now, 10_000) {
                     let bytes = payload.bytes().expect("bytes travel");
                     for (n, &byte) in bytes.iter().enumerate() {
-                        assert_eq!(byte, pattern(self.received + n as u64), "at {}", self.received + n as u64);
+                        assert_eq!(
+                            byte,
+                            pattern(self.received + n as u64),
+                            "at {}",
+                            self.received + n as u64
+                        );
                     }
                     self.received += bytes.len() as u64;
                 }
@@ -159,9 +164,11 @@ impl Duplex {
             if connection.is_read_finished() {
                 connection.close();
             }
-        } else if self.client.connection(self.client_id).is_some_and(|c| {
-            c.is_read_finished() && c.state() == paceline_tcp::State::CloseWait
-        }) {
+        } else if self
+            .client
+            .connection(self.client_id)
+            .is_some_and(|c| c.is_read_finished() && c.state() == paceline_tcp::State::CloseWait)
+        {
             self.client.connection_mut(self.client_id).unwrap().close();
         }
         if let Some(id) = self.server_id {
