@@ -24,19 +24,23 @@ fn main() {
     let mut arguments = std::env::args().skip(1);
     let runs: u64 = arguments.next().and_then(|n| n.parse().ok()).unwrap_or(3);
     let only: Option<CongestionName> = arguments.next().and_then(|name| name.parse().ok());
-    println!("{:10} {:>6} {:>8} {:>8} {:>6}  retrans  rto  srtt_ms  rwnd_s  seconds", "cc", "loss%", "mbps", "linux", "ratio");
+    println!(
+        "{:10} {:>6} {:>8} {:>8} {:>6}  retrans  rto  srtt_ms  rwnd_s  seconds",
+        "cc", "loss%", "mbps", "linux", "ratio"
+    );
     for (congestion, linux) in LINUX {
         if only.is_some_and(|name| name != congestion) {
             continue;
         }
-        for (loss_ppb, linux) in [(0, 19.2), (100_000, linux[0]), (500_000, linux[1]), (1_000_000, linux[2])] {
+        for (loss_ppb, linux) in [(0, 19.2), (100_000, linux[0]), (500_000, linux[1]), (1_000_000, linux[2])]
+        {
             line(congestion, loss_ppb, linux, runs);
         }
     }
 }
 
 #[allow(clippy::disallowed_methods)]
-fn line(congestion: CongestionName, loss_ppb: u32, linux: f64, runs: u64) {
+fn line(congestion: CongestionName, loss_ppb: u64, linux: f64, runs: u64) {
     let (mut sum, mut retrans, mut rto, mut srtt, mut rwnd) = (0.0, 0, 0, 0.0, 0.0);
     let clock = Clock::now();
     for run in 0..runs {
@@ -58,7 +62,7 @@ fn line(congestion: CongestionName, loss_ppb: u32, linux: f64, runs: u64) {
     println!(
         "{:10} {:>6} {:>8.2} {:>8.2} {:>6.3} {:>8} {:>4} {:>8.1} {:>7.1} {:>8.2}",
         congestion.as_str(),
-        f64::from(loss_ppb) / 1e7,
+        loss_ppb as f64 / 1e7,
         sum / n,
         linux,
         sum / n / linux,

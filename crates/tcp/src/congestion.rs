@@ -227,7 +227,7 @@ pub struct AckSample {
     pub highest_delivered: u64,
     /// SND.UNA moved.
     pub una_advanced: bool,
-    /// It brought SACK blocks or did not move SND.UNA (Linux CA_ACK_SLOWPATH).
+    /// It was not the plain ACK that header prediction expects (Linux CA_ACK_SLOWPATH).
     pub slow_path: bool,
     /// Time since the segment sent last among those newly delivered and never retransmitted.
     pub rtt: Option<Duration>,

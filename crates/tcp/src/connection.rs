@@ -4,9 +4,9 @@ mod app;
 mod handshake;
 mod incoming;
 mod output;
-mod timers;
 #[cfg(test)]
 mod tests;
+mod timers;
 
 use alloc::boxed::Box;
 

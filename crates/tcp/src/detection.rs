@@ -126,12 +126,7 @@ pub struct LossOutcome {
 pub const DUP_THRESH: u32 = 3;
 
 /// Marks every segment from `from` (a running number) up to `position` that did not arrive. Returns where it ended.
-pub(crate) fn mark_below(
-    board: &mut Scoreboard,
-    from: u32,
-    position: u64,
-    outcome: &mut LossOutcome,
-) -> u32 {
+pub(crate) fn mark_below(board: &mut Scoreboard, from: u32, position: u64, outcome: &mut LossOutcome) -> u32 {
     let (first, end) = board.numbers();
     let mut number = if (from.wrapping_sub(first) as i32) < 0 { first } else { from };
     while number != end {

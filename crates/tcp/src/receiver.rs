@@ -125,6 +125,10 @@ impl Receiver {
             self.insert(now, from, cut, payload);
         } else if len > 0 {
             self.acks.now();
+        } else if fin && self.fin == Some(end) && end > self.nxt {
+            // A FIN alone, ahead of a hole.
+            self.report((end, end));
+            self.acks.on_out_of_order(now, self.nxt);
         }
         let advanced = self.take_fin();
         advanced || self.nxt > start.max(from)
@@ -216,7 +220,10 @@ impl Receiver {
         // Linux tcp_cleanup_rbuf: tell when the window has doubled, or has opened.
         let offered = self.edge.saturating_sub(self.nxt);
         let window = self.window();
-        if window >= 2 * offered && window > 0 && window - offered >= u64::from(self.mss).min(self.buffer() / 2) {
+        if window >= 2 * offered
+            && window > 0
+            && window - offered >= u64::from(self.mss).min(self.buffer() / 2)
+        {
             self.acks.now();
         }
     }
@@ -309,7 +316,11 @@ impl Receiver {
     }
 
     /// Puts a block first, and takes out those that it contains.
-    fn report(&mut self, block: (u64, u64)) {
+    fn report(&mut self, mut block: (u64, u64)) {
+        if self.fin == Some(block.1) {
+            // The FIN takes a position, and came with what is before it.
+            block.1 += 1;
+        }
         let mut blocks = [(0, 0); 4];
         blocks[0] = block;
         let mut count = 1;

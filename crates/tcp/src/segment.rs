@@ -86,9 +86,8 @@ impl Incoming {
     fn read_sacks(&mut self, blocks: &[u8]) {
         self.sack_count = 0;
         for block in blocks.chunks_exact(8).take(4) {
-            let word = |at: usize| {
-                Seq(u32::from_be_bytes([block[at], block[at + 1], block[at + 2], block[at + 3]]))
-            };
+            let word =
+                |at: usize| Seq(u32::from_be_bytes([block[at], block[at + 1], block[at + 2], block[at + 3]]));
             self.sacks[usize::from(self.sack_count)] = (word(0), word(4));
             self.sack_count += 1;
         }

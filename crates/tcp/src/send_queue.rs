@@ -142,7 +142,9 @@ impl SendQueue {
             0 | 1 => 0,
             _ => self.chunks.partition_point(|(at, payload)| at + payload.len() as u64 <= start),
         };
-        let Some((at, payload)) = self.chunks.get(first) else { return Payload::Length((end - start) as u32) };
+        let Some((at, payload)) = self.chunks.get(first) else {
+            return Payload::Length((end - start) as u32);
+        };
         let offset = start.saturating_sub(*at) as usize;
         let len = (end - start) as usize;
         if offset + len <= payload.len() {

@@ -1,7 +1,7 @@
 //! The sending half of a connection: what Linux keeps in struct tcp_sock for it, and the order of work of its tcp_ack.
 
-mod ack;
 mod accounting;
+mod ack;
 mod newreno;
 mod recovery;
 mod timers;

@@ -2,8 +2,8 @@
 
 use paceline_wire::{Duration, Instant, Rate};
 
-use crate::connection::{Connection, State};
 use crate::congestion::{CaState, CongestionName};
+use crate::connection::{Connection, State};
 use crate::detection::DetectionName;
 use crate::reduction::ReductionName;
 
@@ -146,7 +146,7 @@ impl Connection {
             rto: sender.rto().as_micros(),
             snd_mss: sender.mss,
             unacked: board.packets_out(),
-            sacked: board.sacked_out(),
+            sacked: board.packets_out() + board.retrans_out() - board.lost_out() - sender.in_flight(),
             lost: board.lost_out(),
             retrans: board.retrans_out(),
             in_flight: sender.in_flight(),

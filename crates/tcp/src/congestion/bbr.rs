@@ -7,7 +7,9 @@ mod tests;
 
 use paceline_wire::{Duration, Instant, Rate};
 
-use super::{AckSample, CaState, CongestionControl, CongestionEvent, CongestionName, SSTHRESH_INFINITE, Window};
+use super::{
+    AckSample, CaState, CongestionControl, CongestionEvent, CongestionName, SSTHRESH_INFINITE, Window,
+};
 use crate::filter::WindowedMax;
 use aggregation::Aggregation;
 use long_term::LongTerm;
@@ -67,16 +69,8 @@ const PACING_MARGIN_PERCENT: u64 = 1;
 const HIGH_GAIN: u64 = BBR_UNIT * 2885 / 1000 + 1;
 const DRAIN_GAIN: u64 = BBR_UNIT * 1000 / 2885;
 const CWND_GAIN: u64 = BBR_UNIT * 2;
-const PACING_GAIN: [u64; 8] = [
-    BBR_UNIT * 5 / 4,
-    BBR_UNIT * 3 / 4,
-    BBR_UNIT,
-    BBR_UNIT,
-    BBR_UNIT,
-    BBR_UNIT,
-    BBR_UNIT,
-    BBR_UNIT,
-];
+const PACING_GAIN: [u64; 8] =
+    [BBR_UNIT * 5 / 4, BBR_UNIT * 3 / 4, BBR_UNIT, BBR_UNIT, BBR_UNIT, BBR_UNIT, BBR_UNIT, BBR_UNIT];
 /// The cycle starts anywhere but in the phase that drains.
 const CYCLE_RAND: u64 = 7;
 const CWND_MIN_TARGET: u32 = 4;
@@ -184,7 +178,8 @@ impl Bbr {
 
     /// What will be in flight when the next packet leaves (bbr_packets_in_net_at_edt).
     fn packets_in_net(&self, sample: &AckSample, inflight_now: u32) -> u32 {
-        let delivered = (u128::from(self.bandwidth()) * u128::from(sample.pacer_ahead.as_micros())) >> BW_SCALE;
+        let delivered =
+            (u128::from(self.bandwidth()) * u128::from(sample.pacer_ahead.as_micros())) >> BW_SCALE;
         let extra = if self.pacing_gain > BBR_UNIT { self.tso_segs_goal(sample.mss) } else { 0 };
         (inflight_now + extra).saturating_sub(u32::try_from(delivered).unwrap_or(u32::MAX))
     }

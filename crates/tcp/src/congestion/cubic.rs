@@ -253,11 +253,11 @@ mod tests {
         for hystart in [HystartName::Linux, HystartName::PlusPlus] {
             let mut cubic = Cubic::new(hystart);
             let mut rounds = Rounds::new(20);
-            rounds.round(&mut cubic, Duration::from_millis(40), 1);
-            rounds.round(&mut cubic, Duration::from_millis(40), 1);
+            rounds.round(&mut cubic, Duration::from_millis(200), 1);
+            rounds.round(&mut cubic, Duration::from_millis(200), 1);
             assert!(rounds.window.in_slow_start());
             for _ in 0..7 {
-                rounds.round(&mut cubic, Duration::from_millis(60), 1);
+                rounds.round(&mut cubic, Duration::from_millis(220), 1);
             }
             assert!(!rounds.window.in_slow_start(), "{hystart}");
         }

@@ -135,8 +135,7 @@ impl Connection {
         let mss = u32::from(self.config.mss.min(peer)) - options;
         let shift = if incoming.has(Flags::SYN) { 0 } else { self.agreed.snd_shift };
         let window = u64::from(incoming.window) << shift;
-        let agreed =
-            sender::Agreed { mss, sack: self.agreed.sack, timestamps: self.agreed.timestamps };
+        let agreed = sender::Agreed { mss, sack: self.agreed.sack, timestamps: self.agreed.timestamps };
         self.sender.on_established(agreed, self.iss + 1, window, wl1);
         self.receiver.on_established(mss);
         self.receiver.acks.on_established(self.receiver.buffer(), mss);

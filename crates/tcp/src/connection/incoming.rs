@@ -96,7 +96,8 @@ impl Connection {
     /// RFC 5961, Section 3: only the exact number resets; others are asked about.
     fn on_reset(&mut self, now: Instant, seq: u64) {
         if seq == self.receiver.nxt {
-            let reason = if self.state == State::SynReceived { CloseReason::Refused } else { CloseReason::Reset };
+            let reason =
+                if self.state == State::SynReceived { CloseReason::Refused } else { CloseReason::Reset };
             self.finish(now, reason);
         } else {
             self.output.challenge(now);

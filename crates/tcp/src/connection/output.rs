@@ -1,8 +1,6 @@
 //! Segments that leave.
 
-use paceline_wire::{
-    Duration, Flags, Instant, Packet, Payload, SackBlocks, Seq, TcpOptionsRepr, TcpRepr,
-};
+use paceline_wire::{Duration, Flags, Instant, Packet, Payload, SackBlocks, Seq, TcpOptionsRepr, TcpRepr};
 
 use super::{Connection, State};
 use crate::sender::Transmission;
@@ -67,7 +65,9 @@ impl Connection {
                         return Some(self.build_data(now, transmission));
                     }
                 }
-                if core::mem::take(&mut self.sender.window_probe) | core::mem::take(&mut self.output.keep_alive) {
+                if core::mem::take(&mut self.sender.window_probe)
+                    | core::mem::take(&mut self.output.keep_alive)
+                {
                     return Some(self.build_probe(now));
                 }
             }

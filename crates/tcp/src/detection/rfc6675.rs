@@ -28,8 +28,9 @@ impl LossDetection for Rfc6675 {
         // Section 5, step (1): DupThresh duplicate ACKs tell even where segments are small.
         if self.dup_acks >= DUP_THRESH && board.lost_out() == 0 && !board.is_empty() {
             let first = board.numbers().0;
-            outcome.marked |= board.get(first).is_some_and(|s| !s.mark.contains(crate::scoreboard::Mark::RETRANSMITTED))
-                && board.mark_lost(first);
+            outcome.marked |=
+                board.get(first).is_some_and(|s| !s.mark.contains(crate::scoreboard::Mark::RETRANSMITTED))
+                    && board.mark_lost(first);
         }
         outcome
     }

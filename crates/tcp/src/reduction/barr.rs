@@ -73,7 +73,8 @@ mod tests {
     fn the_window_is_what_the_path_delivers_in_a_round_trip() {
         let mut barr = Barr::default();
         let mut window = Window::new(180, u32::MAX);
-        let mut sample = AckSample { delivered: 2, rtt: Some(Duration::from_millis(100)), ..Default::default() };
+        let mut sample =
+            AckSample { delivered: 2, rtt: Some(Duration::from_millis(100)), ..Default::default() };
         // Two packets every 2 ms: 100 per RTT.
         for n in 0..400u64 {
             sample.now = Instant::ZERO + Duration::from_millis(2 * n);

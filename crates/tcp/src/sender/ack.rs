@@ -76,8 +76,7 @@ impl Sender {
         }
         let old = input.ack < prior_una;
         let ack = input.ack.max(prior_una);
-        let mut flags =
-            Flags { una_advanced: ack > prior_una, data: input.data, ..Flags::default() };
+        let mut flags = Flags { una_advanced: ack > prior_una, data: input.data, ..Flags::default() };
         if flags.una_advanced {
             self.retransmits = 0;
         }
@@ -165,7 +164,8 @@ impl Sender {
             delivered_bytes: account.delivered_bytes,
             prior_in_flight,
             una_advanced: flags.una_advanced,
-            slow_path: !flags.una_advanced || !input.sacks.is_empty(),
+            // The ACK that fills a hole shows another window, because its data was not read yet, and so is not predicted.
+            slow_path: !flags.una_advanced || !input.sacks.is_empty() || had_sacked,
             rtt: updated.then_some(rtts.latest.or(input.echo_rtt)).flatten().or(rtts.latest),
             ack_delayed,
             ..self.base_sample(input.now)
@@ -303,7 +303,8 @@ impl Sender {
     fn react(&mut self, input: &AckInput<'_>, prior_una: u64, mut sample: AckSample, mut flags: Flags) {
         let now = input.now;
         self.take_probe_ack(now, input.ack, flags);
-        let dubious = !flags.not_duplicate() || flags.data_sacked || flags.dsack || self.state != CaState::Open;
+        let dubious =
+            !flags.not_duplicate() || flags.data_sacked || flags.dsack || self.state != CaState::Open;
         if dubious {
             sample.delivered += self.alert(input, prior_una, &mut flags);
         }

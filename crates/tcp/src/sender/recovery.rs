@@ -196,8 +196,7 @@ impl Sender {
     /// tcp_try_keep_open.
     pub(super) fn try_keep_open(&mut self, now: Instant) {
         let left_out = self.board.sacked_out() + self.board.lost_out() + self.newreno.sacked;
-        let state =
-            if left_out > 0 || self.any_retransmitted() { CaState::Disorder } else { CaState::Open };
+        let state = if left_out > 0 || self.any_retransmitted() { CaState::Disorder } else { CaState::Open };
         if self.state != state {
             self.set_state(now, state);
             self.high_seq = self.board.nxt();
@@ -240,8 +239,8 @@ impl Sender {
     /// Step B: the receiver took back what it had reported (RFC 2018, Section 8; tcp_check_sack_reneging). Then a timeout
     /// will follow, soon.
     fn check_reneging(&mut self, now: Instant, flags: Flags) -> bool {
-        let reneged = flags.una_advanced
-            && self.board.iter().next().is_some_and(|s| s.mark.contains(Mark::SACKED));
+        let reneged =
+            flags.una_advanced && self.board.iter().next().is_some_and(|s| s.mark.contains(Mark::SACKED));
         if reneged {
             let delay = (self.rtt.srtt() / 2).max(RENEGING_DELAY);
             self.set_timer(super::TimerKind::Retransmission, now + delay);

@@ -190,7 +190,12 @@ impl Sender {
         }
         self.probes_out += 1;
         self.backoff += 1;
-        self.window_probe = true;
+        if self.snd_wnd > 0 {
+            // What fits goes, however little (RFC 9293, Section 3.8.6.2.1, condition (4); tcp_write_wakeup).
+            self.forced = Some(Forced::Part);
+        } else {
+            self.window_probe = true;
+        }
         self.emit(now, Event::WindowProbe);
         self.set_timer(TimerKind::Persist, now + self.persist_delay());
         true
@@ -213,7 +218,7 @@ impl Sender {
         if !matches!(self.timer, Some((TimerKind::Persist, _))) {
             return;
         }
-        if self.snd_wnd > 0 {
+        if self.snd_wnd >= u64::from(self.effective_mss()) {
             self.backoff = 0;
             self.timer = None;
         } else {

@@ -16,6 +16,8 @@ pub(super) enum Forced {
     Probe,
     /// The first segment, after a timeout.
     First,
+    /// As much of the next segment as the window holds.
+    Part,
 }
 
 /// A segment to send.
@@ -83,7 +85,8 @@ impl Usage {
 
     /// Linux tcp_is_cwnd_limited: in slow start a window half used is used enough.
     pub(super) fn is_cwnd_limited(&self, window: Window) -> bool {
-        self.is_cwnd_limited || (window.in_slow_start() && window.cwnd < self.max_packets_out.saturating_mul(2))
+        self.is_cwnd_limited
+            || (window.in_slow_start() && window.cwnd < self.max_packets_out.saturating_mul(2))
     }
 
     /// Time spent busy, and of that limited by the receive window and by the send buffer.
@@ -225,7 +228,7 @@ impl Sender {
     }
 
     /// Never more than half of the largest window the peer had (RFC 9293, Section 3.8.6.2.1; tcp_bound_to_half_wnd).
-    fn effective_mss(&self) -> u32 {
+    pub(super) fn effective_mss(&self) -> u32 {
         let half = if self.max_window > 536 { self.max_window / 2 } else { self.max_window };
         match u32::try_from(half) {
             Ok(half) if half > 0 => self.mss.min(half.max(28)),
@@ -313,6 +316,12 @@ impl Sender {
                 self.retransmit(now, first)
             }
             Forced::Probe => self.send_probe(now, supply),
+            Forced::Part => {
+                let start = self.board.nxt();
+                let data_end = supply.end - u64::from(supply.fin);
+                let end = data_end.min(self.board.una() + self.snd_wnd).min(start + u64::from(self.mss));
+                (end > start).then(|| self.send_new(now, end, false))
+            }
         }
     }
 

@@ -47,6 +47,8 @@ pub struct Duplex {
     pub events: u64,
     written: u64,
     last_edge: u64,
+    /// Real bytes travel, and are compared.
+    pub content: bool,
     pub checks: bool,
 }
 
@@ -73,6 +75,7 @@ impl Duplex {
             events: 0,
             written: 0,
             last_edge: 0,
+            content: false,
             checks: true,
         }
     }
@@ -141,20 +144,43 @@ impl Duplex {
         }
         if self.reading && self.client.connection(self.client_id).is_some_and(|c| c.readable() > 0) {
             let connection = self.client.connection_mut(self.client_id).unwrap();
-            self.received += connection.read_all(self.now);
+            if self.content {
+                while let Some(payload) = connection.read(self.now, 10_000) {
+                    let bytes = payload.bytes().expect("bytes travel");
+                    for (n, &byte) in bytes.iter().enumerate() {
+                        assert_eq!(
+                            byte,
+                            pattern(self.received + n as u64),
+                            "at {}",
+                            self.received + n as u64
+                        );
+                    }
+                    self.received += bytes.len() as u64;
+                }
+            } else {
+                self.received += connection.read_all(self.now);
+            }
             self.first_byte.get_or_insert(self.now);
             if connection.is_read_finished() {
                 connection.close();
             }
-        } else if self.client.connection(self.client_id).is_some_and(|c| {
-            c.is_read_finished() && c.state() == paceline_tcp::State::CloseWait
-        }) {
+        } else if self
+            .client
+            .connection(self.client_id)
+            .is_some_and(|c| c.is_read_finished() && c.state() == paceline_tcp::State::CloseWait)
+        {
             self.client.connection_mut(self.client_id).unwrap().close();
         }
         if let Some(id) = self.server_id {
             if self.to_write > 0 && self.server.connection(id).is_some_and(|c| c.is_writable()) {
                 let connection = self.server.connection_mut(id).unwrap();
-                let written = connection.write_length(self.to_write.min(1 << 28) as u32) as u64;
+                let written = if self.content {
+                    let len = self.to_write.min(7_777);
+                    let bytes: Vec<u8> = (0..len).map(|n| pattern(self.written + n)).collect();
+                    connection.write(&bytes.into()) as u64
+                } else {
+                    connection.write_length(self.to_write.min(1 << 28) as u32) as u64
+                };
                 self.written += written;
                 self.to_write -= written;
                 if self.to_write == 0 && self.close_when_written {
@@ -177,8 +203,12 @@ impl Duplex {
     }
 }
 
+fn pattern(position: u64) -> u8 {
+    (position.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
+}
+
 /// The path of OR, Table 3: `rtt` of propagation, the link charges 1,515 bytes for a packet of 1,500.
-pub fn mobile_path(mbps: f64, rtt: Duration, loss_ppb: u32) -> (LinkConfig, LinkConfig) {
+pub fn mobile_path(mbps: f64, rtt: Duration, loss_ppb: u64) -> (LinkConfig, LinkConfig) {
     let down = LinkConfig {
         rate: RateProcess::Constant(Rate::from_mbps(mbps * 1_500.0 / 1_515.0)),
         queue: QueueLimit::Packets(3_000),

@@ -4,7 +4,8 @@ use crate::rate_sample::RateSample;
 /// A path of 100 packets per 100 ms: each ACK brings the rate that the path can carry.
 fn run(bbr: &mut Bbr, rounds: u32, rate_packets: u64) -> (Window, u64) {
     let mut window = Window::new(10, u32::MAX);
-    let mut sample = AckSample { mss: 1_000, now: Instant::ZERO + Duration::from_secs(1), ..AckSample::default() };
+    let mut sample =
+        AckSample { mss: 1_000, now: Instant::ZERO + Duration::from_secs(1), ..AckSample::default() };
     window = bbr.on_event(CongestionEvent::TransmissionStart, &sample, window);
     let mut in_probe_rtt = 0;
     for _ in 0..rounds {
@@ -16,8 +17,9 @@ fn run(bbr: &mut Bbr, rounds: u32, rate_packets: u64) -> (Window, u64) {
             sample.delivered_total += 1;
             sample.rtt = Some(Duration::from_millis(100));
             sample.srtt = Duration::from_millis(100);
-            sample.in_flight = window.cwnd.saturating_sub(1);
-            sample.prior_in_flight = window.cwnd;
+            // The pacer keeps what is in flight near what the path holds.
+            sample.in_flight = acks as u32 - 1;
+            sample.prior_in_flight = acks as u32;
             sample.rate = RateSample {
                 delivered: Some(acks),
                 interval: Duration::from_millis(100),
