@@ -14,11 +14,12 @@ pub mod result;
 mod run;
 pub mod scenario;
 mod seed;
+pub mod statistics;
 mod topology;
 pub mod workload;
 
 pub use network::{Counts, Hop, LinkId, Network, NodeId, Progress, RouteBy, SwitchId, Tap};
 pub use queue::EventQueue;
-pub use run::run;
+pub use run::{run, run_all, run_tapped};
 pub use scenario::{Scenario, ScenarioError};
 pub use seed::seed_of;

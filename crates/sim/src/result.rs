@@ -65,6 +65,10 @@ pub struct FlowResult {
     pub timeouts: u64,
     /// Tail loss probes.
     pub tail_loss_probes: u64,
+    /// Fast recoveries of the sender.
+    pub recoveries: u64,
+    /// Of those, how many found the send buffer empty because the application had not been woken.
+    pub stalled_recoveries: u64,
     /// The sender's smoothed RTT, every 100 ms.
     pub rtt_ms: Percentiles,
     /// All that was sent was read, and both ends closed in order.

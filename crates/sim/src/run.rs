@@ -8,10 +8,11 @@ use std::collections::BTreeMap;
 
 use paceline_path::random::Random;
 use paceline_wire::{Duration, FlowKey, Instant};
+use rayon::prelude::*;
 
 use crate::host::{DatagramSink, DatagramSource, Plan, SimNode, TcpHost, TcpSetup};
 use crate::measure::Percentiles;
-use crate::network::Progress;
+use crate::network::{Progress, Tap};
 use crate::result::{Direction, FlowResult, GatewayResult, LinkResult, RunResult};
 use crate::scenario::{Flow, Load, Scenario, ScenarioError, TcpFlow, Transport};
 use crate::seed::seed_of;
@@ -27,13 +28,32 @@ const STEP: Duration = Duration::from_millis(100);
 /// # Errors
 /// What cannot be simulated.
 pub fn run(scenario: &Scenario) -> Result<RunResult, ScenarioError> {
+    run_tapped(scenario, Vec::new())
+}
+
+/// Runs a scenario while taps watch some of its links, known by the names that results have (`radio_down`).
+///
+/// # Errors
+/// What cannot be simulated.
+pub fn run_tapped(scenario: &Scenario, taps: Vec<(&str, Box<dyn Tap>)>) -> Result<RunResult, ScenarioError> {
     let mut run =
         Run { topology: Topology::build(scenario)?, scenario, groups: Vec::new(), findings: Vec::new() };
+    for (name, tap) in taps {
+        run.topology.tap(name, tap)?;
+    }
     run.add_flows()?;
     run.run_until_end()?;
     let at_end = run.at_end();
     run.run_until_done()?;
     Ok(run.result(at_end))
+}
+
+/// Runs many scenarios on all cores, each by itself: the results, in order, are the same on any number of them.
+///
+/// # Errors
+/// What cannot be simulated.
+pub fn run_all(scenarios: &[Scenario]) -> Result<Vec<RunResult>, ScenarioError> {
+    scenarios.par_iter().map(run).collect()
 }
 
 struct Run<'a> {

@@ -138,6 +138,10 @@ pub enum ScenarioError {
     NoPath,
     /// A link that cannot be.
     Link(String, ConfigError),
+    /// A published cell names an algorithm that nobody has.
+    NoSuchSender(String),
+    /// A link that nobody knows was to be watched.
+    NoSuchLink(String),
     /// The gateway stands outside the path.
     GatewayOutsidePath,
     /// A value that the gateway cannot work with.
@@ -185,6 +189,8 @@ impl fmt::Display for ScenarioError {
         match self {
             ScenarioError::NoPath => f.write_str("the path needs at least one link"),
             ScenarioError::Link(name, error) => write!(f, "{name}: {error}"),
+            ScenarioError::NoSuchSender(cell) => write!(f, "unknown algorithm: {cell}"),
+            ScenarioError::NoSuchLink(name) => write!(f, "there is no link {name}"),
             ScenarioError::GatewayOutsidePath => f.write_str("the gateway stands outside the path"),
             ScenarioError::Gateway(text) => f.write_str(text),
             ScenarioError::TooManyConnections => f.write_str("more than 50,000 connections"),

@@ -11,7 +11,7 @@ use paceline_wire::{FlowKey, Instant};
 use crate::checker::Checker;
 use crate::host::{HOST, SimNode};
 use crate::measure::{LinkMeter, PathProbe, Quantiles};
-use crate::network::{Hop, LinkId, Network, NodeId, RouteBy, SwitchId};
+use crate::network::{Hop, LinkId, Network, NodeId, RouteBy, SwitchId, Tap};
 use crate::scenario::{GatewayAt, Scenario, ScenarioError};
 use crate::seed::seed_of;
 
@@ -95,6 +95,14 @@ impl Topology {
             servers,
             clients,
         })
+    }
+
+    /// Lets `tap` watch the link direction called `name`.
+    pub(crate) fn tap(&mut self, name: &str, tap: Box<dyn Tap>) -> Result<(), ScenarioError> {
+        let link = self.links.iter().find(|link| link.name == name);
+        let link = link.ok_or_else(|| ScenarioError::NoSuchLink(name.into()))?;
+        self.network.tap(link.id, tap);
+        Ok(())
     }
 
     /// Adds the two hosts of a flow; `key` is that of the packets from server to client.

@@ -1,3 +1,4 @@
 //! The published experiments, as code that takes its cells from `published/` and gives ours beside them.
 
+pub mod linux;
 pub mod or;

@@ -140,6 +140,8 @@ impl Group {
             result.retransmitted_segments = status.total_retrans;
             result.timeouts = status.total_rto;
             result.tail_loss_probes = status.loss_probes;
+            result.recoveries = status.recoveries;
+            result.stalled_recoveries = status.stalled_recoveries;
         }
         if let Some(track) = self.tracks.get(index as usize) {
             result.rtt_ms = track.srtt.percentiles();

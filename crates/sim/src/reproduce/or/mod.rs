@@ -2,8 +2,10 @@
 
 mod cells;
 mod experiment;
+mod outcome;
 mod recovery_meter;
 
 pub use cells::{Cell, Setup, SetupLoss, Variant};
 pub use experiment::SenderSetup;
+pub use outcome::{Outcome, measure};
 pub use recovery_meter::{RecoveryMeter, RecoveryUse};
