@@ -27,6 +27,8 @@ pub(crate) enum Command {
     Demo(DemoArgs),
     /// Run a scenario file and print or store its results
     Run(RunArgs),
+    /// Compute what loss recovery costs on a path, by formula and at once
+    Predict(PredictArgs),
     /// Accelerate the TCP flows that pass between two interfaces, or through a TUN device (needs root)
     Gateway(GatewayArgs),
     /// Join two interfaces by a link with a rate, a queue, delay and losses (needs root)
@@ -95,6 +97,60 @@ pub(crate) struct RunArgs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum On {
     Lab,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PredictArgs {
+    /// Rate of the bottleneck, such as 20mbit
+    #[arg(long, value_name = "RATE")]
+    pub(crate) rate: Rate,
+    /// Round-trip time without queues, such as 100ms
+    #[arg(long, value_name = "TIME")]
+    pub(crate) rtt: Time,
+    /// Share of packets that are lost at random, for whole flows
+    #[arg(long, value_name = "SHARE", value_parser = parse_probability, default_value = "0.1%")]
+    pub(crate) loss: Probability,
+    /// Packets lost in a row, for one recovery
+    #[arg(long, value_name = "PACKETS", default_value_t = 10)]
+    pub(crate) burst: u32,
+    /// Receive window, such as 260kb or 180packets [default: 1.08 times rate x RTT]
+    #[arg(long, value_name = "SIZE", value_parser = parse_queue)]
+    pub(crate) window: Option<QueueLimit>,
+    /// What the link charges for a full packet, headers included
+    #[arg(long, value_name = "SIZE", default_value = "1500b")]
+    pub(crate) packet: Size,
+    /// How the congestion window grows, and what a loss leaves of it
+    #[arg(long, value_enum, default_value_t = GrowthArg::Cubic)]
+    pub(crate) congestion_control: GrowthArg,
+    /// What happens when a retransmission is lost, too
+    #[arg(long, value_enum, default_value_t = LostRepairArg::Detected)]
+    pub(crate) lost_repair: LostRepairArg,
+    /// Share of the link that a flow should use: the smallest rate x RTT is shown at which it no longer does
+    #[arg(long, value_name = "SHARE", value_parser = parse_probability, default_value = "80%")]
+    pub(crate) efficiency: Probability,
+    /// Print one JSON object instead of tables
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// How a congestion window grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GrowthArg {
+    /// Keeps 0.7 of it (RFC 9438)
+    Cubic,
+    /// Keeps half of it (RFC 5681)
+    Reno,
+}
+
+/// How the loss of a retransmission is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LostRepairArg {
+    /// A round trip later (RACK, Hack 1)
+    Detected,
+    /// By the retransmission timeout, RTT + 200 ms
+    Timeout,
+    /// Retransmissions are never lost
+    Spared,
 }
 
 #[derive(Debug, Args)]

@@ -8,6 +8,7 @@ mod error;
 mod gateway;
 mod interrupt;
 mod plot;
+mod predict;
 mod result;
 mod run;
 mod scenario;
@@ -36,6 +37,7 @@ fn dispatch(command: Command) -> Result<()> {
     match command {
         Command::Demo(args) => demo::command(&args),
         Command::Run(args) => run::command(&args),
+        Command::Predict(args) => predict::command(&args),
         Command::Gateway(args) => gateway::command(&args),
         Command::Emulate(args) => emulate::command(&args),
         Command::Trace(command) => trace::command(&command),

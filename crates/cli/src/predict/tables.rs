@@ -1,0 +1,82 @@
+//! The prediction as tables for the terminal.
+
+use super::{FlowRow, Prediction, RecoveryRow};
+use crate::result::new_table;
+use crate::units::tidy;
+
+pub(super) fn print(prediction: &Prediction) {
+    let path = &prediction.path;
+    println!(
+        "{} Mbit/s and {} ms hold {:.1} packets of {} bytes; the receive window holds {}.\n",
+        tidy(path.rate_mbps),
+        tidy(path.rtt_ms),
+        path.bdp_packets,
+        path.packet_bytes,
+        path.window_packets
+    );
+    println!(
+        "One recovery from a burst of {} lost packets, cwnd to {} of what it was (Theorems 1 to 9):",
+        path.burst_packets,
+        tidy(path.beta)
+    );
+    println!("{}\n", recovery_table(&prediction.recovery));
+    println!("Send buffer: recoveries in which the application is woken too late (Theorems 10, 11):");
+    println!("{}\n", buffer_table(prediction));
+    println!(
+        "A whole flow with {} % loss; the last columns are the smallest rate x RTT at which {} % of the link is lost:",
+        tidy(path.loss * 100.0),
+        tidy(path.efficiency * 100.0)
+    );
+    println!("{}", flow_table(&prediction.flow));
+}
+
+fn recovery_table(rows: &[RecoveryRow]) -> String {
+    let mut table = new_table(
+        1,
+        &["rate reduction", "theorem", "idle", "link used", "opportunistic", "idle", "link used"],
+    );
+    for pair in rows.chunks_exact(2) {
+        let cells = |row: &RecoveryRow| {
+            [row.theorem.to_string(), format!("{:.1} ms", row.idle_ms), percent(row.utilization)]
+        };
+        let [found, extended] = [cells(&pair[0]), cells(&pair[1])];
+        table.add_row(std::iter::once(pair[0].rate_reduction.to_string()).chain(found).chain(extended));
+    }
+    table.to_string()
+}
+
+fn buffer_table(prediction: &Prediction) -> String {
+    let mut table = new_table(1, &["rate reduction", "buffer / cwnd", "stalled", "least without stall"]);
+    for row in &prediction.send_buffer {
+        table.add_row([
+            if row.lowers_ssthresh { "rfc6675, rh, prr" } else { "qarr, barr" }.to_string(),
+            tidy(row.factor),
+            percent(row.stalled_share),
+            tidy(row.least_factor),
+        ]);
+    }
+    table.to_string()
+}
+
+fn flow_table(rows: &[FlowRow]) -> String {
+    let mut table = new_table(
+        1,
+        &["rate reduction", "link used", "goodput", "least", "opportunistic", "goodput", "least"],
+    );
+    for pair in rows.chunks_exact(2) {
+        let cells = |row: &FlowRow| {
+            let least = match (row.least_bdp_packets, row.least_bdp_mb) {
+                (Some(packets), Some(mb)) => format!("{packets:.0} packets ({mb:.3} MB)"),
+                _ => "none".into(),
+            };
+            [percent(row.utilization), format!("{:.2} Mbit/s", row.goodput_mbps), least]
+        };
+        let [found, extended] = [cells(&pair[0]), cells(&pair[1])];
+        table.add_row(std::iter::once(pair[0].rate_reduction.to_string()).chain(found).chain(extended));
+    }
+    table.to_string()
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
