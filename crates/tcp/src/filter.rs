@@ -3,33 +3,33 @@
 
 /// Keeps the best, second best and third best sample, each later than the one before. `B` says which of two is better.
 #[derive(Clone, Copy, Debug)]
-pub struct WindowedFilter<const MAX: bool> {
+pub(crate) struct WindowedFilter<const MAX: bool> {
     samples: [(u64, u64); 3],
 }
 
 /// The largest value of a window.
-pub type WindowedMax = WindowedFilter<true>;
+pub(crate) type WindowedMax = WindowedFilter<true>;
 /// The smallest value of a window.
-pub type WindowedMin = WindowedFilter<false>;
+pub(crate) type WindowedMin = WindowedFilter<false>;
 
 impl<const MAX: bool> WindowedFilter<MAX> {
     /// A filter that starts with one sample: a time and a value.
-    pub const fn new(time: u64, value: u64) -> Self {
+    pub(crate) const fn new(time: u64, value: u64) -> Self {
         WindowedFilter { samples: [(time, value); 3] }
     }
 
     /// The best value.
-    pub const fn get(&self) -> u64 {
+    pub(crate) const fn get(&self) -> u64 {
         self.samples[0].1
     }
 
     /// Forgets everything but this sample.
-    pub fn reset(&mut self, time: u64, value: u64) {
+    pub(crate) fn reset(&mut self, time: u64, value: u64) {
         self.samples = [(time, value); 3];
     }
 
     /// Takes a sample; what is older than `window` counts no longer. Returns the best value.
-    pub fn update(&mut self, window: u64, time: u64, value: u64) -> u64 {
+    pub(crate) fn update(&mut self, window: u64, time: u64, value: u64) -> u64 {
         let as_good = |a: u64, b: u64| if MAX { a >= b } else { a <= b };
         let sample = (time, value);
         if as_good(value, self.samples[0].1) || time.saturating_sub(self.samples[2].0) > window {

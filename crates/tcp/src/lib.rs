@@ -2,7 +2,50 @@
 //!
 //! [`Connection`] is one connection, driven by whoever has packets and a clock. [`Endpoint`] is a
 //! [`Node`](paceline_wire::Node) over one or many of them. The algorithms are exchanged at four seams, by name:
-//! [`CongestionControl`], [`RateReduction`], [`LossDetection`], [`SendBuffer`].
+//! [`CongestionControl`], [`RateReduction`], [`LossDetection`], [`SendBuffer`]. What a connection does can be read from its
+//! [`Status`] and from the [`Event`]s that an [`Observer`] sees.
+//!
+//! Payload is bytes or, as in a simulator, only a length. Nothing is random but the initial sequence number and the offset
+//! of timestamps, which follow from a seed.
+//!
+//! ```
+//! use core::net::{Ipv4Addr, SocketAddr};
+//! use paceline_tcp::{Config, CongestionName, Endpoint};
+//! use paceline_wire::{Duration, Instant, Node};
+//!
+//! let [server_at, client_at] = [1, 2].map(|host| SocketAddr::from((Ipv4Addr::new(192, 0, 2, host), 80)));
+//! let config = Config { congestion: CongestionName::Bbr, ..Config::default() };
+//! let (mut server, mut client) = (Endpoint::new(1), Endpoint::new(2));
+//! server.listen(server_at, config);
+//! let mut now = Instant::ZERO;
+//! let download = client.connect(now, client_at, server_at, &config);
+//!
+//! let (mut upload, mut received) = (None, 0);
+//! while received < 100_000 {
+//!     // The wire: whatever one sends, the other has 10 ms later.
+//!     now += Duration::from_millis(10);
+//!     server.handle_timeout(now);
+//!     client.handle_timeout(now);
+//!     while let Some((port, packet)) = client.poll_transmit(now) {
+//!         server.handle_packet(now, port, packet);
+//!     }
+//!     while let Some((port, packet)) = server.poll_transmit(now) {
+//!         client.handle_packet(now, port, packet);
+//!     }
+//!     // The applications.
+//!     if let Some(id) = server.accept() {
+//!         upload = Some(id);
+//!     }
+//!     if let Some(connection) = upload.and_then(|id| server.connection_mut(id)) {
+//!         while connection.is_writable() {
+//!             connection.write_length(1_000_000);
+//!         }
+//!     }
+//!     if let Some(connection) = client.connection_mut(download) {
+//!         received += connection.read_all(now);
+//!     }
+//! }
+//! ```
 #![no_std]
 
 extern crate alloc;
@@ -33,11 +76,12 @@ pub use config::{Config, KeepAlive, ReceiveBuffer};
 pub use congestion::{CaState, CongestionControl, CongestionName, HystartName};
 pub use connection::{CloseReason, Connection, State};
 pub use detection::{DetectionName, LossDetection};
-pub use endpoint::{ConnectionId, Endpoint};
+pub use endpoint::{ConnectionId, Endpoint, PORT};
 pub use event::{Event, Observer};
 pub use names::UnknownName;
+pub use ranges::RangeSet;
 pub use rate_sample::RateSample;
 pub use reduction::{RateReduction, ReductionName};
-pub use scoreboard::{Mark, Scoreboard, Segment};
-pub use send_buffer::{SendBuffer, SendBufferName};
+pub use scoreboard::{Mark, Scoreboard, Segment, SendStamp};
+pub use send_buffer::{LinuxGrowth, RefinedGrowth, SendBuffer, SendBufferName};
 pub use status::Status;

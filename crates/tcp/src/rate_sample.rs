@@ -6,7 +6,7 @@ use crate::scoreboard::{Mark, Segment, SendStamp};
 
 /// Counts of deliveries, from which each ACK takes a sample.
 #[derive(Clone, Debug, Default)]
-pub struct DeliveryRate {
+pub(crate) struct DeliveryRate {
     delivered: u64,
     delivered_at: Instant,
     first_sent_at: Instant,
@@ -31,7 +31,7 @@ pub struct RateSample {
 
 /// Gathers the sample of one ACK.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct RateGather {
+pub(crate) struct RateGather {
     prior_delivered: u64,
     prior_at: Option<Instant>,
     sent_at: Instant,
@@ -43,7 +43,7 @@ pub struct RateGather {
 
 impl RateGather {
     /// A segment was delivered (tcp_rate_skb_delivered): the one sent last counts.
-    pub fn on_delivered(&mut self, segment: &Segment) {
+    pub(crate) fn on_delivered(&mut self, segment: &Segment) {
         if segment.delivered_at == Instant::ZERO {
             return;
         }
@@ -60,14 +60,14 @@ impl RateGather {
     }
 
     /// What had been delivered when the newest of these segments was sent; `None` if none was.
-    pub fn prior_delivered(&self) -> Option<u64> {
+    pub(crate) fn prior_delivered(&self) -> Option<u64> {
         self.prior_at.map(|_| self.prior_delivered)
     }
 }
 
 impl DeliveryRate {
     /// The stamp of a packet that is sent now (tcp_rate_skb_sent). `idle`: nothing is in flight.
-    pub fn stamp(&mut self, now: Instant, idle: bool) -> SendStamp {
+    pub(crate) fn stamp(&mut self, now: Instant, idle: bool) -> SendStamp {
         if idle {
             self.first_sent_at = now;
             self.delivered_at = now;
@@ -83,27 +83,33 @@ impl DeliveryRate {
     }
 
     /// Packets delivered so far.
-    pub fn delivered(&self) -> u64 {
+    pub(crate) fn delivered(&self) -> u64 {
         self.delivered
     }
 
     /// Counts packets delivered.
-    pub fn on_delivered(&mut self, packets: u32) {
+    pub(crate) fn on_delivered(&mut self, packets: u32) {
         self.delivered += u64::from(packets);
     }
 
     /// The sender has run out of data with `in_flight` packets on their way (tcp_rate_check_app_limited).
-    pub fn on_app_limited(&mut self, in_flight: u32) {
+    pub(crate) fn on_app_limited(&mut self, in_flight: u32) {
         self.app_limited = (self.delivered + u64::from(in_flight)).max(1);
     }
 
     /// True in an application-limited phase.
-    pub fn is_app_limited(&self) -> bool {
+    pub(crate) fn is_app_limited(&self) -> bool {
         self.app_limited != 0
     }
 
     /// The sample of an ACK that delivered `newly` packets (tcp_rate_gen).
-    pub fn sample(&mut self, now: Instant, newly: u32, gather: &RateGather, min_rtt: Duration) -> RateSample {
+    pub(crate) fn sample(
+        &mut self,
+        now: Instant,
+        newly: u32,
+        gather: &RateGather,
+        min_rtt: Duration,
+    ) -> RateSample {
         if self.app_limited != 0 && self.delivered > self.app_limited {
             self.app_limited = 0;
         }

@@ -10,7 +10,7 @@ use paceline_wire::{Duration, Instant, Payload};
 
 use crate::config::Config;
 pub(crate) use acks::AckPolicy;
-use reassembly::Reassembly;
+use reassembly::{Inserted, Reassembly};
 use space::Space;
 
 /// The receiving half.
@@ -35,8 +35,6 @@ pub(crate) struct Receiver {
     pub(crate) acks: AckPolicy,
     space: Space,
     mss: u32,
-    /// The application reads no more; what comes is thrown away.
-    discard: bool,
     pub(crate) totals: ReceiverTotals,
 }
 
@@ -66,7 +64,6 @@ impl Receiver {
             acks: AckPolicy::new(config),
             space: Space::new(config.receive_buffer, nxt),
             mss: u32::from(config.mss),
-            discard: false,
             totals: ReceiverTotals::default(),
         }
     }
@@ -138,13 +135,13 @@ impl Receiver {
         if from == self.nxt && self.data.is_empty() {
             // The usual case: in order, nothing missing.
             self.nxt = end;
-            self.data.deliver(payload, self.discard);
+            self.data.deliver(payload);
             self.acks.on_in_order(now, self.unacked());
         } else if from == self.nxt {
             self.fill(now, from, end, payload);
         } else {
             self.totals.out_of_order += 1;
-            let (block, duplicate) = self.data.insert(from, end, payload);
+            let Inserted { block, duplicate } = self.data.insert(from, end, payload);
             if let Some(duplicate) = duplicate {
                 self.dsack = Some(duplicate);
                 self.totals.duplicates += 1;
@@ -159,11 +156,11 @@ impl Receiver {
 
     /// The first hole is filled, at least in part.
     fn fill(&mut self, now: Instant, from: u64, end: u64, payload: Payload) {
-        let (_, duplicate) = self.data.insert(from, end, payload);
+        let Inserted { duplicate, .. } = self.data.insert(from, end, payload);
         if let Some(duplicate) = duplicate {
             self.dsack = Some(duplicate);
         }
-        self.nxt = self.data.deliver_from(self.nxt, self.discard);
+        self.nxt = self.data.deliver_from(self.nxt);
         self.drop_blocks();
         // RFC 5681, Section 4.2: a segment that fills a gap is acknowledged at once.
         self.acks.on_filled(now, self.data.is_empty(), self.nxt);
@@ -226,18 +223,6 @@ impl Receiver {
         {
             self.acks.now();
         }
-    }
-
-    /// The application reads no more.
-    pub(crate) fn discard(&mut self) {
-        self.discard = true;
-        self.data.discard_ready();
-        self.copied = self.nxt - u64::from(self.is_finished());
-    }
-
-    /// Whether data comes that nobody will read.
-    pub(crate) fn is_discarding(&self) -> bool {
-        self.discard
     }
 
     /// Feeds the receiver's own RTT (Linux tcp_rcv_rtt_measure_ts).

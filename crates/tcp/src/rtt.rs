@@ -9,7 +9,7 @@ use crate::filter::WindowedMin;
 /// As in Linux net/ipv4/tcp_input.c:tcp_rtt_estimator: the variance is the largest mean deviation of a round trip, decays
 /// by a quarter per round trip, and is never below the minimum timeout, so RTO >= SRTT + 200 ms.
 #[derive(Clone, Debug)]
-pub struct RttEstimator {
+pub(crate) struct RttEstimator {
     /// In eighths of a microsecond; zero before the first sample.
     srtt_us8: u64,
     /// In quarters of a microsecond.
@@ -20,20 +20,18 @@ pub struct RttEstimator {
     rtt_seq: u64,
     rto_min: Duration,
     min: WindowedMin,
-    last: Duration,
-    samples: u64,
 }
 
 /// RFC 6298, Section 2.1.
-pub const RTO_INITIAL: Duration = Duration::from_secs(1);
+pub(crate) const RTO_INITIAL: Duration = Duration::from_secs(1);
 /// Linux TCP_RTO_MAX; RFC 6298, Section 2.5 asks for at least 60 s.
-pub const RTO_MAX: Duration = Duration::from_secs(120);
+pub(crate) const RTO_MAX: Duration = Duration::from_secs(120);
 /// Linux net.ipv4.tcp_min_rtt_wlen.
 const MIN_RTT_WINDOW: Duration = Duration::from_secs(300);
 
 impl RttEstimator {
     /// An estimator without samples.
-    pub fn new(rto_min: Duration) -> Self {
+    pub(crate) fn new(rto_min: Duration) -> Self {
         RttEstimator {
             srtt_us8: 0,
             mdev_us4: 0,
@@ -42,16 +40,12 @@ impl RttEstimator {
             rtt_seq: 0,
             rto_min,
             min: WindowedMin::new(0, u64::MAX),
-            last: Duration::ZERO,
-            samples: 0,
         }
     }
 
     /// Takes a sample of a segment that was sent once (Karn's rule is the caller's). `una` and `nxt` delimit round trips.
-    pub fn on_sample(&mut self, rtt: Duration, una: u64, nxt: u64) {
+    pub(crate) fn on_sample(&mut self, rtt: Duration, una: u64, nxt: u64) {
         let m = rtt.as_micros().max(1);
-        self.last = rtt;
-        self.samples += 1;
         let rto_min_us4 = self.rto_min.as_micros();
         if self.srtt_us8 == 0 {
             self.srtt_us8 = m << 3;
@@ -83,38 +77,33 @@ impl RttEstimator {
     }
 
     /// Takes a sample for the shortest RTT only.
-    pub fn on_min_sample(&mut self, now: Instant, rtt: Duration) {
+    pub(crate) fn on_min_sample(&mut self, now: Instant, rtt: Duration) {
         self.min.update(MIN_RTT_WINDOW.as_micros(), now.as_nanos() / 1_000, rtt.as_micros().max(1));
     }
 
     /// SRTT; zero before the first sample.
-    pub fn srtt(&self) -> Duration {
+    pub(crate) fn srtt(&self) -> Duration {
         Duration::from_nanos(self.srtt_us8 * 125)
     }
 
     /// The variance, in the scale of RFC 6298's 4 * RTTVAR.
-    pub fn rttvar4(&self) -> Duration {
+    pub(crate) fn rttvar4(&self) -> Duration {
         Duration::from_micros(self.rttvar_us4)
     }
 
-    /// The last sample.
-    pub fn last(&self) -> Duration {
-        self.last
-    }
-
     /// The shortest RTT of the last five minutes; `None` before the first sample.
-    pub fn min(&self) -> Option<Duration> {
+    pub(crate) fn min(&self) -> Option<Duration> {
         let us = self.min.get();
         (us != u64::MAX).then(|| Duration::from_micros(us))
     }
 
     /// True once there is a sample.
-    pub fn has_sample(&self) -> bool {
+    pub(crate) fn has_sample(&self) -> bool {
         self.srtt_us8 != 0
     }
 
     /// The timeout without backoff (RFC 6298, Section 2; Linux __tcp_set_rto).
-    pub fn rto(&self) -> Duration {
+    pub(crate) fn rto(&self) -> Duration {
         if self.srtt_us8 == 0 {
             return RTO_INITIAL;
         }

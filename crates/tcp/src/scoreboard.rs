@@ -313,7 +313,7 @@ impl Scoreboard {
         if mark.contains(Mark::SACKED) || segment.is_lost_and_waiting() {
             return false;
         }
-        segment.mark = mark - Mark::RETRANSMITTED | Mark::LOST;
+        segment.mark = (mark - Mark::RETRANSMITTED) | Mark::LOST;
         self.retrans_out -= u32::from(mark.contains(Mark::RETRANSMITTED));
         self.lost_out += u32::from(!mark.contains(Mark::LOST));
         self.lost_total += 1;
@@ -390,7 +390,7 @@ impl Scoreboard {
         let segment = &mut self.segments[index];
         let (mark, waited) = (segment.mark, segment.is_lost_and_waiting());
         // tcp_sacktag_one: what has arrived is neither lost nor on its way.
-        segment.mark = mark - Mark::LOST - Mark::RETRANSMITTED | Mark::SACKED;
+        segment.mark = (mark - Mark::LOST - Mark::RETRANSMITTED) | Mark::SACKED;
         segment.delivered_at = Instant::ZERO;
         self.sacked_out += 1;
         self.waiting -= u32::from(waited);

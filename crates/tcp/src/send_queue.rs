@@ -34,16 +34,6 @@ impl SendQueue {
         }
     }
 
-    /// Moves an empty queue to another start.
-    pub(crate) fn start_at(&mut self, position: u64) {
-        let offset = position.wrapping_sub(self.una);
-        for (start, _) in &mut self.chunks {
-            *start = start.wrapping_add(offset);
-        }
-        self.una = position;
-        self.end = self.end.wrapping_add(offset);
-    }
-
     /// Takes as much of the payload as there is room for; returns how many bytes.
     pub(crate) fn write(&mut self, payload: &Payload) -> usize {
         if self.closed {

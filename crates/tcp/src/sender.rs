@@ -22,7 +22,7 @@ use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
 
 pub(crate) use ack::{AckInput, AckVerdict};
-pub(crate) use timers::TimerKind;
+use timers::TimerKind;
 pub(crate) use transmit::{Supply, Transmission};
 
 /// The sending half.

@@ -90,7 +90,7 @@ fn config() -> impl Strategy<Value = Config> {
 }
 
 proptest! {
-    
+
 
     #[test]
     fn every_connection_finishes_once_the_faults_stop(

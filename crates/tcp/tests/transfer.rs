@@ -1,5 +1,7 @@
 //! Whole transfers over lossy paths, with every combination of algorithms.
 
+#![allow(clippy::unwrap_used)]
+
 mod harness;
 
 use harness::{Duplex, client_config, mobile_path, ms};

@@ -119,8 +119,8 @@ impl Bbr {
 
     /// Bandwidth and gain as a rate (bbr_rate_bytes_per_sec); `margin` percent are kept back.
     fn bytes_per_sec(bw: u64, gain: u64, mss: u32, margin: u64) -> Rate {
-        let rate = u128::from(bw) * u128::from(mss) * u128::from(gain) >> BBR_SCALE;
-        let rate = rate * u128::from(10_000 * (100 - margin)) >> BW_SCALE;
+        let rate = (u128::from(bw) * u128::from(mss) * u128::from(gain)) >> BBR_SCALE;
+        let rate = (rate * u128::from(10_000 * (100 - margin))) >> BW_SCALE;
         Rate::from_bytes_per_sec(u64::try_from(rate).unwrap_or(u64::MAX))
     }
 
@@ -161,7 +161,7 @@ impl Bbr {
     fn bdp(&self, bw: u64, gain: u64) -> u32 {
         let Some(min_rtt) = self.min_rtt else { return INIT_CWND as u32 };
         let w = u128::from(bw) * u128::from(min_rtt.as_micros());
-        let packets = ((w * u128::from(gain) >> BBR_SCALE) + u128::from(BW_UNIT - 1)) >> BW_SCALE;
+        let packets = (((w * u128::from(gain)) >> BBR_SCALE) + u128::from(BW_UNIT - 1)) >> BW_SCALE;
         u32::try_from(packets).unwrap_or(u32::MAX / 4)
     }
 
@@ -254,7 +254,7 @@ impl Bbr {
         if self.full_bw_reached || !self.round_start || sample.rate.is_app_limited {
             return;
         }
-        if self.bw.get() >= self.full_bw * FULL_BW_THRESH >> BBR_SCALE {
+        if self.bw.get() >= (self.full_bw * FULL_BW_THRESH) >> BBR_SCALE {
             self.full_bw = self.bw.get();
             self.full_bw_cnt = 0;
             return;

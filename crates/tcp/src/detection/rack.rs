@@ -1,6 +1,6 @@
 //! RACK-TLP (RFC 8985) with the choices of Linux net/ipv4/tcp_recovery.c.
 
-use paceline_wire::{Duration, Instant};
+use paceline_wire::Duration;
 
 use super::{DUP_THRESH, DetectionName, LossDetection, LossOutcome, LossSample, Newest};
 use crate::congestion::CaState;
@@ -137,6 +137,8 @@ impl LossDetection for Rack {
 /// When a segment was sent, for tests of other detections.
 #[cfg(test)]
 pub(super) mod tests {
+    use paceline_wire::Instant;
+
     use super::*;
     use crate::scoreboard::SendStamp;
 

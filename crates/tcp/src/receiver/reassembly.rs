@@ -15,6 +15,15 @@ pub(super) struct Reassembly {
     waiting: u64,
 }
 
+/// What became of data that was kept.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Inserted {
+    /// The range that contains it now; `None` if it was thrown away.
+    pub(super) block: Option<(u64, u64)>,
+    /// Set when all of it had come before.
+    pub(super) duplicate: Option<(u64, u64)>,
+}
+
 /// Our choice: holes that are kept apart. More than any honest peer makes; what would add another is thrown away.
 const RANGES_MAX: usize = 1 << 14;
 
@@ -29,15 +38,10 @@ impl Reassembly {
         self.waiting
     }
 
-    /// Keeps data out of order. Returns the range that now contains it, and what of it had come before.
-    pub(super) fn insert(
-        &mut self,
-        start: u64,
-        end: u64,
-        payload: Payload,
-    ) -> (Option<(u64, u64)>, Option<(u64, u64)>) {
+    /// Keeps data out of order.
+    pub(super) fn insert(&mut self, start: u64, end: u64, payload: Payload) -> Inserted {
         if self.ranges.len() >= RANGES_MAX && self.ranges.covering(start).is_none() {
-            return (None, None);
+            return Inserted::default();
         }
         let (chunks, waiting) = (&mut self.chunks, &mut self.waiting);
         let mut fresh = 0;
@@ -53,12 +57,12 @@ impl Reassembly {
             }
         });
         *waiting += fresh;
-        (Some(merged), (fresh == 0).then_some((start, end)))
+        Inserted { block: Some(merged), duplicate: (fresh == 0).then_some((start, end)) }
     }
 
     /// Hands data in order to the application.
-    pub(super) fn deliver(&mut self, payload: Payload, discard: bool) {
-        if discard || payload.is_empty() {
+    pub(super) fn deliver(&mut self, payload: Payload) {
+        if payload.is_empty() {
             return;
         }
         if let Some(last) = self.ready.back_mut() {
@@ -71,7 +75,7 @@ impl Reassembly {
     }
 
     /// Hands over everything from `nxt` that is in order; returns the position after it.
-    pub(super) fn deliver_from(&mut self, nxt: u64, discard: bool) -> u64 {
+    pub(super) fn deliver_from(&mut self, nxt: u64) -> u64 {
         let Some((start, end)) = self.ranges.first().filter(|&(start, _)| start <= nxt) else { return nxt };
         self.ranges.remove_below(end);
         self.waiting -= end - start;
@@ -79,11 +83,11 @@ impl Reassembly {
         while at < end {
             let next = self.chunks.front().map_or(end, |&(start, _)| start.min(end));
             if next > at {
-                self.deliver(Payload::Length((next - at) as u32), discard);
+                self.deliver(Payload::Length((next - at) as u32));
                 at = next;
             } else if let Some((start, bytes)) = self.chunks.pop_front() {
                 at = start + bytes.len() as u64;
-                self.deliver(Payload::Bytes(bytes), discard);
+                self.deliver(Payload::Bytes(bytes));
             }
         }
         end

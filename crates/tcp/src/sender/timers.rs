@@ -13,7 +13,7 @@ use crate::rtt::{RTO_INITIAL, RTO_MAX};
 
 /// What the timer is set for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum TimerKind {
+pub(super) enum TimerKind {
     /// RFC 6298.
     Retransmission,
     /// RFC 8985, Section 6.2, step 5.
@@ -31,11 +31,6 @@ impl Sender {
     /// When the timer expires.
     pub(crate) fn timeout(&self) -> Option<Instant> {
         self.timer.map(|(_, at)| at)
-    }
-
-    /// What it is set for, and when.
-    pub(crate) fn timer(&self) -> Option<(TimerKind, Instant)> {
-        self.timer
     }
 
     /// Does what is due. False when the peer has not answered for too long.

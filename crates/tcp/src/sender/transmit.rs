@@ -280,7 +280,7 @@ impl Sender {
         self.window.ssthresh = crate::congestion::current_ssthresh(self.state, self.window);
         let (mut left, rto) = (idle, self.rto());
         while left > rto && self.window.cwnd > restart {
-            left = left - rto;
+            left -= rto;
             self.window.cwnd >>= 1;
         }
         self.window.cwnd = self.window.cwnd.max(restart);

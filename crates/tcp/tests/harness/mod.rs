@@ -1,5 +1,7 @@
 //! Two hosts and two links, driven to completion: a small simulator for tests of this crate.
-#![allow(dead_code)]
+// Each test uses a part of it.
+#![allow(dead_code, unreachable_pub)]
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::net::{Ipv4Addr, SocketAddr};
 

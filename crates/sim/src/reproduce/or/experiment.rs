@@ -43,8 +43,14 @@ impl SenderSetup {
         Some(SenderSetup { congestion, reduction, detection, variant: cell.variant })
     }
 
-    fn config(&self) -> Config {
+    fn config(&self, window_segments: u32) -> Config {
+        // FACK stands for the paper's kernel.
+        let cwnd_clamp = match self.detection {
+            DetectionName::Fack => window_segments + CWND_ABOVE_WINDOW,
+            _ => u32::MAX,
+        };
         Config {
+            cwnd_clamp,
             congestion: self.congestion,
             reduction: self.reduction,
             detection: self.detection,
@@ -68,6 +74,10 @@ const PACKET_BYTES: f64 = 1_500.0;
 const SEGMENT_BYTES: u32 = 1_448;
 /// L of Table 3 in packets.
 const QUEUE_PACKETS: u32 = 3_000;
+/// The paper's kernel, 3.10, lets cwnd grow while what is in flight comes within so many packets of it
+/// (tcp_cong.c:tcp_is_cwnd_limited, tcp_max_burst), so that it ends at the receive window; later ones let slow start go to
+/// twice that.
+const CWND_ABOVE_WINDOW: u32 = 3;
 /// Our choice: bursts are lost every 15 s, so that CUBIC's window has grown back (within 7 s) when the next one comes. The
 /// first one comes when slow start has long been over.
 const BURST_INTERVAL_S: f64 = 15.0;
@@ -82,11 +92,18 @@ impl Setup {
     /// One bulk flow over this path.
     pub fn scenario(&self, sender: &SenderSetup, seed: u64) -> Scenario {
         let delay = Delay::Constant(Duration::from_micros(self.rtt_ms * 500));
+        let mut path = Vec::new();
+        let mut loss = self.loss(seed);
+        if let Loss::Scripted(_) = loss {
+            // The paper's emulator drops a burst before the bottleneck, which goes on sending what it has.
+            let down = LinkConfig { loss: std::mem::take(&mut loss), ..LinkConfig::default() };
+            path.push(PathLink { name: "drops".into(), down, up: LinkConfig::default() });
+        }
         let down = LinkConfig {
             rate: RateProcess::Constant(self.rate()),
             queue: QueueLimit::Packets(QUEUE_PACKETS),
             delay: delay.clone(),
-            loss: self.loss(seed),
+            loss,
             loss_on: match sender.variant {
                 Variant::OptimizedNoRetransmissionLoss => LossScope::Originals,
                 _ => LossScope::All,
@@ -95,12 +112,18 @@ impl Setup {
         };
         let up = LinkConfig { delay, ..LinkConfig::default() };
         let window = self.window_segments() * SEGMENT_BYTES;
-        let client = Config { receive_buffer: ReceiveBuffer::Fixed(window), ..Config::default() };
-        let tcp = TcpFlow { server: sender.config(), client, ..TcpFlow::default() };
+        let client = Config {
+            receive_buffer: ReceiveBuffer::Fixed(window),
+            // The paper's receiver answers every packet behind a hole; Linux does not since 4.18.
+            sack_compression: sender.detection != DetectionName::Fack,
+            ..Config::default()
+        };
+        let tcp = TcpFlow { server: sender.config(self.window_segments()), client, ..TcpFlow::default() };
+        path.push(PathLink { name: "radio".into(), down, up });
         Scenario {
             duration: DURATION,
             seed,
-            path: vec![PathLink { name: "radio".into(), down, up }],
+            path,
             flows: vec![Flow { transport: Transport::Tcp(Box::new(tcp)), ..Flow::default() }],
             patience: Duration::ZERO,
             ..Scenario::default()
