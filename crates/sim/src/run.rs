@@ -7,6 +7,7 @@ mod tests;
 use std::collections::BTreeMap;
 
 use paceline_path::random::Random;
+use paceline_tcp::Status;
 use paceline_wire::{Duration, FlowKey, Instant};
 use rayon::prelude::*;
 
@@ -36,17 +37,43 @@ pub fn run(scenario: &Scenario) -> Result<RunResult, ScenarioError> {
 /// # Errors
 /// What cannot be simulated.
 pub fn run_tapped(scenario: &Scenario, taps: Vec<(&str, Box<dyn Tap>)>) -> Result<RunResult, ScenarioError> {
+    run_watched(scenario, taps, &mut ())
+}
+
+/// As [`run_tapped`], with somebody who looks on every 100 ms of the scenario's time, and may give the run up.
+///
+/// # Errors
+/// What cannot be simulated; [`ScenarioError::GivenUp`].
+pub fn run_watched(
+    scenario: &Scenario,
+    taps: Vec<(&str, Box<dyn Tap>)>,
+    watch: &mut dyn Watch,
+) -> Result<RunResult, ScenarioError> {
     let mut run =
         Run { topology: Topology::build(scenario)?, scenario, groups: Vec::new(), findings: Vec::new() };
     for (name, tap) in taps {
         run.topology.tap(name, tap)?;
     }
     run.add_flows()?;
-    run.run_until_end()?;
+    run.run_until_end(watch)?;
     let at_end = run.at_end();
-    run.run_until_done()?;
+    run.run_until_done(watch)?;
     Ok(run.result(at_end))
 }
+
+/// Looks on while a scenario runs.
+pub trait Watch {
+    /// The state of a sender whose transfer goes on; `transfer` is its number among all transfers of the scenario.
+    fn sender(&mut self, _now: Instant, _transfer: usize, _status: &Status, _read_bytes: u64) {}
+
+    /// The scenario has come so far. `false` gives the run up.
+    fn goes_on(&mut self, _now: Instant) -> bool {
+        true
+    }
+}
+
+/// Nobody looks on.
+impl Watch for () {}
 
 /// Runs many scenarios on all cores, each by itself: the results, in order, are the same on any number of them.
 ///
@@ -98,23 +125,23 @@ impl Run<'_> {
                     }
                 };
                 let hosts = self.topology.add_pair(down, each, server, client);
-                self.groups.push(Group::new(flow, pair, start, hosts));
+                self.groups.push(Group::new(flow, pair, start, hosts).numbered(connections - each as usize));
             }
         }
         Ok(())
     }
 
-    fn run_until_end(&mut self) -> Result<(), ScenarioError> {
+    fn run_until_end(&mut self, watch: &mut dyn Watch) -> Result<(), ScenarioError> {
         let mut now = Instant::ZERO;
         while now < self.end() {
             now = (now + STEP).min(self.end());
-            self.step(now)?;
+            self.step(now, watch)?;
         }
         Ok(())
     }
 
     /// Flows without an end close; the others go on, but not for ever.
-    fn run_until_done(&mut self) -> Result<(), ScenarioError> {
+    fn run_until_done(&mut self, watch: &mut dyn Watch) -> Result<(), ScenarioError> {
         let Topology { network, .. } = &mut self.topology;
         let end = network.now();
         for group in self.groups.iter().filter(|group| group.is_endless()) {
@@ -126,12 +153,12 @@ impl Run<'_> {
         let mut now = self.end();
         while now < give_up && !self.groups.iter().all(|group| group.is_done(&self.topology.network)) {
             now += STEP;
-            self.step(now)?;
+            self.step(now, watch)?;
         }
         Ok(())
     }
 
-    fn step(&mut self, now: Instant) -> Result<(), ScenarioError> {
+    fn step(&mut self, now: Instant, watch: &mut dyn Watch) -> Result<(), ScenarioError> {
         if self.topology.network.run_until(now) == Progress::Stuck {
             return Err(ScenarioError::Stuck);
         }
@@ -144,9 +171,9 @@ impl Run<'_> {
         };
         let enough = [enough(false), enough(true)];
         for group in &mut self.groups {
-            group.look(network, now, enough, &mut self.findings);
+            group.look(network, now, enough, &mut self.findings, watch);
         }
-        Ok(())
+        if watch.goes_on(now) { Ok(()) } else { Err(ScenarioError::GivenUp) }
     }
 
     fn at_end(&self) -> AtEnd {

@@ -150,6 +150,8 @@ pub enum ScenarioError {
     TooManyConnections,
     /// A node asks for the same time again and again.
     Stuck,
+    /// Who looked on wanted no more of it.
+    GivenUp,
 }
 
 impl Default for Scenario {
@@ -194,6 +196,7 @@ impl fmt::Display for ScenarioError {
             ScenarioError::GatewayOutsidePath => f.write_str("the gateway stands outside the path"),
             ScenarioError::Gateway(text) => f.write_str(text),
             ScenarioError::TooManyConnections => f.write_str("more than 50,000 connections"),
+            ScenarioError::GivenUp => f.write_str("given up"),
             ScenarioError::Stuck => f.write_str("a node asks for the same time again and again"),
         }
     }

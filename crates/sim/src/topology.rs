@@ -150,6 +150,12 @@ pub(crate) fn key(
     Ok(FlowKey::new(src, SocketAddr::new(address(2, client), client_port)))
 }
 
+/// The number of a packet's transfer among all of its scenario, in the order of flows; each has a client's port of its own.
+pub fn transfer_of(key: &FlowKey) -> Option<usize> {
+    let client_port = key.src.port().max(key.dst.port());
+    client_port.checked_sub(CLIENT_PORTS).map(usize::from)
+}
+
 fn server_port(flow: usize) -> u16 {
     SERVER_PORTS + (flow as u16 % SERVER_PORTS_MAX)
 }

@@ -14,7 +14,8 @@ impl Series {
     /// The width of a bin.
     pub const BIN: Duration = Duration::from_millis(10);
 
-    pub(super) fn new(start: Instant) -> Self {
+    /// Nothing yet; bins count from `start`.
+    pub fn new(start: Instant) -> Self {
         Series { start, first: 0, values: Vec::new() }
     }
 
@@ -29,7 +30,7 @@ impl Series {
     }
 
     /// Adds to the bin of `at`; returns how many bins that made.
-    pub(super) fn add(&mut self, at: Instant, value: u32) -> usize {
+    pub fn add(&mut self, at: Instant, value: u32) -> usize {
         let before = self.values.len();
         if let Some(bin) = self.bin(at) {
             *bin = bin.saturating_add(value);
@@ -38,7 +39,7 @@ impl Series {
     }
 
     /// Raises the bin of `at` to at least `value`.
-    pub(super) fn raise(&mut self, at: Instant, value: u32) {
+    pub fn raise(&mut self, at: Instant, value: u32) {
         if let Some(bin) = self.bin(at) {
             *bin = value.max(*bin);
         }

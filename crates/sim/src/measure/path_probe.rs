@@ -5,10 +5,11 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::fmt;
 use std::rc::Rc;
 
 use paceline_path::Delivered;
-use paceline_wire::{FlowKey, Instant, Packet};
+use paceline_wire::{Duration, FlowKey, Instant, Packet};
 use rustc_hash::FxHashMap;
 
 use super::Quantiles;
@@ -34,6 +35,17 @@ struct State {
     /// In order of time, for forgetting.
     order: VecDeque<(Segment, Instant)>,
     delays: Quantiles,
+    /// Whoever wants each of them.
+    listener: Option<Listener>,
+}
+
+/// Is told when the last link began to send a segment, and its delay.
+struct Listener(Box<dyn FnMut(Instant, Duration)>);
+
+impl fmt::Debug for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Listener")
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +66,12 @@ impl PathProbe {
     /// A tap for the link that the gateway feeds.
     pub fn radio_side(&self) -> RadioSide {
         RadioSide(self.clone())
+    }
+
+    /// A probe that tells each delay as it measures it, with the time at which the last link began to send.
+    pub fn with_listener(listener: impl FnMut(Instant, Duration) + 'static) -> Self {
+        let state = State { listener: Some(Listener(Box::new(listener))), ..State::default() };
+        PathProbe(Rc::new(RefCell::new(state)))
     }
 
     /// What was measured so far.
@@ -81,10 +99,14 @@ impl Tap for RadioSide {
 
     fn delivered(&mut self, delivered: &Delivered) {
         let Some(segment) = segment(&delivered.packet) else { return };
-        let State { exits, delays, .. } = &mut *self.0.0.borrow_mut();
+        let State { exits, delays, listener, .. } = &mut *self.0.0.borrow_mut();
         if let Some(exit) = exits.get_mut(&segment).filter(|exit| !exit.delivered) {
             exit.delivered = true;
-            delays.record(delivered.sent.saturating_since(exit.at) + delivered.queue_delay);
+            let delay = delivered.sent.saturating_since(exit.at) + delivered.queue_delay;
+            delays.record(delay);
+            if let Some(Listener(tell)) = listener {
+                tell(delivered.sent + delivered.queue_delay, delay);
+            }
         }
     }
 }
@@ -109,7 +131,7 @@ fn segment(packet: &Packet) -> Option<Segment> {
 mod tests {
     use std::net::{Ipv4Addr, SocketAddr};
 
-    use paceline_wire::{Duration, Payload, Seq, TcpRepr};
+    use paceline_wire::{Payload, Seq, TcpRepr};
 
     use super::*;
 
@@ -138,6 +160,16 @@ mod tests {
         wired.delivered(&delivered(7, 100, 0));
         radio.delivered(&delivered(7, 101, 0));
         assert!((probe.delays().quantile(0.1).as_secs_f64() - 0.001).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_listener_is_told_each_delay() {
+        let told = Rc::new(RefCell::new(Vec::new()));
+        let heard = told.clone();
+        let probe = PathProbe::with_listener(move |at, delay| heard.borrow_mut().push((at, delay)));
+        probe.wired_side().delivered(&delivered(7, 10, 0));
+        probe.radio_side().delivered(&delivered(7, 15, 20));
+        assert_eq!(*told.borrow(), [(at(35), Duration::from_millis(25))]);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::host::{SimNode, TransferEnd};
 use crate::measure::Quantiles;
 use crate::network::{Network, NodeId};
 use crate::result::{Direction, FlowResult, mbps};
+use crate::run::Watch;
 use crate::scenario::{Flow, Load, Transport};
 
 /// One transfer, or several that follow each other.
@@ -14,6 +15,8 @@ pub(super) struct Group {
     name: String,
     direction: Direction,
     first_index: u32,
+    /// Number of its first transfer among all of the scenario.
+    first_transfer: usize,
     count: u32,
     start: Instant,
     server: NodeId,
@@ -44,6 +47,7 @@ impl Group {
             name: flow.name.clone(),
             direction: flow.direction,
             first_index: pair,
+            first_transfer: 0,
             count: if flow.sequential { flow.count } else { 1 },
             start,
             server,
@@ -52,6 +56,11 @@ impl Group {
             datagrams,
             tracks: Vec::new(),
         }
+    }
+
+    /// Its first transfer has this number among all of the scenario.
+    pub(super) fn numbered(self, first_transfer: usize) -> Group {
+        Group { first_transfer, ..self }
     }
 
     /// Whether it goes on as long as the scenario.
@@ -88,7 +97,9 @@ impl Group {
         now: Instant,
         enough: [u64; 2],
         findings: &mut Vec<String>,
+        watch: &mut dyn Watch,
     ) {
+        let received = ends(network, self.receiver());
         for end in ends(network, self.sender()).iter().filter(|end| !end.is_over()) {
             let status = end.status(now);
             let pipe = i64::from(status.unacked) - i64::from(status.sacked) - i64::from(status.lost)
@@ -101,6 +112,10 @@ impl Group {
             if status.rtt > 0 {
                 track.srtt.record(Duration::from_micros(status.rtt));
             }
+            // Both hosts of a pair open their transfers in the same order.
+            let peer = received.get(end.index as usize).filter(|peer| peer.index == end.index);
+            let transfer = self.first_transfer + end.index as usize;
+            watch.sender(now, transfer, &status, peer.map_or(0, TransferEnd::read));
         }
         let enough = enough[usize::from(self.direction == Direction::Up)];
         for end in ends(network, self.receiver()).iter().filter(|end| end.finished.is_none()) {

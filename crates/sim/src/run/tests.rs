@@ -171,3 +171,32 @@ fn the_gateway_stands_between_the_links() {
     assert_eq!(gateway.counters.flows_accelerated, 1);
     assert!(gateway.sojourn_ms.p95.is_some());
 }
+
+#[test]
+fn who_looks_on_sees_each_sender_and_may_end_the_run() {
+    struct Eyes {
+        seen: Vec<(usize, u64)>,
+        until: Instant,
+    }
+    impl Watch for Eyes {
+        fn sender(&mut self, _now: Instant, transfer: usize, status: &Status, _read_bytes: u64) {
+            self.seen.push((transfer, status.data_segs_out));
+        }
+
+        fn goes_on(&mut self, now: Instant) -> bool {
+            now < self.until
+        }
+    }
+    let scenario = Scenario {
+        path: vec![link("radio", 10.0, 20, 0)],
+        flows: vec![Flow { count: 2, ..Flow::default() }, Flow::default()],
+        ..Scenario::default()
+    };
+    let mut eyes = Eyes { seen: Vec::new(), until: Instant::ZERO + Duration::from_secs(2) };
+    let given_up = run_watched(&scenario, Vec::new(), &mut eyes);
+    assert_eq!(given_up.unwrap_err(), ScenarioError::GivenUp);
+    for transfer in 0..3 {
+        let of = eyes.seen.iter().filter(|(seen, _)| *seen == transfer);
+        assert!(of.clone().count() >= 18 && of.last().is_some_and(|(_, segments)| *segments > 100));
+    }
+}
