@@ -59,7 +59,7 @@ pub(crate) struct RunArgs {
     /// Scenario file (docs/scenario.md describes every key)
     #[arg(value_name = "SCENARIO.toml")]
     pub(crate) scenario: PathBuf,
-    /// Where to run: `lab` is real packets between kernel sockets in network namespaces (needs root)
+    /// Where to run
     #[arg(long, value_enum, default_value_t = On::Lab)]
     pub(crate) on: On,
     /// Repetitions of each variant, with seeds that count upwards [default: as the scenario says]
@@ -74,10 +74,12 @@ pub(crate) struct RunArgs {
     /// Only variants whose name has these comma-separated parts; may be given several times
     #[arg(long, value_name = "VARIANT")]
     pub(crate) only: Vec<String>,
-    /// Runs at the same time; more than the machine can bear distorts what is measured
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
-    pub(crate) jobs: u32,
-    /// Folder for results; runs that are there already are not done again [default: results/NAME]
+    /// Runs at the same time; in the lab more than the machine can bear distorts what is measured
+    /// [default: 1 in the lab, one for each core in the simulator]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) jobs: Option<u32>,
+    /// Folder for results; runs that are there already are not done again
+    /// [default: results/NAME, with -sim or -both behind it]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// Do runs again that are there already
@@ -96,7 +98,12 @@ pub(crate) struct RunArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum On {
+    /// Real packets between kernel sockets in network namespaces (needs root)
     Lab,
+    /// The simulator: no privilege, no packets, the same result for the same seed on every machine
+    Sim,
+    /// First the simulator, then the lab, and the difference between them (needs root)
+    Both,
 }
 
 #[derive(Debug, Args)]

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::scenario::{Direction, EventAction, IpVersion, Protocol};
 
-pub(crate) use metric::{check_all as check_bounds, statistic};
+pub(crate) use metric::{check_all as check_bounds, statistic, values};
 pub(crate) use store::{RunFiles, Store, write_whole};
 pub(crate) use summary::{bounds_table, links_table, new_table, summary_table};
 
@@ -24,7 +24,7 @@ pub(crate) struct Results {
     pub(crate) schema: u32,
     pub(crate) program: String,
     pub(crate) scenario: String,
-    /// `lab`: real packets between kernel sockets.
+    /// `lab`: real packets between kernel sockets; `sim`: the simulator.
     pub(crate) on: String,
     pub(crate) runs: Vec<Run>,
 }

@@ -1,6 +1,7 @@
-//! `paceline run`: every variant of a scenario, with every seed, on the lab.
+//! `paceline run`: every variant of a scenario, with every seed, on the lab, in the simulator, or both.
 
 mod collect;
+mod difference;
 mod fairness;
 mod gateway_process;
 mod hosts;
@@ -8,6 +9,8 @@ pub(crate) mod lab;
 mod links;
 mod series;
 mod settling;
+pub(crate) mod sim;
+mod traces;
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -23,9 +26,9 @@ use crate::args::{On, RunArgs};
 use crate::error::{Error, Kind, Result};
 use crate::interrupt;
 use crate::result::{
-    LinkResult, Results, Run, SCHEMA, Store, bounds_table, check_bounds, summary_table, write_whole,
+    LinkResult, Results, Run, RunFiles, SCHEMA, Store, bounds_table, check_bounds, summary_table, write_whole,
 };
-use crate::scenario::{ScenarioFile, Variant, load_file};
+use crate::scenario::{ScenarioFile, Tcp, Variant, load_file};
 pub(crate) use collect::link_result;
 use lab::Watch;
 
@@ -45,22 +48,129 @@ pub(crate) fn command(args: &RunArgs) -> Result<()> {
         variants.iter().for_each(|variant| println!("{}", variant.name));
         return Ok(());
     }
-    let On::Lab = args.on;
+    let places: &[Place] = match args.on {
+        On::Lab => &[Place::Lab],
+        On::Sim => &[Place::Sim],
+        On::Both => &[Place::Sim, Place::Lab],
+    };
+    for place in places {
+        for variant in &variants {
+            place.check(variant, &file.folder)?;
+        }
+    }
     interrupt::watch()?;
-    paceline_linux::netns::check_permitted().map_err(lab::system)?;
-    let name = &file.base.name;
-    let store = Store::open(args.out.as_deref().unwrap_or(&Path::new("results").join(name)))?;
+    if places.contains(&Place::Lab) {
+        paceline_linux::netns::check_permitted().map_err(lab::system)?;
+    }
+    let mut done = Vec::new();
+    for place in places {
+        let store = Store::open(&out_folder(args, &file.base.name, *place))?;
+        done.push(run_place(&file, &variants, *place, store, args)?);
+    }
+    report(&file, &done, args)
+}
+
+/// Where a scenario runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Lab,
+    Sim,
+}
+
+impl Place {
+    fn name(self) -> &'static str {
+        match self {
+            Place::Lab => "lab",
+            Place::Sim => "sim",
+        }
+    }
+
+    /// Whether the variant can run there.
+    fn check(self, variant: &Variant, folder: &Path) -> Result<()> {
+        if self == Place::Sim {
+            return sim::check(variant, folder);
+        }
+        let hosts =
+            [("server.tcp", &variant.scenario.server.tcp), ("client.tcp", &variant.scenario.client.tcp)];
+        match hosts.iter().find(|(_, tcp)| **tcp != Tcp::default()) {
+            None => Ok(()),
+            Some((key, _)) => Err(Error::input(format!(
+                "variant `{}`: {key}: the lab's hosts are kernels and have their own algorithms; use --on sim",
+                variant.name
+            ))),
+        }
+    }
+
+    fn execute(self, job: &Job<'_>, folder: &Path, files: &RunFiles, watch: &dyn Watch) -> Result<Run> {
+        match self {
+            Place::Lab => lab::execute(job.variant, job.seed, folder, files, watch),
+            Place::Sim => sim::execute(job.variant, job.seed, folder, Some(files), watch),
+        }
+    }
+
+    /// The variant as it is kept: what was simulated is no result of the lab.
+    fn settings_of(self, variant: &Variant) -> Variant {
+        let mut variant = variant.clone();
+        if self == Place::Sim {
+            variant.settings.insert_str(0, "# simulated\n");
+        }
+        variant
+    }
+
+    /// Runs at the same time.
+    fn jobs(self, args: &RunArgs) -> u32 {
+        let cores = || thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
+        args.jobs.unwrap_or_else(|| if self == Place::Sim { cores() } else { 1 })
+    }
+}
+
+/// What one place yielded.
+struct Done {
+    place: Place,
+    store: Store,
+    results: Results,
+    failures: Vec<String>,
+}
+
+fn out_folder(args: &RunArgs, name: &str, place: Place) -> PathBuf {
+    let suffix = match args.on {
+        On::Lab => "",
+        On::Sim => "-sim",
+        On::Both => "-both",
+    };
+    let folder = args.out.clone().unwrap_or_else(|| Path::new("results").join(format!("{name}{suffix}")));
+    if args.on == On::Both { folder.join(place.name()) } else { folder }
+}
+
+fn run_place(
+    file: &ScenarioFile,
+    variants: &[&Variant],
+    place: Place,
+    store: Store,
+    args: &RunArgs,
+) -> Result<Done> {
+    let variants: Vec<Variant> = variants.iter().map(|variant| place.settings_of(variant)).collect();
     let first = args.seed.unwrap_or(file.base.seed);
     let seeds = first..first + u64::from(args.runs.unwrap_or(file.base.runs));
     let jobs: Vec<Job<'_>> =
         seeds.flat_map(|seed| variants.iter().map(move |variant| Job { variant, seed })).collect();
-    let (runs, failures) = run_all(&jobs, &file.folder, &store, args)?;
-    report(&file, &store, runs, failures, args)
+    let (runs, failures) = run_all(&jobs, place, &file.folder, &store, args)?;
+    let results = Results {
+        schema: SCHEMA,
+        program: format!("paceline {}", env!("CARGO_PKG_VERSION")),
+        scenario: file.base.name.clone(),
+        on: place.name().into(),
+        runs,
+    };
+    let text = serde_json::to_string_pretty(&results).map_err(|error| Error::failed(error.to_string()))?;
+    write_whole(&store.folder().join("results.json"), &format!("{text}\n"))?;
+    Ok(Done { place, store, results, failures })
 }
 
 /// Runs `jobs` in order, several at a time, and returns all results in the order of the variants.
 fn run_all(
     jobs: &[Job<'_>],
+    place: Place,
     folder: &Path,
     store: &Store,
     args: &RunArgs,
@@ -80,12 +190,12 @@ fn run_all(
             store.folder().display()
         );
     }
-    let bar = progress_bar(&todo, args.json);
+    let bar = progress_bar(&todo, place, args.json);
     let state =
         Mutex::new(State { todo: todo.into_iter().collect(), done, failures: Vec::new(), stop: None });
     thread::scope(|scope| {
-        for _ in 0..args.jobs {
-            scope.spawn(|| work(&state, folder, store, &bar));
+        for _ in 0..place.jobs(args) {
+            scope.spawn(|| work(&state, place, folder, store, &bar));
         }
     });
     bar.finish_and_clear();
@@ -94,9 +204,9 @@ fn run_all(
         return Err(error);
     }
     let mut runs = state.done;
-    let place =
+    let position =
         |run: &Run| jobs.iter().position(|job| job.variant.name == run.variant && job.seed == run.seed);
-    runs.sort_by_key(place);
+    runs.sort_by_key(position);
     Ok((runs, state.failures))
 }
 
@@ -115,7 +225,7 @@ struct State<'a> {
     stop: Option<Error>,
 }
 
-fn work(state: &Mutex<State<'_>>, folder: &Path, store: &Store, bar: &ProgressBar) {
+fn work(state: &Mutex<State<'_>>, place: Place, folder: &Path, store: &Store, bar: &ProgressBar) {
     let locked = || state.lock().unwrap_or_else(PoisonError::into_inner);
     loop {
         let job = {
@@ -127,9 +237,10 @@ fn work(state: &Mutex<State<'_>>, folder: &Path, store: &Store, bar: &ProgressBa
             }
         };
         bar.set_message(format!("{} seed {}", job.variant.name, job.seed));
-        let watch = Ticks { bar, shown: Mutex::new(0), length: ticks(job) };
+        let watch = Ticks { bar, shown: Mutex::new(0), length: ticks(job, place) };
         let files = store.files(job.variant, job.seed);
-        let outcome = lab::execute(job.variant, job.seed, folder, &files, &watch)
+        let outcome = place
+            .execute(job, folder, &files, &watch)
             .and_then(|run| store.save(job.variant, &run).map(|()| run));
         watch.finish();
         match outcome {
@@ -155,34 +266,55 @@ fn select<'a>(file: &'a ScenarioFile, only: &[String]) -> Result<Vec<&'a Variant
     Ok(variants)
 }
 
-fn report(
-    file: &ScenarioFile,
-    store: &Store,
-    runs: Vec<Run>,
-    failures: Vec<String>,
-    args: &RunArgs,
-) -> Result<()> {
-    let outcomes = check_bounds(&file.base.bounds, &runs);
-    let results = Results {
-        schema: SCHEMA,
-        program: format!("paceline {}", env!("CARGO_PKG_VERSION")),
-        scenario: file.base.name.clone(),
-        on: "lab".into(),
-        runs,
+fn report(file: &ScenarioFile, done: &[Done], args: &RunArgs) -> Result<()> {
+    let differences = match done {
+        [one, other] => difference::between(&one.results.runs, &other.results.runs),
+        _ => Vec::new(),
     };
-    let text = serde_json::to_string_pretty(&results).map_err(|error| Error::failed(error.to_string()))?;
-    let path: PathBuf = store.folder().join("results.json");
-    write_whole(&path, &format!("{text}\n"))?;
     if args.json {
-        println!("{text}");
+        print_json(done, &differences)?;
     } else {
         println!("{}: {}", file.base.name, file.base.title);
-        println!("{}", summary_table(&results.runs));
-        if let Some(table) = bounds_table(&outcomes) {
-            println!("{table}");
+        done.iter().for_each(|done| print_tables(file, done));
+        if !differences.is_empty() {
+            println!("Simulator less lab, medians over runs:");
+            println!("{}", difference::table(&differences));
         }
-        println!("Results and time series: {}", store.folder().display());
     }
+    judge(file, done, args)
+}
+
+fn print_json(done: &[Done], differences: &[difference::Difference]) -> Result<()> {
+    let text = match done {
+        [one] => serde_json::to_string_pretty(&one.results),
+        _ => {
+            let mut all = serde_json::Map::new();
+            for done in done {
+                let results = serde_json::to_value(&done.results);
+                all.insert(
+                    done.place.name().into(),
+                    results.map_err(|error| Error::failed(error.to_string()))?,
+                );
+            }
+            all.insert("differences".into(), serde_json::json!(differences));
+            serde_json::to_string_pretty(&all)
+        }
+    };
+    println!("{}", text.map_err(|error| Error::failed(error.to_string()))?);
+    Ok(())
+}
+
+fn print_tables(file: &ScenarioFile, done: &Done) {
+    println!("On: {}", done.place.name());
+    println!("{}", summary_table(&done.results.runs));
+    if let Some(table) = bounds_table(&check_bounds(&file.base.bounds, &done.results.runs)) {
+        println!("{table}");
+    }
+    println!("Results and time series: {}", done.store.folder().display());
+}
+
+fn judge(file: &ScenarioFile, done: &[Done], args: &RunArgs) -> Result<()> {
+    let failures: Vec<&String> = done.iter().flat_map(|done| &done.failures).collect();
     match failures.as_slice() {
         [] => {}
         [one] => return Err(Error::failed(format!("1 run failed: {one}"))),
@@ -190,6 +322,8 @@ fn report(
             return Err(Error::failed(format!("{} runs failed, the first: {first}", failures.len())));
         }
     }
+    let outcomes: Vec<_> =
+        done.iter().flat_map(|done| check_bounds(&file.base.bounds, &done.results.runs)).collect();
     let missed = outcomes.iter().filter(|outcome| !outcome.holds()).count();
     if args.check && missed > 0 {
         return Err(Error::failed(format!("{missed} of {} bounds are missed", outcomes.len())));
@@ -223,12 +357,13 @@ impl Watch for Ticks<'_> {
     }
 }
 
-fn ticks(job: &Job<'_>) -> u64 {
-    ((job.variant.scenario.duration.seconds() + SET_UP_S) * TICKS_PER_S) as u64
+fn ticks(job: &Job<'_>, place: Place) -> u64 {
+    let set_up_s = if place == Place::Lab { SET_UP_S } else { 0.0 };
+    ((job.variant.scenario.duration.seconds() + set_up_s) * TICKS_PER_S) as u64
 }
 
-fn progress_bar(jobs: &[&Job<'_>], hidden: bool) -> ProgressBar {
-    let length = jobs.iter().map(|job| ticks(job)).sum();
+fn progress_bar(jobs: &[&Job<'_>], place: Place, hidden: bool) -> ProgressBar {
+    let length = jobs.iter().map(|job| ticks(job, place)).sum();
     if hidden || length == 0 {
         return ProgressBar::hidden();
     }
@@ -242,5 +377,5 @@ fn progress_bar(jobs: &[&Job<'_>], hidden: bool) -> ProgressBar {
 }
 
 const TICKS_PER_S: f64 = 10.0;
-/// What a run takes besides its duration, for the estimate.
+/// What a run in the lab takes besides its duration, for the estimate.
 const SET_UP_S: f64 = 1.0;

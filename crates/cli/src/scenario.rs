@@ -7,6 +7,7 @@ mod flow;
 mod gateway;
 mod load;
 mod path;
+mod tcp;
 mod vary;
 
 #[cfg(test)]
@@ -23,6 +24,7 @@ pub(crate) use gateway::{EventAction, Gateway, GatewayEvent, Io, Profile, merge}
 pub(crate) use load::parse_text;
 pub(crate) use load::{ScenarioFile, explain, line_of, load_file, parse};
 pub(crate) use path::Path;
+pub(crate) use tcp::Tcp;
 pub(crate) use vary::{Variant, name_matches};
 
 /// One cell of an experiment, with nothing left to vary.
@@ -64,6 +66,8 @@ pub(crate) struct Server {
     pub(crate) tail_loss_probe: bool,
     /// Upper end of the send buffer's autotuning.
     pub(crate) send_buffer: Size,
+    /// Algorithms of the simulator's endpoint.
+    pub(crate) tcp: Tcp,
 }
 
 impl Default for Server {
@@ -74,6 +78,7 @@ impl Default for Server {
             rto_min: None,
             tail_loss_probe: true,
             send_buffer: Size::from_bytes(16_000_000),
+            tcp: Tcp::default(),
         }
     }
 }
@@ -94,6 +99,8 @@ pub(crate) struct Client {
     pub(crate) read_rate: Option<Rate>,
     /// When the application stops reading.
     pub(crate) read_pause: Option<Span>,
+    /// Algorithms of the simulator's endpoint.
+    pub(crate) tcp: Tcp,
 }
 
 impl Default for Client {
@@ -107,6 +114,7 @@ impl Default for Client {
             timestamps: true,
             read_rate: None,
             read_pause: None,
+            tcp: Tcp::default(),
         }
     }
 }

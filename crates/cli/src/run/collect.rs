@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use paceline_linux::Quantiles;
-use paceline_linux::emulator::{DirectionReport, EmulatorReport, FlowDelivery, Series};
+use paceline_linux::emulator::{DirectionReport, EmulatorReport, Series};
 use paceline_linux::endpoint::{TrafficReport, TransferReport, UdpReport};
 use paceline_path::{LinkConfig, Oracle, OraclePath};
 use paceline_wire::{Duration, Instant, Rate};
@@ -13,6 +13,7 @@ use super::fairness;
 use super::hosts::{Plan, Planned, SAMPLE_INTERVAL};
 use super::links::Reports;
 use super::settling;
+use super::traces::{Traces, TransferTrace};
 use crate::result::{
     Change, EventResult, FlowResult, GatewayResult, LinkResult, OracleResult, Percentiles, Run,
 };
@@ -30,19 +31,21 @@ pub(super) struct Measured {
     pub(super) downlink: LinkConfig,
 }
 
-pub(super) fn result(variant: &str, seed: u64, scenario: &Scenario, plan: &Plan, measured: &Measured) -> Run {
+pub(super) fn result(
+    variant: &str,
+    seed: u64,
+    scenario: &Scenario,
+    plan: &Plan,
+    measured: &Measured,
+    traces: &Traces,
+) -> Run {
+    let planned = plan.planned.iter().zip(&traces.transfers);
     let flows: Vec<FlowResult> =
-        plan.planned.iter().map(|planned| flow(planned, scenario, measured)).collect();
-    let end = measured.links.last.duration.as_secs_f64();
-    let changes = settling::changes(scenario, &measured.downlink, &measured.links.last);
-    let slowest = |of: &dyn Fn(&Change) -> Option<f64>| changes.iter().filter_map(of).reduce(f64::max);
-    Run {
-        rate_settled_s: slowest(&|change| change.rate_settled_s),
-        delay_settled_s: slowest(&|change| change.delay_settled_s),
-        oracle: oracle(scenario, &measured.downlink),
+        planned.map(|(planned, trace)| flow(planned, scenario, measured, trace)).collect();
+    let run = Run {
         variant: variant.into(),
         seed,
-        duration_s: round(end),
+        duration_s: round(measured.links.last.duration.as_secs_f64()),
         links: measured
             .links
             .at_end
@@ -58,9 +61,23 @@ pub(super) fn result(variant: &str, seed: u64, scenario: &Scenario, plan: &Plan,
             .as_ref()
             .map(|p| percentiles(&p.delays))
             .unwrap_or_default(),
-        fairness: fairness::between(scenario, plan, &measured.links.last),
         flows,
+        ..Run::default()
+    };
+    judged(run, scenario, &measured.downlink, traces)
+}
+
+/// Adds what follows from the time series, and what could have been reached.
+pub(super) fn judged(run: Run, scenario: &Scenario, downlink: &LinkConfig, traces: &Traces) -> Run {
+    let changes = settling::changes(scenario, downlink, traces);
+    let slowest = |of: &dyn Fn(&Change) -> Option<f64>| changes.iter().filter_map(of).reduce(f64::max);
+    Run {
+        rate_settled_s: slowest(&|change| change.rate_settled_s),
+        delay_settled_s: slowest(&|change| change.delay_settled_s),
+        oracle: oracle(scenario, downlink),
+        fairness: fairness::between(scenario, traces),
         changes,
+        ..run
     }
 }
 
@@ -76,23 +93,11 @@ fn oracle(scenario: &Scenario, downlink: &LinkConfig) -> Option<OracleResult> {
     })
 }
 
-/// The packets of one transfer at the radio link, in the direction of its data.
-pub(super) fn delivery<'a>(
-    planned: &Planned,
-    down: bool,
-    links: &'a EmulatorReport,
-) -> Option<&'a FlowDelivery> {
-    links.flows.iter().find(|flow| {
-        let server = if down { flow.key.src } else { flow.key.dst };
-        server.port() == planned.port
-    })
-}
-
 pub(super) fn percentiles(quantiles: &Quantiles) -> Percentiles {
     Percentiles::of_histogram(quantiles.count(), |quantile| quantiles.quantile(quantile).as_secs_f64() * 1e3)
 }
 
-fn flow(planned: &Planned, scenario: &Scenario, measured: &Measured) -> FlowResult {
+fn flow(planned: &Planned, scenario: &Scenario, measured: &Measured, trace: &TransferTrace) -> FlowResult {
     let spec = &scenario.flows[planned.flow];
     let common = FlowResult {
         name: spec.name.clone(),
@@ -104,7 +109,8 @@ fn flow(planned: &Planned, scenario: &Scenario, measured: &Measured) -> FlowResu
     };
     match spec.protocol {
         Protocol::Tcp => {
-            tcp_flow(common, planned, &measured.traffic.transfers[planned.place], scenario, measured)
+            let transfer = &measured.traffic.transfers[planned.place];
+            tcp_flow(common, planned, transfer, scenario, measured, trace.delivered.as_ref())
         }
         Protocol::Udp => udp_flow(common, &measured.traffic.streams[planned.place], spec.start.seconds()),
     }
@@ -116,12 +122,12 @@ fn tcp_flow(
     transfer: &TransferReport,
     scenario: &Scenario,
     measured: &Measured,
+    delivered: Option<&Series>,
 ) -> FlowResult {
     let since_start = |at: Instant| round(at.saturating_since(measured.start).as_secs_f64());
     let down = common.direction == Direction::Down;
     let end = scenario.duration.to_wire();
-    let delivery = delivery(planned, down, &measured.links.last);
-    let gap = delivery.map_or(0.0, |flow| longest_gap_s(&flow.series, down, &measured.links.at_end, end));
+    let gap = delivered.map_or(0.0, |series| longest_gap_s(series, down, &measured.links.at_end, end));
     let open_ended = scenario.flows[planned.flow].size.is_none();
     let goodput = if open_ended { goodput_until(end, transfer, measured.start) } else { transfer.goodput() };
     FlowResult {
@@ -136,7 +142,7 @@ fn tcp_flow(
         completed: transfer.completed,
         sha256_ok: transfer.sha256_ok.unwrap_or(false),
         longest_gap_s: gap,
-        resumed_s: delivery.filter(|_| down).and_then(|flow| settling::resumed_s(scenario, &flow.series)),
+        resumed_s: delivered.filter(|_| down).and_then(|series| settling::resumed_s(scenario, series)),
         error: transfer.failure.clone(),
         ..common
     }
@@ -278,7 +284,7 @@ fn longest_run(values: &[u64], counts: impl Fn(u64) -> bool) -> usize {
 }
 
 /// Microseconds and bits per second are more than any of these numbers is good for.
-fn round(value: f64) -> f64 {
+pub(super) fn round(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
 }
 

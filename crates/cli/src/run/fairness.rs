@@ -1,20 +1,19 @@
 //! How evenly bulk downloads share the link.
 
-use paceline_linux::emulator::{EmulatorReport, FlowDelivery, Series};
+use paceline_linux::emulator::Series;
 
-use super::collect::delivery;
-use super::hosts::Plan;
+use super::traces::Traces;
 use crate::result::Fairness;
 use crate::scenario::{Direction, Protocol, Scenario};
 
 /// Jain's index (Section 7.1) over windows of 1 s, 100 ms and 10 ms while all downloads were active, and their shares.
 /// Throughputs count per weight. `None` with fewer than two downloads, or if they never were active together for a second.
-pub(super) fn between(scenario: &Scenario, plan: &Plan, links: &EmulatorReport) -> Option<Fairness> {
-    let mut flows: Vec<(&FlowDelivery, f64)> = Vec::new();
-    for planned in &plan.planned {
-        let spec = &scenario.flows[planned.flow];
+pub(super) fn between(scenario: &Scenario, traces: &Traces) -> Option<Fairness> {
+    let mut flows: Vec<(&Series, f64)> = Vec::new();
+    for transfer in &traces.transfers {
+        let spec = &scenario.flows[transfer.flow];
         if spec.protocol == Protocol::Tcp && spec.direction == Direction::Down && !spec.sequential {
-            flows.push((delivery(planned, true, links)?, f64::from(spec.weight)));
+            flows.push((transfer.delivered.as_ref()?, f64::from(spec.weight)));
         }
     }
     if flows.len() < 2 {
@@ -22,13 +21,13 @@ pub(super) fn between(scenario: &Scenario, plan: &Plan, links: &EmulatorReport) 
     }
     // The second after the last start belongs to slow start, and the end to whoever is left.
     let per_second = (1_000_000_000 / Series::BIN.as_nanos()) as usize;
-    let from = flows.iter().map(|(flow, _)| flow.series.first()).max()? + per_second * SETTLE_S;
-    let to = flows.iter().map(|(flow, _)| flow.series.first() + flow.series.values().len()).min()?;
+    let from = flows.iter().map(|(series, _)| series.first()).max()? + per_second * SETTLE_S;
+    let to = flows.iter().map(|(series, _)| series.first() + series.values().len()).min()?;
     if to < from + per_second {
         return None;
     }
     let shares: Vec<Vec<f64>> =
-        flows.iter().map(|(flow, weight)| shares(&flow.series, *weight, from, to)).collect();
+        flows.iter().map(|(series, weight)| shares(series, *weight, from, to)).collect();
     let totals: Vec<f64> = shares.iter().map(|bins| bins.iter().sum()).collect();
     Some(Fairness {
         jain_1s: mean_index(&shares, per_second),

@@ -18,6 +18,7 @@ use super::gateway_process::{GatewayProcess, soon};
 use super::hosts::{self, Plan};
 use super::links::Links;
 use super::series;
+use super::traces::Traces;
 use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::result::{Run, RunFiles};
@@ -71,13 +72,14 @@ fn execute_once(
             samples,
         ))
     })?;
-    series::write(files, &plan, scenario, &measured)?;
+    let traces = Traces::of_lab(&measured.links.last, &plan, scenario);
+    series::write(files, scenario, &series::senders_of_lab(&plan, scenario, &measured), &traces)?;
     if let Some(samples) = gateway_series {
         let target = files.with("gateway.csv");
         fs::write(&target, samples)
             .map_err(|error| Error::io(format_args!("write {}", target.display()), &error))?;
     }
-    Ok(collect::result(&variant.name, seed, scenario, &plan, &measured))
+    Ok(collect::result(&variant.name, seed, scenario, &plan, &measured, &traces))
 }
 
 /// Errors of the system as ours: those that root would not have get their own exit code.

@@ -2,24 +2,87 @@
 
 use paceline_linux::emulator::Series;
 use paceline_wire::Duration;
+use serde::{Serialize, Serializer};
 
-use super::collect::{Measured, delivery};
+use super::collect::Measured;
 use super::hosts::{Plan, SAMPLE_INTERVAL};
+use super::traces::Traces;
 use crate::error::{Error, Result};
 use crate::result::RunFiles;
-use crate::scenario::{Direction, Protocol, Scenario};
+use crate::scenario::{Protocol, Scenario};
 
 /// `senders.csv`: state of each sender every 100 ms; `delivered.csv`: payload that the radio link delivered to each flow in
 /// each 10 ms; `links.csv`: each link direction in each 10 ms.
-pub(super) fn write(files: &RunFiles, plan: &Plan, scenario: &Scenario, measured: &Measured) -> Result<()> {
+pub(super) fn write(
+    files: &RunFiles,
+    scenario: &Scenario,
+    senders: &[SenderRow],
+    traces: &Traces,
+) -> Result<()> {
     let fault = |error: csv::Error| Error::failed(format!("cannot write the time series: {error}"));
-    senders(files, plan, scenario, measured).map_err(fault)?;
-    delivered(files, plan, scenario, measured).map_err(fault)?;
-    links(files, measured).map_err(fault)
+    write_senders(files, senders).map_err(fault)?;
+    write_delivered(files, scenario, traces).map_err(fault)?;
+    write_links(files, traces).map_err(fault)
 }
 
-fn senders(files: &RunFiles, plan: &Plan, scenario: &Scenario, measured: &Measured) -> csv::Result<()> {
-    let mut out = csv::Writer::from_path(files.with("senders.csv"))?;
+/// A sender at one time.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct SenderRow {
+    pub(super) flow: String,
+    pub(super) index: u32,
+    #[serde(serialize_with = "digits::<4, _>")]
+    pub(super) time_s: f64,
+    pub(super) cwnd_segments: u32,
+    pub(super) ssthresh_segments: u32,
+    #[serde(serialize_with = "digits::<3, _>")]
+    pub(super) rtt_ms: f64,
+    #[serde(serialize_with = "digits::<3, _>")]
+    pub(super) rto_ms: f64,
+    pub(super) peer_window_bytes: u64,
+    pub(super) retransmitted_segments: u64,
+    pub(super) acknowledged_bytes: u64,
+    /// What its receiver read since the row before.
+    #[serde(serialize_with = "digits::<4, _>")]
+    pub(super) received_mbps: f64,
+}
+
+fn digits<const N: usize, S: Serializer>(value: &f64, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    serializer.collect_str(&format_args!("{value:.N$}"))
+}
+
+/// As the kernel told them.
+pub(super) fn senders_of_lab(plan: &Plan, scenario: &Scenario, measured: &Measured) -> Vec<SenderRow> {
+    let mut rows = Vec::new();
+    for planned in &plan.planned {
+        let spec = &scenario.flows[planned.flow];
+        if spec.protocol == Protocol::Udp {
+            continue;
+        }
+        let transfer = &measured.traffic.transfers[planned.place];
+        for sample in &transfer.samples {
+            let since = sample.at.saturating_since(measured.start);
+            let bin = (since.as_nanos() / SAMPLE_INTERVAL.as_nanos()) as usize;
+            let received = transfer.received_bins.get(bin).copied().unwrap_or(0);
+            rows.push(SenderRow {
+                flow: spec.name.clone(),
+                index: planned.index,
+                time_s: since.as_secs_f64(),
+                cwnd_segments: sample.cwnd_segments,
+                ssthresh_segments: sample.ssthresh_segments,
+                rtt_ms: f64::from(sample.rtt_us) / 1e3,
+                rto_ms: f64::from(sample.rto_us) / 1e3,
+                peer_window_bytes: sample.peer_window_bytes.into(),
+                retransmitted_segments: sample.retransmitted_segments.into(),
+                acknowledged_bytes: sample.acknowledged_bytes,
+                received_mbps: received as f64 * 8e-6 / SAMPLE_INTERVAL.as_secs_f64(),
+            });
+        }
+    }
+    rows
+}
+
+fn write_senders(files: &RunFiles, senders: &[SenderRow]) -> csv::Result<()> {
+    let mut out = csv::WriterBuilder::new().has_headers(false).from_path(files.with("senders.csv"))?;
     out.write_record([
         "flow",
         "index",
@@ -33,44 +96,21 @@ fn senders(files: &RunFiles, plan: &Plan, scenario: &Scenario, measured: &Measur
         "acknowledged_bytes",
         "received_mbps",
     ])?;
-    for planned in &plan.planned {
-        let spec = &scenario.flows[planned.flow];
-        if spec.protocol == Protocol::Udp {
-            continue;
-        }
-        let transfer = &measured.traffic.transfers[planned.place];
-        for sample in &transfer.samples {
-            let since = sample.at.saturating_since(measured.start);
-            let bin = (since.as_nanos() / SAMPLE_INTERVAL.as_nanos()) as usize;
-            let received = transfer.received_bins.get(bin).copied().unwrap_or(0);
-            out.write_record([
-                spec.name.clone(),
-                planned.index.to_string(),
-                format!("{:.4}", since.as_secs_f64()),
-                sample.cwnd_segments.to_string(),
-                sample.ssthresh_segments.to_string(),
-                format!("{:.3}", f64::from(sample.rtt_us) / 1e3),
-                format!("{:.3}", f64::from(sample.rto_us) / 1e3),
-                sample.peer_window_bytes.to_string(),
-                sample.retransmitted_segments.to_string(),
-                sample.acknowledged_bytes.to_string(),
-                format!("{:.4}", received as f64 * 8e-6 / SAMPLE_INTERVAL.as_secs_f64()),
-            ])?;
-        }
+    for row in senders {
+        out.serialize(row)?;
     }
     out.flush()?;
     Ok(())
 }
 
-fn delivered(files: &RunFiles, plan: &Plan, scenario: &Scenario, measured: &Measured) -> csv::Result<()> {
+fn write_delivered(files: &RunFiles, scenario: &Scenario, traces: &Traces) -> csv::Result<()> {
     let mut out = csv::Writer::from_path(files.with("delivered.csv"))?;
     out.write_record(["flow", "index", "time_s", "payload_bytes"])?;
-    for planned in &plan.planned {
-        let spec = &scenario.flows[planned.flow];
-        let down = spec.direction == Direction::Down;
-        let Some(flow) = delivery(planned, down, &measured.links.last) else { continue };
-        for (time, bytes) in bins(&flow.series).filter(|(_, bytes)| *bytes > 0) {
-            let (index, time) = (planned.index.to_string(), format!("{:.2}", time.as_secs_f64()));
+    for transfer in &traces.transfers {
+        let spec = &scenario.flows[transfer.flow];
+        let Some(series) = &transfer.delivered else { continue };
+        for (time, bytes) in bins(series).filter(|(_, bytes)| *bytes > 0) {
+            let (index, time) = (transfer.index.to_string(), format!("{:.2}", time.as_secs_f64()));
             out.write_record([&spec.name, &index, &time, &bytes.to_string()])?;
         }
     }
@@ -78,16 +118,16 @@ fn delivered(files: &RunFiles, plan: &Plan, scenario: &Scenario, measured: &Meas
     Ok(())
 }
 
-fn links(files: &RunFiles, measured: &Measured) -> csv::Result<()> {
+fn write_links(files: &RunFiles, traces: &Traces) -> csv::Result<()> {
     let mut out = csv::Writer::from_path(files.with("links.csv"))?;
     out.write_record(["link", "time_s", "delivered_bytes", "queue_delay_max_ms"])?;
-    for direction in &measured.links.last.directions {
+    for link in &traces.links {
         let delays: std::collections::HashMap<u64, u32> =
-            bins(&direction.queue_delay_max_us).map(|(time, us)| (time.as_nanos(), us)).collect();
-        for (time, bytes) in bins(&direction.delivered_series).filter(|(_, bytes)| *bytes > 0) {
+            bins(&link.queue_delay_max_us).map(|(time, us)| (time.as_nanos(), us)).collect();
+        for (time, bytes) in bins(&link.delivered_bytes).filter(|(_, bytes)| *bytes > 0) {
             let delay = delays.get(&time.as_nanos()).copied().unwrap_or(0);
             out.write_record([
-                direction.name.clone(),
+                link.name.clone(),
                 format!("{:.2}", time.as_secs_f64()),
                 bytes.to_string(),
                 format!("{:.3}", f64::from(delay) / 1e3),

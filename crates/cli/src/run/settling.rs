@@ -1,15 +1,16 @@
 //! How soon a run follows what its scenario changes: rate, round trip, a reader that comes back.
 
-use paceline_linux::emulator::{EmulatorReport, Series};
+use paceline_linux::emulator::Series;
 use paceline_path::{LinkConfig, Outages, RateProcess};
 use paceline_wire::Duration;
 
 use super::collect::add;
+use super::traces::Traces;
 use crate::result::Change;
 use crate::scenario::Scenario;
 
 /// For each change of the radio downlink's rate and of its round trip until the end of the run.
-pub(super) fn changes(scenario: &Scenario, downlink: &LinkConfig, links: &EmulatorReport) -> Vec<Change> {
+pub(super) fn changes(scenario: &Scenario, downlink: &LinkConfig, traces: &Traces) -> Vec<Change> {
     let end = scenario.duration.to_wire();
     let mut times: Vec<Duration> = scenario.radio.rtt_steps.iter().map(|step| step.at).collect();
     if let RateProcess::Steps(steps) = &downlink.rate {
@@ -18,9 +19,8 @@ pub(super) fn changes(scenario: &Scenario, downlink: &LinkConfig, links: &Emulat
     times.retain(|at| !at.is_zero() && *at < end);
     times.sort_unstable();
     times.dedup();
-    let delivered =
-        values(links.directions.iter().find(|d| d.name == "radio_down").map(|d| &d.delivered_series));
-    let delays = values(links.path_delay.as_ref().map(|path| &path.delay_max_us));
+    let delivered = values(traces.link("radio_down").map(|link| &link.delivered_bytes));
+    let delays = values(traces.path_delay_max_us.as_ref());
     let until = |index: usize| times.get(index + 1).copied().unwrap_or(end);
     (0..times.len())
         .map(|index| {

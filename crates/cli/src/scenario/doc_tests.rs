@@ -81,9 +81,9 @@ fn every_documented_key_is_in_the_example() {
 
 #[test]
 fn every_scenario_of_the_repository_parses() {
-    let folder = root().join("scenarios/accelerator");
+    let folders = ["scenarios", "scenarios/accelerator"].map(|folder| root().join(folder));
     let mut count = 0;
-    for entry in std::fs::read_dir(folder).unwrap() {
+    for entry in folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap()) {
         let path = entry.unwrap().path();
         if path.extension().is_none_or(|extension| extension != "toml") {
             continue;
@@ -95,5 +95,5 @@ fn every_scenario_of_the_repository_parses() {
             Err(error) => assert!(error.to_string().contains("cannot read trace"), "{error}"),
         }
     }
-    assert!(count >= 17, "{count}");
+    assert!(count >= 18, "{count}");
 }

@@ -1,0 +1,50 @@
+//! The algorithms of a host's TCP. Hosts of the lab are kernels and have what they have.
+
+use std::str::FromStr;
+
+use paceline_tcp::{DetectionName, HystartName, ReductionName, SendBufferName, UnknownName};
+use serde::de::{Deserialize, Deserializer, Error as _};
+
+/// What differs from Linux 6.1, in the simulator.
+#[derive(Clone, Debug, Default, PartialEq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub(crate) struct Tcp {
+    #[serde(deserialize_with = "by_name")]
+    pub(crate) loss_detection: Option<DetectionName>,
+    #[serde(deserialize_with = "by_name")]
+    pub(crate) rate_reduction: Option<ReductionName>,
+    /// New data may go beyond the receive window during recovery.
+    pub(crate) opportunistic_retransmission: bool,
+    /// Duplicate ACKs without news tell that a retransmission was lost.
+    pub(crate) hack1: bool,
+    #[serde(deserialize_with = "by_name")]
+    pub(crate) send_buffer_growth: Option<SendBufferName>,
+    #[serde(deserialize_with = "by_name")]
+    pub(crate) hystart: Option<HystartName>,
+    /// cwnd never exceeds so many packets.
+    pub(crate) cwnd_max: Option<u32>,
+}
+
+fn by_name<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: FromStr<Err = UnknownName>,
+{
+    let name = String::deserialize(deserializer)?;
+    name.parse().map(Some).map_err(|unknown: UnknownName| D::Error::unknown_variant(&name, unknown.known))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn algorithms_have_names() {
+        let text = "rate-reduction = \"qarr\"\nopportunistic-retransmission = true\n";
+        let tcp: Tcp = toml::from_str(text).unwrap();
+        assert_eq!(tcp.rate_reduction, Some(ReductionName::Qarr));
+        assert!(tcp.opportunistic_retransmission && tcp.loss_detection.is_none());
+        let error = toml::from_str::<Tcp>("loss-detection = \"rack\"\n").unwrap_err();
+        assert!(error.message().contains("unknown variant `rack`, expected one of"), "{error}");
+    }
+}
