@@ -44,6 +44,9 @@ pub fn run_tapped(scenario: &Scenario, taps: Vec<(&str, Box<dyn Tap>)>) -> Resul
     run.add_flows()?;
     run.run_until_end()?;
     let at_end = run.at_end();
+    if scenario.heals {
+        run.topology.heal(scenario)?;
+    }
     run.run_until_done()?;
     Ok(run.result(at_end))
 }

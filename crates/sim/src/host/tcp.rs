@@ -218,7 +218,8 @@ impl TransferEnd {
                     }
                     source.wrote(written as u64);
                 }
-                if source.is_over() {
+                // To close what is not open yet would be to give it up (RFC 9293, Section 3.10.4).
+                if source.is_over() && connection.state() != State::SynSent {
                     connection.close();
                 }
             }
