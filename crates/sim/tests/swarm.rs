@@ -19,11 +19,11 @@ use paceline_tcp::{
 };
 use paceline_wire::{Duration, Instant, Rate};
 
-const RUNS: u64 = 60;
+const RUNS: u64 = 100;
 const FAULTS_LAST: Duration = Duration::from_secs(30);
 /// Timeouts may have doubled to two minutes by the time the faults stop, and the slowest link needs two minutes for the
 /// largest transfers.
-const PATIENCE: Duration = Duration::from_secs(1_200);
+const PATIENCE: Duration = Duration::from_secs(6_000);
 
 #[test]
 fn every_transfer_ends_once_the_faults_stop() {
@@ -32,9 +32,13 @@ fn every_transfer_ends_once_the_faults_stop() {
         Some(seed) => seed..seed + 1,
         None => 1..number("SWARM_RUNS").unwrap_or(RUNS) + 1,
     };
+    let replays = seeds.end - seeds.start == 1;
     let mut failures = Vec::new();
     for seed in seeds {
         let scenario = draw(seed);
+        if replays {
+            println!("{scenario:#?}");
+        }
         let result = run(&scenario).unwrap();
         let errors = result.flows.iter().filter_map(|flow| flow.error.as_ref());
         let unfinished: Vec<_> = errors.collect();
