@@ -80,7 +80,13 @@ impl Peer {
             timestamps: Some((5_000, 0)),
             ..TcpOptionsRepr::default()
         };
-        let syn = TcpRepr { seq: Seq(u32::MAX - 3), flags: Flags::SYN, window: 60_000, options, ..TcpRepr::default() };
+        let syn = TcpRepr {
+            seq: Seq(u32::MAX - 3),
+            flags: Flags::SYN,
+            window: 60_000,
+            options,
+            ..TcpRepr::default()
+        };
         let syn = Packet::build_tcp(key(), &syn, Payload::Length(0));
         let connection = Connection::accept(config, &syn, 3, now).unwrap();
         let mut peer = Peer { connection, now, nxt: Seq(0), sent: Seq(0), tsval: 0 };
@@ -109,8 +115,11 @@ impl Peer {
             }
         }
         let at = |base: Seq, offset: i64| base.add(offset as u32);
-        let sack_blocks: SackBlocks =
-            forged.sacks.iter().map(|&(a, b)| (at(self.sent, a - 50_000), at(self.sent, b - 50_000))).collect();
+        let sack_blocks: SackBlocks = forged
+            .sacks
+            .iter()
+            .map(|&(a, b)| (at(self.sent, a - 50_000), at(self.sent, b - 50_000)))
+            .collect();
         let options = TcpOptionsRepr {
             timestamps: forged.timestamps.map(|(value, echo)| {
                 (5_000u32.wrapping_add(value as u32), self.tsval.wrapping_add(echo as u32))
