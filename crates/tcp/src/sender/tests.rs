@@ -95,7 +95,8 @@ fn a_loss_halves_the_window_over_one_round_trip() {
         bench.now += 90;
         let nxt = bench.sender.board.nxt();
         bench.ack(nxt, &[]);
-        assert_eq!((bench.sender.state, bench.sender.window.cwnd), (CaState::Open, 10), "{detection}");
+        // Half, and one for the window that this ACK acknowledges.
+        assert_eq!((bench.sender.state, bench.sender.window.cwnd), (CaState::Open, 11), "{detection}");
     }
 }
 
