@@ -3,6 +3,8 @@
 //! Time per run of five simulated seconds, and elements per second, which are packets given to nodes and timers that were due;
 //! with a growing rate, and with a growing number of flows that share a link.
 
+#![expect(missing_docs, reason = "criterion's macros make functions without documentation")]
+
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
