@@ -60,7 +60,7 @@ fn draw(seed: u64) -> Scenario {
     let mut random = Random::named(seed, "swarm");
     let links = 1 + random.below(3) as usize;
     let link = |number: usize| {
-        let mut direction = |name| {
+        let direction = |name| {
             let mut random = Random::named(seed, &format!("link {number} {name}"));
             draw_link(&mut random, FAULTS_LAST)
         };
