@@ -5,6 +5,7 @@
 //! the run's seed, so that the same seed gives the same run to the bit, on every machine and beside any number of others.
 
 pub mod checker;
+pub mod faults;
 mod host;
 pub mod measure;
 mod network;

@@ -296,6 +296,7 @@ impl<N: Node> Network<N> {
         }
     }
 
+    #[inline(always)]
     fn transmit(&mut self, from: NodeId, port: PortId, packet: Packet) {
         let exit = self.nodes[from.0 as usize].exits.get(usize::from(port.0)).copied().flatten();
         let end = exit.and_then(|to| resolve(&self.switches, to, &packet));
@@ -315,6 +316,7 @@ impl<N: Node> Network<N> {
         }
     }
 
+    #[inline(always)]
     fn send(&mut self, id: LinkId, packet: Packet) {
         let slot = &mut self.links[id.0 as usize];
         for tap in &mut slot.taps {
@@ -345,6 +347,7 @@ enum End {
     Link(LinkId),
 }
 
+#[inline]
 fn resolve(switches: &[Switch], mut to: Hop, packet: &Packet) -> Option<End> {
     for _ in 0..=switches.len() {
         match to {
@@ -360,8 +363,9 @@ fn resolve(switches: &[Switch], mut to: Hop, packet: &Packet) -> Option<End> {
 }
 
 impl RouteBy {
-    /// TCP and UDP have their ports in the same place.
-    fn port_of(self, packet: &Packet) -> Option<u16> {
+    /// That port of a packet. TCP and UDP have their ports in the same place.
+    #[inline]
+    pub fn port_of(self, packet: &Packet) -> Option<u16> {
         let header = packet.header();
         let ports = match header.first()? >> 4 {
             4 => usize::from(header[0] & 0xf) * 4,

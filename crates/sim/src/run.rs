@@ -57,6 +57,9 @@ pub fn run_watched(
     run.add_flows()?;
     run.run_until_end(watch)?;
     let at_end = run.at_end();
+    if scenario.heals {
+        run.topology.heal(scenario)?;
+    }
     run.run_until_done(watch)?;
     Ok(run.result(at_end))
 }

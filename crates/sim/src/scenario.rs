@@ -25,6 +25,8 @@ pub struct Scenario {
     pub flows: Vec<Flow>,
     /// Flows with a size are given up when they have not ended so long after `duration`.
     pub patience: Duration,
+    /// When `duration` is over, links lose what they hold and then do nothing wrong any more.
+    pub heals: bool,
     /// Watch every packet of every connection, at some cost.
     pub checked: bool,
 }
@@ -163,6 +165,7 @@ impl Default for Scenario {
             gateway: None,
             flows: Vec::new(),
             patience: Duration::from_secs(600),
+            heals: false,
             checked: false,
         }
     }

@@ -9,10 +9,11 @@ use paceline_path::{Link, LinkConfig};
 use paceline_wire::{FlowKey, Instant};
 
 use crate::checker::Checker;
+use crate::faults::heal;
 use crate::host::{HOST, SimNode};
 use crate::measure::{LinkMeter, PathProbe, Quantiles};
 use crate::network::{Hop, LinkId, Network, NodeId, RouteBy, SwitchId, Tap};
-use crate::scenario::{GatewayAt, Scenario, ScenarioError};
+use crate::scenario::{Flow, GatewayAt, Scenario, ScenarioError, Transport};
 use crate::seed::seed_of;
 
 /// A scenario's path, ready for hosts.
@@ -83,7 +84,7 @@ impl Topology {
             links.push(link);
         }
         let path_delay = path_delay(&mut network, &links, scenario.path.len(), at)?;
-        let checker = scenario.checked.then(|| add_checker(&mut network, &links, scenario.path.len()));
+        let checker = scenario.checked.then(|| add_checker(&mut network, &links, scenario));
         Ok(Topology {
             network,
             links,
@@ -95,6 +96,19 @@ impl Topology {
             servers,
             clients,
         })
+    }
+
+    /// From now on links do nothing wrong.
+    pub(crate) fn heal(&mut self, scenario: &Scenario) -> Result<(), ScenarioError> {
+        let down = scenario.path.iter().map(|link| &link.down);
+        let up = scenario.path.iter().map(|link| &link.up);
+        for (link, config) in self.links.iter().zip(down.chain(up)) {
+            // Steps of rate and delay go on where they were.
+            let healed = Link::new(heal(config), 0, Instant::ZERO)
+                .map_err(|error| ScenarioError::Link(link.name.clone(), error))?;
+            *self.network.link_mut(link.id) = healed;
+        }
+        Ok(())
     }
 
     /// Lets `tap` watch the link direction called `name`.
@@ -197,8 +211,16 @@ fn path_delay(
 }
 
 /// Downlinks come first, from the servers on, then uplinks in the same order.
-fn add_checker(network: &mut Network<SimNode>, links: &[NamedLink], hops: usize) -> Checker {
+fn add_checker(network: &mut Network<SimNode>, links: &[NamedLink], scenario: &Scenario) -> Checker {
     let checker = Checker::default();
+    let hops = scenario.path.len();
+    let opportunistic = |flow: &Flow| match &flow.transport {
+        Transport::Tcp(tcp) => tcp.server.opportunistic || tcp.client.opportunistic,
+        Transport::Udp { .. } => false,
+    };
+    if scenario.flows.iter().any(opportunistic) {
+        checker.allow_beyond_window();
+    }
     for (out, into) in [(0, hops - 1), (2 * hops - 1, hops)] {
         network.tap(links[out].id, Box::new(checker.out_of_host()));
         network.tap(links[into].id, Box::new(checker.into_host()));

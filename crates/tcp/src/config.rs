@@ -4,8 +4,20 @@ use paceline_wire::Duration;
 
 use crate::congestion::{CongestionName, HystartName};
 use crate::detection::DetectionName;
+use crate::names::named;
 use crate::reduction::ReductionName;
 use crate::send_buffer::SendBufferName;
+
+named! {
+    /// When the congestion window counts as used, so that it may grow.
+    ValidationName {
+        /// As Linux since 3.16: when it was filled during the last round trip; in slow start half of it is enough.
+        #[default]
+        Linux = "linux",
+        /// As Linux 3.10 without segmentation offload: when three packets or fewer were missing before the ACK.
+        Linux310 = "linux-3.10",
+    }
+}
 
 /// Everything that can be set. The default is Linux's, without a limit on buffers that a test would meet.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,6 +46,8 @@ pub struct Config {
     pub mss: u16,
     /// Initial window in packets (RFC 6928).
     pub initial_cwnd: u32,
+    /// When the congestion window counts as used.
+    pub validation: ValidationName,
     /// cwnd never exceeds this many packets.
     pub cwnd_clamp: u32,
     /// Timestamps (RFC 7323).
@@ -104,6 +118,7 @@ impl Default for Config {
             receive_buffer: ReceiveBuffer::Fixed(4 << 20),
             mss: 1_460,
             initial_cwnd: 10,
+            validation: ValidationName::Linux,
             cwnd_clamp: u32::MAX,
             timestamps: true,
             window_scaling: true,

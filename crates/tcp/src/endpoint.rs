@@ -146,7 +146,7 @@ impl Endpoint {
 
     fn on_unknown(&mut self, now: Instant, key: FlowKey, packet: &Packet) {
         let Some(incoming) = Incoming::parse(packet) else { return };
-        if self.ids().count() < self.max_connections {
+        if self.by_key.len() < self.max_connections {
             if let Some(config) = self.listener(key.dst) {
                 let seed = self.next_seed();
                 if let Some(connection) = Connection::accept(&config, packet, seed, now) {

@@ -34,6 +34,8 @@ pub(crate) struct Receiver {
     dsack: Option<(u64, u64)>,
     pub(crate) acks: AckPolicy,
     space: Space,
+    /// The largest window that the field can say.
+    window_max: u64,
     mss: u32,
     pub(crate) totals: ReceiverTotals,
 }
@@ -63,14 +65,16 @@ impl Receiver {
             dsack: None,
             acks: AckPolicy::new(config),
             space: Space::new(config.receive_buffer, nxt),
+            window_max: u64::from(u16::MAX),
             mss: u32::from(config.mss),
             totals: ReceiverTotals::default(),
         }
     }
 
-    /// The handshake is over.
-    pub(crate) fn on_established(&mut self, mss: u32) {
+    /// The handshake is over; our windows are shifted by `shift`.
+    pub(crate) fn on_established(&mut self, mss: u32, shift: u8) {
         self.mss = mss;
+        self.window_max = u64::from(u16::MAX) << shift;
     }
 
     /// The peer's SYN was received: data starts at `nxt`.
@@ -97,7 +101,9 @@ impl Receiver {
         let len = payload.len() as u64;
         let end = start + len;
         self.totals.segments += 1;
-        if fin && self.fin.is_none() && end <= self.edge {
+        // Nothing can follow a FIN; a peer that says otherwise is not believed.
+        let highest = self.nxt.max(self.data.highest());
+        if fin && self.fin.is_none() && end >= highest && end <= self.edge {
             self.fin = Some(end);
         }
         if end <= self.nxt && !(fin && self.fin == Some(end) && end == self.nxt && len == 0) {
@@ -105,7 +111,7 @@ impl Receiver {
             return self.take_fin();
         }
         // What the window does not hold is thrown away (RFC 9293, Section 3.10.7.4).
-        let cut = end.min(self.edge);
+        let cut = end.min(self.edge).min(self.fin.unwrap_or(u64::MAX));
         if cut < end || (start >= self.edge && len > 0) {
             self.totals.beyond_window += 1;
         }
@@ -243,7 +249,7 @@ impl Receiver {
     /// (RFC 9293, Section 3.8.6.2.2), and never back.
     fn window(&self) -> u64 {
         let unread = self.readable();
-        let free = self.space.size().saturating_sub(unread);
+        let free = self.space.size().saturating_sub(unread).min(self.window_max);
         let edge = self.nxt + free;
         let step = u64::from(self.mss).min(self.space.size() / 2);
         let edge = if edge >= self.edge + step { edge } else { self.edge };

@@ -18,6 +18,7 @@ pub(crate) enum SimNode {
 }
 
 impl Node for SimNode {
+    #[inline(always)]
     fn handle_packet(&mut self, arrival: Instant, port: PortId, packet: Packet) {
         match self {
             SimNode::Tcp(node) => node.handle_packet(arrival, port, packet),
@@ -36,6 +37,7 @@ impl Node for SimNode {
         }
     }
 
+    #[inline(always)]
     fn poll_transmit(&mut self, now: Instant) -> Option<(PortId, Packet)> {
         match self {
             SimNode::Tcp(node) => node.poll_transmit(now),
@@ -45,6 +47,7 @@ impl Node for SimNode {
         }
     }
 
+    #[inline]
     fn poll_timeout(&self) -> Option<Instant> {
         match self {
             SimNode::Tcp(node) => node.poll_timeout(),

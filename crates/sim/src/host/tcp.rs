@@ -4,6 +4,7 @@ use paceline_tcp::{Config, Connection, State, Status};
 use paceline_wire::{Duration, Flags, FlowKey, Instant, Node, Packet, PortId};
 
 use super::HOST;
+use crate::network::RouteBy;
 use crate::seed::seed_of;
 use crate::workload::{Reader, Sink, Source, Workload};
 
@@ -143,19 +144,22 @@ impl TcpHost {
         });
     }
 
-    /// Which live transfer a packet belongs to; a SYN may open one.
+    /// Which transfer a packet belongs to: its client's port says so, and switches lead no others here. A SYN may open one.
+    #[inline]
     fn find(&mut self, packet: &Packet, now: Instant) -> Option<usize> {
-        let key = packet.flow_key()?.reversed();
-        let ends = &self.ends;
-        if let Some(&found) = self.live.iter().find(|&&end| ends[end].connection.key() == key) {
-            return Some(found);
+        let (by, first) = match self.plan {
+            Some(_) => (RouteBy::DestinationPort, self.setup.key.src.port()),
+            None => (RouteBy::SourcePort, self.setup.key.dst.port()),
+        };
+        let index = u32::from(by.port_of(packet)?.checked_sub(first)?);
+        let known = self.live.iter().find(|&&end| self.ends[end].index == index);
+        if known.is_some() {
+            return known.copied();
         }
-        let own = self.setup.key;
-        let syn = packet.tcp()?.flags().contains(Flags::SYN);
-        if self.plan.is_some() || !syn || key.src != own.src || key.dst.ip() != own.dst.ip() {
+        let over = self.ends.iter().any(|end| end.index == index);
+        if over || self.plan.is_some() || !packet.tcp()?.flags().contains(Flags::SYN) {
             return None;
         }
-        let index = u32::from(key.dst.port().checked_sub(own.dst.port())?);
         let seed = self.connection_seed(index);
         let connection = Connection::accept(&self.setup.config, packet, seed, now)?;
         self.add(index, connection, now);
@@ -218,7 +222,8 @@ impl TransferEnd {
                     }
                     source.wrote(written as u64);
                 }
-                if source.is_over() {
+                // To close what is not open yet would be to give it up (RFC 9293, Section 3.10.4).
+                if source.is_over() && connection.state() != State::SynSent {
                     connection.close();
                 }
             }
@@ -269,6 +274,7 @@ fn read(connection: &mut Connection, sink: &Sink, now: Instant) -> u64 {
 const WRITE_MAX: u32 = 1 << 30;
 
 impl Node for TcpHost {
+    #[inline(always)]
     fn handle_packet(&mut self, arrival: Instant, _port: PortId, packet: Packet) {
         self.now = arrival;
         let Some(end) = self.find(&packet, arrival) else { return };
@@ -286,6 +292,7 @@ impl Node for TcpHost {
         }
     }
 
+    #[inline(always)]
     fn poll_transmit(&mut self, now: Instant) -> Option<(PortId, Packet)> {
         for &end in &self.live {
             if let Some(packet) = self.ends[end].connection.poll_transmit(now) {

@@ -3,10 +3,10 @@
 use hdrhistogram::Histogram;
 use paceline_wire::Duration;
 
-/// Times seen, as a histogram.
+/// Times seen, as a histogram of microseconds. It has room for what was seen and no more, for every flow has one.
 #[derive(Clone, Debug)]
 pub struct Quantiles {
-    histogram: Histogram<u64>,
+    histogram: Histogram<u32>,
 }
 
 /// In milliseconds, to a microsecond; `None` where nothing was measured.
@@ -23,19 +23,20 @@ pub struct Percentiles {
 impl Quantiles {
     /// Nothing seen yet.
     pub fn new() -> Self {
-        #[expect(clippy::expect_used, reason = "the bounds are constants within those of the crate")]
-        let histogram = Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("valid bounds");
+        #[expect(clippy::expect_used, reason = "three digits are within the bounds of the crate")]
+        let histogram = Histogram::new(3).expect("valid digits");
         Quantiles { histogram }
     }
 
     /// Adds one; longer than ten minutes counts as ten minutes.
     pub fn record(&mut self, time: Duration) {
-        self.histogram.saturating_record(time.as_nanos());
+        // It grows by itself, and what is cut at ten minutes always fits.
+        let _ = self.histogram.record(((time.as_nanos() + 500) / 1_000).min(LONGEST_US));
     }
 
     /// The time that a fraction of 0 to 1 does not exceed; zero when nothing was seen.
     pub fn quantile(&self, fraction: f64) -> Duration {
-        Duration::from_nanos(self.histogram.value_at_quantile(fraction))
+        Duration::from_micros(self.histogram.value_at_quantile(fraction))
     }
 
     /// How many were seen.
@@ -59,7 +60,7 @@ impl Default for Quantiles {
     }
 }
 
-const LONGEST_NS: u64 = 600_000_000_000;
+const LONGEST_US: u64 = 600_000_000;
 
 #[cfg(test)]
 mod tests {

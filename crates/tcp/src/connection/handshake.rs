@@ -137,7 +137,7 @@ impl Connection {
         let window = u64::from(incoming.window) << shift;
         let agreed = sender::Agreed { mss, sack: self.agreed.sack, timestamps: self.agreed.timestamps };
         self.sender.on_established(agreed, self.iss + 1, window, wl1);
-        self.receiver.on_established(mss);
+        self.receiver.on_established(mss, self.agreed.rcv_shift);
         self.receiver.acks.on_established(self.receiver.buffer(), mss);
         self.take_handshake_rtt(now);
         let windows = self.sender.congestion().send_buffer_windows();

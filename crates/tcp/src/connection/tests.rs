@@ -1,1 +1,238 @@
+use core::net::{Ipv4Addr, SocketAddr};
+use std::vec::Vec;
 
+use paceline_wire::{Duration, Flags, FlowKey, Instant, Packet, Payload, Seq, TcpOptionsRepr, TcpRepr};
+
+use super::*;
+use crate::config::KeepAlive;
+
+fn key() -> FlowKey {
+    let [a, b] = [1, 2].map(|host| SocketAddr::from((Ipv4Addr::new(192, 0, 2, host), 80)));
+    FlowKey::new(a, b)
+}
+
+fn at(ms: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(ms)
+}
+
+fn segment(seq: u32, ack: Seq, flags: Flags, len: u32) -> Packet {
+    let repr = TcpRepr { seq: Seq(seq), ack, flags, window: 1_000, ..TcpRepr::default() };
+    Packet::build_tcp(key().reversed(), &repr, Payload::Length(len))
+}
+
+/// The only packet that is sent.
+#[track_caller]
+fn only(connection: &mut Connection, now: Instant) -> Packet {
+    let packet = connection.poll_transmit(now).expect("a packet");
+    assert!(connection.poll_transmit(now).is_none(), "one packet only");
+    packet
+}
+
+fn flags(packet: &Packet) -> Flags {
+    packet.tcp().map(|tcp| tcp.flags()).unwrap_or_default()
+}
+
+/// Opened actively; the peer's SYN has number 100, there are no options. Returns our first number, too.
+fn open(config: Config) -> (Connection, Seq) {
+    let mut connection = Connection::connect(&config, key(), 1, at(0));
+    let syn = only(&mut connection, at(0));
+    let iss = syn.tcp().unwrap().seq();
+    connection.handle_packet(at(20), &segment(100, iss.add(1), Flags::SYN | Flags::ACK, 0));
+    assert_eq!(connection.state(), State::Established);
+    assert_eq!(flags(&only(&mut connection, at(20))), Flags::ACK);
+    (connection, iss.add(1))
+}
+
+#[test]
+fn a_syn_goes_again_after_one_second_then_two() {
+    let mut connection = Connection::connect(&Config::default(), key(), 1, at(0));
+    only(&mut connection, at(0));
+    for due in [1_000, 3_000, 7_000] {
+        assert_eq!(connection.poll_timeout(), Some(at(due)));
+        connection.handle_timeout(at(due - 1));
+        assert!(connection.poll_transmit(at(due - 1)).is_none());
+        connection.handle_timeout(at(due));
+        assert_eq!(flags(&only(&mut connection, at(due))), Flags::SYN);
+    }
+}
+
+#[test]
+fn nobody_answers() {
+    let mut connection = Connection::connect(&Config::default(), key(), 1, at(0));
+    let mut syns = 0;
+    while let Some(due) = connection.poll_timeout() {
+        connection.handle_timeout(due);
+        syns += u32::from(connection.poll_transmit(due.max(at(0))).is_some());
+    }
+    assert_eq!((syns, connection.close_reason()), (7, Some(CloseReason::TimedOut)));
+}
+
+#[test]
+fn a_refusal_is_told() {
+    let mut connection = Connection::connect(&Config::default(), key(), 1, at(0));
+    let iss = only(&mut connection, at(0)).tcp().unwrap().seq();
+    // A reset that acknowledges nothing of ours is not for us.
+    connection.handle_packet(at(5), &segment(0, iss, Flags::RST | Flags::ACK, 0));
+    assert_eq!(connection.state(), State::SynSent);
+    connection.handle_packet(at(6), &segment(0, iss.add(1), Flags::RST | Flags::ACK, 0));
+    assert_eq!(connection.close_reason(), Some(CloseReason::Refused));
+}
+
+#[test]
+fn both_may_open_at_once() {
+    let [mut a, mut b] = [(key(), 1), (key().reversed(), 2)]
+        .map(|(key, seed)| Connection::connect(&Config::default(), key, seed, at(0)));
+    let (syn_a, syn_b) = (only(&mut a, at(0)), only(&mut b, at(0)));
+    a.handle_packet(at(10), &syn_b);
+    b.handle_packet(at(10), &syn_a);
+    assert_eq!((a.state(), b.state()), (State::SynReceived, State::SynReceived));
+    let (a_again, b_again) = (only(&mut a, at(10)), only(&mut b, at(10)));
+    assert_eq!(flags(&a_again), Flags::SYN | Flags::ACK);
+    a.handle_packet(at(20), &b_again);
+    b.handle_packet(at(20), &a_again);
+    assert_eq!((a.state(), b.state()), (State::Established, State::Established));
+    a.write_length(10);
+    while let Some(packet) = a.poll_transmit(at(21)) {
+        b.handle_packet(at(31), &packet);
+    }
+    assert_eq!(b.readable(), 10);
+}
+
+/// RFC 5961, Section 3.2.
+#[test]
+fn only_the_exact_number_resets() {
+    let (mut connection, sent) = open(Config::default());
+    connection.handle_packet(at(1_000), &segment(150, sent, Flags::RST, 0));
+    assert_eq!(flags(&only(&mut connection, at(1_000))), Flags::ACK);
+    connection.handle_packet(at(1_001), &segment(5_000_000, sent, Flags::RST, 0));
+    assert!(connection.poll_transmit(at(1_001)).is_none());
+    assert_eq!(connection.state(), State::Established);
+    connection.handle_packet(at(1_002), &segment(101, sent, Flags::RST, 0));
+    assert_eq!(connection.close_reason(), Some(CloseReason::Reset));
+}
+
+/// RFC 5961, Sections 4.2, 5.2 and 10: SYNs and impossible ACKs are challenged, but not each of them.
+#[test]
+fn syns_and_impossible_acks_are_challenged_seldom() {
+    let (mut connection, sent) = open(Config::default());
+    connection.handle_packet(at(1_000), &segment(101, sent, Flags::SYN, 0));
+    assert_eq!(flags(&only(&mut connection, at(1_000))), Flags::ACK);
+    connection.handle_packet(at(1_100), &segment(101, sent.add(50_000), Flags::ACK, 0));
+    assert!(connection.poll_transmit(at(1_100)).is_none());
+    connection.handle_packet(at(1_600), &segment(101, sent.add(50_000), Flags::ACK, 0));
+    assert_eq!(flags(&only(&mut connection, at(1_600))), Flags::ACK);
+    assert_eq!(connection.state(), State::Established);
+}
+
+/// RFC 7323, Section 5.3.
+#[test]
+fn old_timestamps_are_refused() {
+    let with_time = |seq: u32, ack: Seq, flags: Flags, len: u32, value: u32| {
+        let options = TcpOptionsRepr { timestamps: Some((value, 0)), ..TcpOptionsRepr::default() };
+        let repr = TcpRepr { seq: Seq(seq), ack, flags, window: 1_000, options, ..TcpRepr::default() };
+        Packet::build_tcp(key().reversed(), &repr, Payload::Length(len))
+    };
+    let mut connection = Connection::connect(&Config::default(), key(), 1, at(0));
+    let iss = only(&mut connection, at(0)).tcp().unwrap().seq();
+    let sent = iss.add(1);
+    connection.handle_packet(at(20), &with_time(100, sent, Flags::SYN | Flags::ACK, 0, 500));
+    only(&mut connection, at(20));
+    connection.handle_packet(at(30), &with_time(101, sent, Flags::ACK, 10, 510));
+    assert_eq!(connection.readable(), 10);
+    connection.handle_packet(at(40), &with_time(111, sent, Flags::ACK, 10, 490));
+    assert_eq!(connection.readable(), 10);
+    connection.handle_packet(at(50), &with_time(111, sent, Flags::ACK, 10, 510));
+    assert_eq!(connection.readable(), 20);
+}
+
+#[test]
+fn closing_passes_through_the_states() {
+    let (mut connection, sent) = open(Config::default());
+    connection.close();
+    assert_eq!(connection.state(), State::FinWait1);
+    let fin = only(&mut connection, at(30));
+    assert!(flags(&fin).contains(Flags::FIN));
+    connection.handle_packet(at(50), &segment(101, sent.add(1), Flags::ACK, 0));
+    assert_eq!(connection.state(), State::FinWait2);
+    connection.handle_packet(at(60), &segment(101, sent.add(1), Flags::ACK | Flags::FIN, 5));
+    assert_eq!((connection.state(), connection.readable()), (State::TimeWait, 5));
+    assert_eq!(only(&mut connection, at(60)).tcp().unwrap().ack(), Seq(107));
+    // The FIN comes again: it is answered, and TIME-WAIT begins anew.
+    connection.handle_packet(at(1_000), &segment(101, sent.add(1), Flags::ACK | Flags::FIN, 5));
+    assert_eq!(flags(&only(&mut connection, at(1_000))), Flags::ACK);
+    assert_eq!(connection.poll_timeout(), Some(at(61_000)));
+    connection.handle_timeout(at(61_000));
+    assert_eq!(connection.close_reason(), Some(CloseReason::Finished));
+}
+
+#[test]
+fn both_may_close_at_once() {
+    let (mut connection, sent) = open(Config::default());
+    connection.close();
+    only(&mut connection, at(30));
+    connection.handle_packet(at(40), &segment(101, sent, Flags::ACK | Flags::FIN, 0));
+    assert_eq!(connection.state(), State::Closing);
+    only(&mut connection, at(40));
+    connection.handle_packet(at(50), &segment(102, sent.add(1), Flags::ACK, 0));
+    assert_eq!(connection.state(), State::TimeWait);
+}
+
+#[test]
+fn an_idle_peer_is_probed_and_given_up() {
+    let keep_alive = KeepAlive { time: Duration::from_secs(10), interval: Duration::from_secs(1), probes: 3 };
+    let (mut connection, sent) = open(Config { keep_alive: Some(keep_alive), ..Config::default() });
+    assert_eq!(connection.poll_timeout(), Some(at(10_020)));
+    connection.handle_timeout(at(10_020));
+    let probe = only(&mut connection, at(10_020));
+    assert_eq!((probe.tcp().unwrap().seq(), probe.payload().len()), (sent.add(u32::MAX), 0));
+    connection.handle_packet(at(10_030), &segment(101, sent, Flags::ACK, 0));
+    assert_eq!(connection.poll_timeout(), Some(at(20_030)));
+    let mut sent: Vec<Flags> = Vec::new();
+    while let Some(due) = connection.poll_timeout() {
+        connection.handle_timeout(due);
+        while let Some(packet) = connection.poll_transmit(due) {
+            sent.push(flags(&packet));
+        }
+    }
+    assert_eq!(sent, [Flags::ACK, Flags::ACK, Flags::ACK, Flags::RST | Flags::ACK]);
+    assert_eq!(connection.close_reason(), Some(CloseReason::TimedOut));
+}
+
+#[test]
+fn every_second_segment_is_acknowledged_but_the_first_ones_at_once() {
+    let (mut connection, sent) = open(Config::default());
+    let mut acks = 0;
+    for n in 0..40 {
+        connection.handle_packet(at(1_000 + n), &segment(101 + n as u32 * 1_000, sent, Flags::ACK, 1_000));
+        connection.read_all(at(1_000 + n));
+        acks += u32::from(connection.poll_transmit(at(1_000 + n)).is_some());
+    }
+    // 16 quick ones, that of the SYN-ACK among them, then one for two.
+    assert_eq!(acks, 15 + 12);
+    connection.handle_packet(at(2_000), &segment(40_101, sent, Flags::ACK, 1_000));
+    assert!(connection.poll_transmit(at(2_000)).is_some());
+    connection.handle_packet(at(2_001), &segment(41_101, sent, Flags::ACK, 1_000));
+    assert!(connection.poll_transmit(at(2_001)).is_none() || connection.poll_timeout().is_none());
+}
+
+/// RFC 9293, Section 3.7.4, as Minshall refined it: one small segment may be in flight.
+#[test]
+fn nagle_holds_the_second_small_segment_back() {
+    let (mut connection, sent) = open(Config::default());
+    connection.write_length(10);
+    assert_eq!(only(&mut connection, at(30)).payload().len(), 10);
+    connection.write_length(10);
+    assert!(connection.poll_transmit(at(31)).is_none());
+    connection.write_length(5);
+    connection.handle_packet(at(50), &segment(101, sent.add(10), Flags::ACK, 0));
+    assert_eq!(only(&mut connection, at(50)).payload().len(), 15);
+}
+
+#[test]
+fn an_abort_tells_the_peer() {
+    let (mut connection, sent) = open(Config::default());
+    connection.abort(at(30));
+    let reset = only(&mut connection, at(30));
+    assert_eq!((flags(&reset), reset.tcp().unwrap().seq()), (Flags::RST | Flags::ACK, sent));
+    assert!(connection.is_closed());
+}

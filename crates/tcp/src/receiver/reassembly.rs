@@ -33,6 +33,11 @@ impl Reassembly {
         self.ranges.is_empty()
     }
 
+    /// The position after the highest byte out of order; zero without any.
+    pub(super) fn highest(&self) -> u64 {
+        self.ranges.last().map_or(0, |(_, end)| end)
+    }
+
     /// Bytes that wait for a hole to be filled.
     pub(super) fn out_of_order_bytes(&self) -> u64 {
         self.waiting

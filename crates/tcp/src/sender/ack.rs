@@ -4,6 +4,7 @@ use paceline_wire::{Duration, Instant};
 
 use super::Sender;
 use super::accounting::{Accounting, Rtts};
+use crate::config::ValidationName;
 use crate::congestion::{AckSample, CaState};
 use crate::detection::LossSample;
 use crate::event::Event;
@@ -316,11 +317,20 @@ impl Sender {
         sample.lost_total = before;
         sample.state = self.state;
         sample.in_flight = self.in_flight();
-        sample.cwnd_limited = self.usage.is_cwnd_limited(self.window);
+        sample.cwnd_limited = self.was_cwnd_limited(sample.prior_in_flight);
         sample.prior_cwnd = self.prior_cwnd;
         let window = self.window;
         self.control(&sample, flags);
         self.report(&sample, window != self.window);
+    }
+
+    /// Whether the window was used.
+    fn was_cwnd_limited(&self, prior_in_flight: u32) -> bool {
+        match self.config.validation {
+            ValidationName::Linux => self.usage.is_cwnd_limited(self.window),
+            // tcp_cong.c:tcp_is_cwnd_limited of 3.10, tcp_max_tso_deferred_mss packets.
+            ValidationName::Linux310 => prior_in_flight + 3 >= self.window.cwnd,
+        }
     }
 
     /// tcp_cong_control: who moves the window.

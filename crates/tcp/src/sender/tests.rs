@@ -1,1 +1,287 @@
+use std::vec;
+use std::vec::Vec;
 
+use proptest::prelude::*;
+
+use super::*;
+use crate::congestion::CongestionName;
+use crate::detection::DetectionName;
+use crate::reduction::ReductionName;
+
+/// A sender of segments of 100 bytes from position 1,000 on, with an RTT of 100 ms.
+struct Bench {
+    sender: Sender,
+    now: u64,
+    end: u64,
+    seq: u64,
+}
+
+fn at(ms: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(ms)
+}
+
+impl Bench {
+    fn new(config: Config, window: u64) -> Bench {
+        let mut sender = Sender::new(&config, 1, 1_000);
+        let agreed = Agreed { mss: 100, sack: config.sack, timestamps: config.timestamps };
+        sender.on_established(agreed, 1_000, window, 0);
+        sender.rtt.on_sample(Duration::from_millis(100), 1_000, 1_000);
+        sender.rtt.on_min_sample(at(0), Duration::from_millis(100));
+        sender.wake();
+        Bench { sender, now: 0, end: 1_000_000, seq: 0 }
+    }
+
+    /// With a window of so many packets in congestion avoidance, all of them in flight.
+    fn filled(config: Config, packets: u32) -> Bench {
+        let mut bench = Bench::new(Config { initial_cwnd: packets, ..config }, 1_000_000);
+        bench.sender.window.ssthresh = packets;
+        assert_eq!(bench.send().len(), packets as usize);
+        bench.now = 100;
+        bench
+    }
+
+    /// Everything that may go now: first positions, retransmissions negated.
+    fn send(&mut self) -> Vec<i64> {
+        let supply = Supply { end: self.end, fin: false, blocked: false };
+        let poll = || self.sender.poll(at(self.now), supply);
+        std::iter::from_fn(poll)
+            .map(|t| if t.retransmission { -(t.start as i64) } else { t.start as i64 })
+            .collect()
+    }
+
+    fn ack(&mut self, ack: u64, sacks: &[(u64, u64)]) -> AckVerdict {
+        self.ack_echo(ack, sacks, None)
+    }
+
+    fn ack_echo(&mut self, ack: u64, sacks: &[(u64, u64)], tsecr: Option<u32>) -> AckVerdict {
+        self.sender.on_ack(&AckInput {
+            now: at(self.now),
+            seq: self.seq,
+            ack,
+            window: self.sender.snd_wnd,
+            sacks,
+            tsecr,
+            echo_rtt: None,
+            data: false,
+        })
+    }
+
+    fn fire(&mut self) {
+        let due = self.sender.timeout().expect("a timer");
+        self.now = self.now.max(due.as_nanos().div_ceil(1_000_000));
+        assert!(self.sender.on_timeout(at(self.now), true));
+    }
+}
+
+fn plain(detection: DetectionName) -> Config {
+    Config { detection, congestion: CongestionName::Reno, ..Config::default() }
+}
+
+#[test]
+fn a_loss_halves_the_window_over_one_round_trip() {
+    for &detection in DetectionName::ALL {
+        let mut bench = Bench::filled(plain(detection), 20);
+        // The first segment is lost; 19 duplicates come, one by one.
+        let mut sent = Vec::new();
+        for n in 1..20 {
+            bench.now += 1;
+            bench.ack(1_000, &[(1_100, 1_100 + n * 100)]);
+            sent.extend(bench.send());
+        }
+        assert_eq!(bench.sender.state, CaState::Recovery, "{detection}");
+        assert_eq!(sent.iter().filter(|&&start| start < 0).count(), 1, "{detection}: {sent:?}");
+        // Limited transmit for the first duplicates, then one for two.
+        assert!((9..=12).contains(&sent.len()), "{detection}: {sent:?}");
+        bench.now += 90;
+        let nxt = bench.sender.board.nxt();
+        bench.ack(nxt, &[]);
+        // Half, and one for the window that this ACK acknowledges.
+        assert_eq!((bench.sender.state, bench.sender.window.cwnd), (CaState::Open, 11), "{detection}");
+    }
+}
+
+/// RFC 6298, Section 5; RFC 5682, Section 3.1: what follows a timeout whose loss was real.
+#[test]
+fn a_timeout_sends_the_first_segment_and_backs_off() {
+    let mut bench = Bench::filled(plain(DetectionName::Rfc6675), 20);
+    bench.fire();
+    assert_eq!(bench.now, 300);
+    assert_eq!(bench.send(), [-1_000]);
+    assert_eq!((bench.sender.window.cwnd, bench.sender.window.ssthresh), (1, 10));
+    assert_eq!((bench.sender.in_flight(), bench.sender.board.lost_out()), (1, 20));
+    bench.fire();
+    assert_eq!((bench.now, bench.send()), (900, vec![-1_000]));
+    // Its ACK brings new data (F-RTO, step 2.b), a duplicate ACK the retransmissions (step 3.a).
+    bench.now += 100;
+    bench.ack(1_100, &[]);
+    assert_eq!(bench.send(), [3_000, 3_100]);
+    bench.now += 100;
+    bench.ack(1_100, &[(3_000, 3_100)]);
+    let sent = bench.send();
+    assert!(!sent.is_empty() && sent.iter().all(|&start| start < 0), "{sent:?}");
+}
+
+/// RFC 5682, Section 3.1, step 3.b: an ACK of what was never sent again shows that the timeout was wrong.
+#[test]
+fn a_wrong_timeout_is_taken_back() {
+    let mut bench = Bench::filled(Config { timestamps: false, ..plain(DetectionName::RackTlp) }, 20);
+    while bench.sender.state != CaState::Loss {
+        bench.fire();
+        bench.send();
+    }
+    bench.now += 10;
+    bench.ack(1_200, &[]);
+    assert_eq!((bench.sender.state, bench.sender.window.cwnd >= 20), (CaState::Open, true));
+    assert_eq!(bench.sender.totals.undos, 1);
+}
+
+/// RFC 4015 with timestamps: the ACK answers the original.
+#[test]
+fn an_echo_from_before_the_retransmission_takes_the_reduction_back() {
+    let mut bench = Bench::filled(plain(DetectionName::Rfc6675), 20);
+    bench.ack(1_000, &[(1_100, 1_500)]);
+    assert!(bench.send().contains(&-1_000));
+    let before = bench.sender.timestamp(at(50));
+    bench.now += 5;
+    bench.ack_echo(3_000, &[], Some(before));
+    assert_eq!((bench.sender.state, bench.sender.window.cwnd >= 20), (CaState::Open, true));
+}
+
+/// RFC 3708: a D-SACK for every retransmission.
+#[test]
+fn a_dsack_takes_the_reduction_back() {
+    let mut bench = Bench::filled(Config { timestamps: false, ..plain(DetectionName::Rfc6675) }, 20);
+    bench.ack(1_000, &[(1_100, 1_500)]);
+    assert!(bench.send().contains(&-1_000));
+    bench.now += 5;
+    // The original arrives: everything up to 1,500 is there; then the copy is reported.
+    bench.ack(1_500, &[]);
+    bench.now += 95;
+    bench.ack(1_500, &[(1_000, 1_100), (1_600, 1_700)]);
+    assert_eq!(bench.sender.totals.undos, 1);
+    assert!(bench.sender.window.cwnd >= 20);
+}
+
+#[test]
+fn new_data_goes_beyond_the_window_only_in_recovery_and_after_the_holes() {
+    let config = Config {
+        opportunistic: true,
+        reduction: ReductionName::Qarr,
+        initial_cwnd: 20,
+        ..plain(DetectionName::Fack)
+    };
+    for (opportunistic, expected) in [(false, 0), (true, 9)] {
+        // The window holds exactly what is in flight.
+        let mut bench = Bench::new(Config { opportunistic, ..config }, 2_000);
+        assert_eq!(bench.send().len(), 20);
+        bench.now = 100;
+        bench.ack(1_000, &[(1_100, 1_900)]);
+        let sent = bench.send();
+        assert_eq!(sent[0], -1_000);
+        // One hole and eight behind it.
+        assert_eq!(sent.iter().filter(|&&start| start >= 3_000).count(), expected, "{sent:?}");
+        assert_eq!(bench.sender.totals.beyond_window, expected as u64);
+    }
+}
+
+#[test]
+fn hack1_sends_the_first_segment_again_after_three_duplicates_without_news() {
+    for hack1 in [false, true] {
+        let config = Config {
+            hack1,
+            opportunistic: true,
+            reduction: ReductionName::Qarr,
+            ..plain(DetectionName::Fack)
+        };
+        let mut bench = Bench::filled(config, 20);
+        for n in 4..20 {
+            bench.ack(1_000, &[(1_100, 1_100 + n * 100)]);
+            bench.send();
+        }
+        // A round trip later what went beyond the window is answered: nothing new.
+        bench.now += 110;
+        let mut sent = Vec::new();
+        for _ in 0..3 {
+            bench.ack(1_000, &[(1_100, 3_000)]);
+            sent.extend(bench.send());
+        }
+        assert_eq!(sent.contains(&-1_000), hack1, "{sent:?}");
+        assert_eq!(bench.sender.totals.hack1, u64::from(hack1));
+    }
+}
+
+#[test]
+fn an_old_ack_and_an_ack_of_the_future_are_told_apart() {
+    let mut bench = Bench::filled(plain(DetectionName::RackTlp), 20);
+    assert_eq!(bench.ack(1_500, &[]), AckVerdict::Taken);
+    assert_eq!(bench.ack(1_400, &[]), AckVerdict::Old);
+    assert_eq!(bench.ack(1_000_000, &[]), AckVerdict::Unsent);
+    bench.sender.max_window = 100;
+    assert_eq!(bench.ack(1_300, &[]), AckVerdict::TooOld);
+}
+
+#[test]
+fn without_sack_three_duplicates_and_partial_acks_tell_of_losses() {
+    let mut bench = Bench::filled(Config { sack: false, ..plain(DetectionName::RackTlp) }, 20);
+    for _ in 0..2 {
+        bench.ack(1_000, &[]);
+        // Limited transmit (RFC 3042).
+        assert_eq!(bench.send().len(), 1);
+    }
+    bench.ack(1_000, &[]);
+    assert_eq!(bench.send(), [-1_000]);
+    assert_eq!(bench.sender.state, CaState::Recovery);
+    bench.now += 100;
+    bench.ack(1_500, &[]);
+    assert_eq!(bench.send().first(), Some(&-1_500));
+}
+
+#[test]
+fn the_window_shrinks_after_an_idle_time() {
+    let mut bench = Bench::filled(plain(DetectionName::RackTlp), 40);
+    bench.sender.config.initial_cwnd = 10;
+    bench.end = 5_000;
+    bench.ack(5_000, &[]);
+    bench.send();
+    bench.now += 1_000;
+    bench.end = 1_000_000;
+    bench.sender.wake();
+    let cwnd = bench.send().len();
+    // Halved for every timeout that has passed, but not below the initial window.
+    assert_eq!(cwnd, 10);
+}
+
+proptest! {
+    /// Whatever is acknowledged in whatever order: never more in flight than the window unless the window shrank, never
+    /// past the peer's window, and pipe is the sum of the board.
+    #[test]
+    fn the_send_rule_holds(
+        acks in proptest::collection::vec((0u64..30, 0u64..60, 1u64..20, 0u64..40), 1..80),
+        detection in proptest::sample::select(DetectionName::ALL),
+        reduction in proptest::sample::select(ReductionName::ALL),
+        congestion in proptest::sample::select(CongestionName::ALL),
+        window in 2_000u64..20_000,
+    ) {
+        let mut bench = Bench::new(Config { detection, reduction, congestion, ..Config::default() }, window);
+        bench.send();
+        for (advance, from, len, wait) in acks {
+            bench.now += wait;
+            if bench.sender.timeout().is_some_and(|due| due <= at(bench.now)) {
+                bench.sender.on_timeout(at(bench.now), true);
+                bench.send();
+            }
+            let una = bench.sender.board.una();
+            let ack = (una + advance / 10 * 100).min(bench.sender.board.nxt());
+            bench.ack(ack, &[(ack + from * 100, ack + (from + len) * 100)]);
+            let before = bench.sender.in_flight();
+            let sent = bench.send();
+            let board = &bench.sender.board;
+            prop_assert!(board.nxt() <= board.una() + window || sent.is_empty());
+            let (cwnd, in_flight) = (bench.sender.window.cwnd, bench.sender.in_flight());
+            prop_assert!(in_flight <= cwnd.max(before), "{in_flight} {cwnd} {before}");
+            prop_assert_eq!(board.recount(), (board.sacked_out(), board.lost_out(), board.retrans_out()));
+            let pipe = board.packets_out() + board.retrans_out() - board.sacked_out() - board.lost_out();
+            prop_assert_eq!(pipe, in_flight);
+        }
+    }
+}

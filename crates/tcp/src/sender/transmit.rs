@@ -391,7 +391,8 @@ impl Sender {
             self.check_persist(now);
         }
         let starved = !unsent && supply.blocked && !cwnd_limited;
-        if !unsent && !cwnd_limited && !supply.fin {
+        let repaired = self.board.lost_out() <= self.board.retrans_out();
+        if !unsent && !cwnd_limited && !supply.fin && repaired {
             self.rate.on_app_limited(in_flight);
         }
         let limit = match (self.board.is_empty() && !unsent, window_limited, starved) {

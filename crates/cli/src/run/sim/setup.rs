@@ -31,7 +31,7 @@ pub(super) fn setup(scenario: &Scenario, seed: u64, folder: &FilePath) -> Result
         gateway: config.map(|config| GatewayAt { links_before: 1, config }),
         flows: scenario.flows.iter().map(|flow| self::flow(flow, scenario)).collect::<Result<_, _>>()?,
         patience: scenario.patience().to_wire() - scenario.duration.to_wire(),
-        checked: false,
+        ..SimScenario::default()
     })
 }
 

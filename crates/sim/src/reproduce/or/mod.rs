@@ -2,6 +2,7 @@
 
 mod cells;
 mod experiment;
+pub mod grid;
 mod outcome;
 mod recovery_meter;
 

@@ -1,0 +1,169 @@
+//! A seed draws paths, faults, a gateway, algorithms and transfers; then the faults stop, and every transfer must have ended,
+//! whole, with nothing that the checker objects to (safety, then liveness).
+//!
+//! A failure prints its seed: `SWARM_SEED=n cargo test -p paceline-sim --test swarm` replays it, and `SWARM_RUNS=n` draws
+//! more than a test run does.
+
+use paceline_gateway::GatewayConfig;
+use paceline_gateway::config::{
+    QueueBoundMode, RetransmissionMode, RttModulationMode, ScheduleMode, VirtualWindowMode,
+};
+use paceline_path::random::{Probability, Random};
+use paceline_sim::faults::draw_link;
+use paceline_sim::result::Direction;
+use paceline_sim::scenario::{Flow, GatewayAt, Load, PathLink, Scenario, TcpFlow, Transport};
+use paceline_sim::workload::{Reader, SizeRange};
+use paceline_sim::{run, seed_of};
+use paceline_tcp::{
+    Config, CongestionName, DetectionName, HystartName, ReceiveBuffer, ReductionName, SendBufferName,
+};
+use paceline_wire::{Duration, Instant, Rate};
+
+const RUNS: u64 = 100;
+const FAULTS_LAST: Duration = Duration::from_secs(30);
+/// Timeouts may have doubled to two minutes by the time the faults stop, and the slowest link needs two minutes for the
+/// largest transfers.
+const PATIENCE: Duration = Duration::from_secs(6_000);
+
+#[test]
+fn every_transfer_ends_once_the_faults_stop() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let seeds = match number("SWARM_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 1..number("SWARM_RUNS").unwrap_or(RUNS) + 1,
+    };
+    let replays = seeds.end - seeds.start == 1;
+    let mut failures = Vec::new();
+    for seed in seeds {
+        let scenario = draw(seed);
+        if replays {
+            println!("{scenario:#?}");
+        }
+        let result = run(&scenario).unwrap();
+        let errors = result.flows.iter().filter_map(|flow| flow.error.as_ref());
+        let unfinished: Vec<_> = errors.collect();
+        if !result.findings.is_empty() || !unfinished.is_empty() {
+            failures.push(format!("SWARM_SEED={seed}: {:?} {unfinished:?}", result.findings));
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+fn a_seed_replays() {
+    for seed in 1..4 {
+        assert_eq!(run(&draw(seed)).unwrap(), run(&draw(seed)).unwrap());
+    }
+}
+
+fn draw(seed: u64) -> Scenario {
+    let mut random = Random::named(seed, "swarm");
+    let links = 1 + random.below(3) as usize;
+    let link = |number: usize| {
+        let direction = |name| {
+            let mut random = Random::named(seed, &format!("link {number} {name}"));
+            draw_link(&mut random, FAULTS_LAST)
+        };
+        PathLink { name: format!("hop{number}"), down: direction("down"), up: direction("up") }
+    };
+    let path: Vec<PathLink> = (0..links).map(link).collect();
+    let gateway = (links > 1 && flip(&mut random)).then(|| GatewayAt {
+        links_before: 1 + random.below(links as u64 - 1) as usize,
+        config: draw_gateway(&mut Random::named(seed, "gateway")),
+    });
+    let flows =
+        (0..1 + random.below(4)).map(|number| draw_flow(&mut Random::named(seed, &format!("flow {number}"))));
+    Scenario {
+        duration: FAULTS_LAST,
+        seed: seed_of(seed, "run"),
+        path,
+        gateway,
+        flows: flows.collect(),
+        patience: PATIENCE,
+        heals: true,
+        checked: true,
+    }
+}
+
+fn flip(random: &mut Random) -> bool {
+    random.chance(Probability::from_fraction(0.5))
+}
+
+fn one_of<T: Copy>(random: &mut Random, all: &[T]) -> T {
+    all[random.below(all.len() as u64) as usize]
+}
+
+fn draw_gateway(random: &mut Random) -> GatewayConfig {
+    use RetransmissionMode as Retransmission;
+    let mut config = GatewayConfig::all_off();
+    let windows = [VirtualWindowMode::None, VirtualWindowMode::Fixed, VirtualWindowMode::Sized];
+    config.virtual_window.mode = one_of(random, &windows);
+    config.virtual_window.add_window_scale = flip(random);
+    config.schedule.mode = one_of(random, &[ScheduleMode::OnArrival, ScheduleMode::ReceptionRate]);
+    config.retransmission.mode =
+        one_of(random, &[Retransmission::None, Retransmission::Local, Retransmission::Proactive]);
+    config.rtt_modulation.mode = one_of(random, &[RttModulationMode::None, RttModulationMode::Modulated]);
+    config.queue_bound.mode = one_of(random, &[QueueBoundMode::None, QueueBoundMode::Adaptive]);
+    config
+}
+
+fn draw_flow(random: &mut Random) -> Flow {
+    let max = 100 * 10_000u64.pow(1 + random.below(2) as u32) / 100;
+    let load = Load::Size(SizeRange { min: 1, max: max.min(2_000_000) });
+    let reader = match random.below(3) {
+        0 => Reader::Eager,
+        1 => Reader::Paced(Rate::from_mbps(0.5 + 20.0 * random.unit())),
+        _ => {
+            let from = Instant::ZERO + random.duration_up_to(FAULTS_LAST);
+            Reader::Paused { from, to: from + random.duration_up_to(Duration::from_secs(20)) }
+        }
+    };
+    let tcp = TcpFlow { server: draw_config(random), client: draw_config(random), load, reader };
+    Flow {
+        direction: if flip(random) { Direction::Down } else { Direction::Up },
+        transport: Transport::Tcp(Box::new(tcp)),
+        start: random.duration_up_to(FAULTS_LAST / 2),
+        count: 1 + random.below(4) as u32,
+        sequential: flip(random),
+        interval: random.duration_up_to(Duration::from_secs(2)),
+        weight: 1 + random.below(3) as u32,
+        bypass: random.below(8) == 0,
+        ipv6: flip(random),
+        ..Flow::default()
+    }
+}
+
+fn draw_config(random: &mut Random) -> Config {
+    use CongestionName::{Bbr, Cubic, Reno, Vegas, Veno, Westwood};
+    let reductions = [
+        ReductionName::Rfc6675,
+        ReductionName::Rh,
+        ReductionName::Prr,
+        ReductionName::Qarr,
+        ReductionName::Barr,
+    ];
+    let initial = 4_000 + random.below(60_000) as u32;
+    let receive_buffer = match random.below(2) {
+        0 => ReceiveBuffer::Fixed(3_000 * 300u32.pow(random.below(2) as u32) + random.below(3_000) as u32),
+        _ => ReceiveBuffer::Auto { initial, max: initial * 50 },
+    };
+    Config {
+        congestion: one_of(random, &[Reno, Cubic, Veno, Westwood, Vegas, Bbr]),
+        hystart: one_of(random, &[HystartName::Linux, HystartName::PlusPlus, HystartName::Off]),
+        reduction: one_of(random, &reductions),
+        opportunistic: flip(random),
+        hack1: flip(random),
+        detection: one_of(random, &[DetectionName::Rfc6675, DetectionName::Fack, DetectionName::RackTlp]),
+        send_buffer: one_of(random, &[SendBufferName::Linux, SendBufferName::Refined]),
+        receive_buffer,
+        mss: 536 + random.below(925) as u16,
+        timestamps: flip(random),
+        window_scaling: flip(random),
+        sack: flip(random),
+        nagle: flip(random),
+        delayed_ack: flip(random),
+        sack_compression: flip(random),
+        frto: flip(random),
+        ..Config::default()
+    }
+}
