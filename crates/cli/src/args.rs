@@ -27,6 +27,11 @@ pub(crate) enum Command {
     Demo(DemoArgs),
     /// Run a scenario file and print or store its results
     Run(RunArgs),
+    /// Run a scenario in the simulator over lists and ranges of any of its keys
+    Sweep(SweepArgs),
+    /// Run published experiments anew in the simulator, and set the numbers side by side
+    #[command(subcommand)]
+    Reproduce(ReproduceCommand),
     /// Compute what loss recovery costs on a path, by formula and at once
     Predict(PredictArgs),
     /// Accelerate the TCP flows that pass between two interfaces, or through a TUN device (needs root)
@@ -104,6 +109,69 @@ pub(crate) enum On {
     Sim,
     /// First the simulator, then the lab, and the difference between them (needs root)
     Both,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SweepArgs {
+    /// Scenario file (docs/scenario.md describes every key)
+    #[arg(value_name = "SCENARIO.toml")]
+    pub(crate) scenario: PathBuf,
+    /// A key and its values: a list (radio.rtt=50ms,100ms) or a range with a number of steps (radio.rtt=50ms..200ms:4, or
+    /// :4log for even ratios); may be given several times, every combination is run
+    #[arg(long, value_name = "KEY=VALUES")]
+    pub(crate) vary: Vec<String>,
+    /// Where to run
+    #[arg(long, value_enum, default_value_t = SweepOn::Sim)]
+    pub(crate) on: SweepOn,
+    /// Repetitions of each combination, with seeds that count upwards
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) runs: u32,
+    /// Seed of the first repetition [default: as the scenario says]
+    #[arg(long, value_name = "S")]
+    pub(crate) seed: Option<u64>,
+    /// Length of each run, such as 10s [default: as the scenario says]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) duration: Option<Time>,
+    /// Only variants whose name has these comma-separated parts; may be given several times
+    #[arg(long, value_name = "VARIANT")]
+    pub(crate) only: Vec<String>,
+    /// Runs at the same time [default: one for each core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) jobs: Option<u32>,
+    /// Folder for results; runs that are there already are not done again [default: results/NAME-sweep]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Do runs again that are there already
+    #[arg(long)]
+    pub(crate) fresh: bool,
+    /// Print one JSON object instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SweepOn {
+    /// The simulator
+    Sim,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ReproduceCommand {
+    /// Opportunistic retransmission: Tables 1 to 15, published and ours
+    Or(ReproduceOrArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReproduceOrArgs {
+    /// Only this table, 1 to 15; may be given several times
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=15))]
+    pub(crate) table: Vec<u8>,
+    /// Runs of each cell, with seeds from 1
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub(crate) runs: u32,
+    /// Print one JSON object instead of tables
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -9,9 +9,11 @@ mod gateway;
 mod interrupt;
 mod plot;
 mod predict;
+mod reproduce;
 mod result;
 mod run;
 mod scenario;
+mod sweep;
 mod trace;
 mod units;
 
@@ -19,7 +21,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use args::{BenchCommand, Cli, Command};
+use args::{BenchCommand, Cli, Command, ReproduceCommand};
 use error::Result;
 
 fn main() -> ExitCode {
@@ -37,6 +39,8 @@ fn dispatch(command: Command) -> Result<()> {
     match command {
         Command::Demo(args) => demo::command(&args),
         Command::Run(args) => run::command(&args),
+        Command::Sweep(args) => sweep::command(&args),
+        Command::Reproduce(ReproduceCommand::Or(args)) => reproduce::or(&args),
         Command::Predict(args) => predict::command(&args),
         Command::Gateway(args) => gateway::command(&args),
         Command::Emulate(args) => emulate::command(&args),

@@ -12,7 +12,7 @@ mod settling;
 pub(crate) mod sim;
 mod traces;
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -26,7 +26,7 @@ use crate::args::{On, RunArgs};
 use crate::error::{Error, Kind, Result};
 use crate::interrupt;
 use crate::result::{
-    LinkResult, Results, Run, RunFiles, SCHEMA, Store, bounds_table, check_bounds, summary_table, write_whole,
+    LinkResult, Results, Run, SCHEMA, Store, bounds_table, check_bounds, summary_table, write_whole,
 };
 use crate::scenario::{ScenarioFile, Tcp, Variant, load_file};
 pub(crate) use collect::link_result;
@@ -72,7 +72,7 @@ pub(crate) fn command(args: &RunArgs) -> Result<()> {
 
 /// Where a scenario runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+pub(crate) enum Place {
     Lab,
     Sim,
 }
@@ -86,7 +86,7 @@ impl Place {
     }
 
     /// Whether the variant can run there.
-    fn check(self, variant: &Variant, folder: &Path) -> Result<()> {
+    pub(crate) fn check(self, variant: &Variant, folder: &Path) -> Result<()> {
         if self == Place::Sim {
             return sim::check(variant, folder);
         }
@@ -101,15 +101,8 @@ impl Place {
         }
     }
 
-    fn execute(self, job: &Job<'_>, folder: &Path, files: &RunFiles, watch: &dyn Watch) -> Result<Run> {
-        match self {
-            Place::Lab => lab::execute(job.variant, job.seed, folder, files, watch),
-            Place::Sim => sim::execute(job.variant, job.seed, folder, Some(files), watch),
-        }
-    }
-
     /// The variant as it is kept: what was simulated is no result of the lab.
-    fn settings_of(self, variant: &Variant) -> Variant {
+    pub(crate) fn settings_of(self, variant: &Variant) -> Variant {
         let mut variant = variant.clone();
         if self == Place::Sim {
             variant.settings.insert_str(0, "# simulated\n");
@@ -118,9 +111,9 @@ impl Place {
     }
 
     /// Runs at the same time.
-    fn jobs(self, args: &RunArgs) -> u32 {
+    pub(crate) fn threads(self, wanted: Option<u32>) -> u32 {
         let cores = || thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
-        args.jobs.unwrap_or_else(|| if self == Place::Sim { cores() } else { 1 })
+        wanted.unwrap_or_else(|| if self == Place::Sim { cores() } else { 1 })
     }
 }
 
@@ -154,7 +147,16 @@ fn run_place(
     let seeds = first..first + u64::from(args.runs.unwrap_or(file.base.runs));
     let jobs: Vec<Job<'_>> =
         seeds.flat_map(|seed| variants.iter().map(move |variant| Job { variant, seed })).collect();
-    let (runs, failures) = run_all(&jobs, place, &file.folder, &store, args)?;
+    let batch = Batch {
+        place,
+        folder: &file.folder,
+        store: &store,
+        threads: place.threads(args.jobs),
+        series: true,
+        fresh: args.fresh,
+        quiet: args.json,
+    };
+    let (runs, failures) = batch.run_all(&jobs)?;
     let results = Results {
         schema: SCHEMA,
         program: format!("paceline {}", env!("CARGO_PKG_VERSION")),
@@ -167,54 +169,110 @@ fn run_place(
     Ok(Done { place, store, results, failures })
 }
 
-/// Runs `jobs` in order, several at a time, and returns all results in the order of the variants.
-fn run_all(
-    jobs: &[Job<'_>],
-    place: Place,
-    folder: &Path,
-    store: &Store,
-    args: &RunArgs,
-) -> Result<(Vec<Run>, Vec<String>)> {
-    let (mut done, mut todo) = (Vec::new(), Vec::new());
-    for job in jobs {
-        match store.finished(job.variant, job.seed) {
-            Some(run) if !args.fresh => done.push(run),
-            _ => todo.push(job),
+/// Runs that belong together.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Batch<'a> {
+    pub(crate) place: Place,
+    /// Where trace files are.
+    pub(crate) folder: &'a Path,
+    pub(crate) store: &'a Store,
+    /// Runs at the same time.
+    pub(crate) threads: u32,
+    /// Whether time series are written.
+    pub(crate) series: bool,
+    /// Whether runs are done again that are there.
+    pub(crate) fresh: bool,
+    /// Without a progress bar.
+    pub(crate) quiet: bool,
+}
+
+impl Batch<'_> {
+    /// Runs `jobs` in order, several at a time, and returns all results in the order of the jobs' variants, and failures.
+    pub(crate) fn run_all(&self, jobs: &[Job<'_>]) -> Result<(Vec<Run>, Vec<String>)> {
+        let (mut done, mut todo) = (Vec::new(), Vec::new());
+        for job in jobs {
+            match self.store.finished(job.variant, job.seed) {
+                Some(run) if !self.fresh => done.push(run),
+                _ => todo.push(job),
+            }
+        }
+        if !done.is_empty() {
+            eprintln!(
+                "{} of {} runs are in {} already; --fresh does them again",
+                done.len(),
+                jobs.len(),
+                self.store.folder().display()
+            );
+        }
+        let bar = progress_bar(&todo, self.place, self.quiet);
+        let state =
+            Mutex::new(State { todo: todo.into_iter().collect(), done, failures: Vec::new(), stop: None });
+        thread::scope(|scope| {
+            for _ in 0..self.threads {
+                scope.spawn(|| self.work(&state, &bar));
+            }
+        });
+        bar.finish_and_clear();
+        let state = state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if let Some(error) = state.stop {
+            return Err(error);
+        }
+        let place: HashMap<(&str, u64), usize> = jobs
+            .iter()
+            .enumerate()
+            .map(|(place, job)| ((job.variant.name.as_str(), job.seed), place))
+            .collect();
+        let mut runs = state.done;
+        runs.sort_by_key(|run| place.get(&(run.variant.as_str(), run.seed)).copied());
+        Ok((runs, state.failures))
+    }
+
+    fn work(&self, state: &Mutex<State<'_>>, bar: &ProgressBar) {
+        let locked = || state.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let job = {
+                let mut state = locked();
+                let next = if state.stop.is_none() { state.todo.pop_front() } else { None };
+                match next {
+                    Some(job) => job,
+                    None => return,
+                }
+            };
+            bar.set_message(format!("{} seed {}", job.variant.name, job.seed));
+            let watch = Ticks { bar, shown: Mutex::new(0), length: ticks(job, self.place) };
+            let outcome =
+                self.execute(job, &watch).and_then(|run| self.store.save(job.variant, &run).map(|()| run));
+            watch.finish();
+            match outcome {
+                Ok(run) => locked().done.push(run),
+                Err(error) if error.kind() == Kind::Failed => {
+                    let text = format!("{} seed {}: {error}", job.variant.name, job.seed);
+                    bar.suspend(|| eprintln!("paceline: {text}"));
+                    locked().failures.push(text);
+                }
+                // Bad input, missing privilege and Ctrl-C concern every run.
+                Err(error) => locked().stop = Some(error),
+            }
         }
     }
-    if !done.is_empty() {
-        eprintln!(
-            "{} of {} runs are in {} already; --fresh does them again",
-            done.len(),
-            jobs.len(),
-            store.folder().display()
-        );
-    }
-    let bar = progress_bar(&todo, place, args.json);
-    let state =
-        Mutex::new(State { todo: todo.into_iter().collect(), done, failures: Vec::new(), stop: None });
-    thread::scope(|scope| {
-        for _ in 0..place.jobs(args) {
-            scope.spawn(|| work(&state, place, folder, store, &bar));
+
+    fn execute(&self, job: &Job<'_>, watch: &dyn Watch) -> Result<Run> {
+        let files = self.store.files(job.variant, job.seed);
+        match self.place {
+            Place::Lab => lab::execute(job.variant, job.seed, self.folder, &files, watch),
+            Place::Sim => {
+                let files = self.series.then_some(&files);
+                sim::execute(job.variant, job.seed, self.folder, files, watch)
+            }
         }
-    });
-    bar.finish_and_clear();
-    let state = state.into_inner().unwrap_or_else(PoisonError::into_inner);
-    if let Some(error) = state.stop {
-        return Err(error);
     }
-    let mut runs = state.done;
-    let position =
-        |run: &Run| jobs.iter().position(|job| job.variant.name == run.variant && job.seed == run.seed);
-    runs.sort_by_key(position);
-    Ok((runs, state.failures))
 }
 
 /// One run to be done.
 #[derive(Clone, Copy, Debug)]
-struct Job<'a> {
-    variant: &'a Variant,
-    seed: u64,
+pub(crate) struct Job<'a> {
+    pub(crate) variant: &'a Variant,
+    pub(crate) seed: u64,
 }
 
 struct State<'a> {
@@ -225,38 +283,7 @@ struct State<'a> {
     stop: Option<Error>,
 }
 
-fn work(state: &Mutex<State<'_>>, place: Place, folder: &Path, store: &Store, bar: &ProgressBar) {
-    let locked = || state.lock().unwrap_or_else(PoisonError::into_inner);
-    loop {
-        let job = {
-            let mut state = locked();
-            let next = if state.stop.is_none() { state.todo.pop_front() } else { None };
-            match next {
-                Some(job) => job,
-                None => return,
-            }
-        };
-        bar.set_message(format!("{} seed {}", job.variant.name, job.seed));
-        let watch = Ticks { bar, shown: Mutex::new(0), length: ticks(job, place) };
-        let files = store.files(job.variant, job.seed);
-        let outcome = place
-            .execute(job, folder, &files, &watch)
-            .and_then(|run| store.save(job.variant, &run).map(|()| run));
-        watch.finish();
-        match outcome {
-            Ok(run) => locked().done.push(run),
-            Err(error) if error.kind() == Kind::Failed => {
-                let text = format!("{} seed {}: {error}", job.variant.name, job.seed);
-                bar.suspend(|| eprintln!("paceline: {text}"));
-                locked().failures.push(text);
-            }
-            // Bad input, missing privilege and Ctrl-C concern every run.
-            Err(error) => locked().stop = Some(error),
-        }
-    }
-}
-
-fn select<'a>(file: &'a ScenarioFile, only: &[String]) -> Result<Vec<&'a Variant>> {
+pub(crate) fn select<'a>(file: &'a ScenarioFile, only: &[String]) -> Result<Vec<&'a Variant>> {
     let wanted = |variant: &&Variant| only.is_empty() || only.iter().any(|part| variant.matches(part));
     let variants: Vec<&Variant> = file.variants.iter().filter(wanted).collect();
     if variants.is_empty() {

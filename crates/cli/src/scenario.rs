@@ -22,10 +22,10 @@ pub(crate) use flow::{Direction, Flow, IpVersion, Protocol, SizeSpec};
 pub(crate) use gateway::{EventAction, Gateway, GatewayEvent, Io, Profile, merge};
 #[cfg(test)]
 pub(crate) use load::parse_text;
-pub(crate) use load::{ScenarioFile, explain, line_of, load_file, parse};
+pub(crate) use load::{ScenarioFile, explain, line_of, load_file, load_varied, parse};
 pub(crate) use path::Path;
 pub(crate) use tcp::Tcp;
-pub(crate) use vary::{Variant, name_matches};
+pub(crate) use vary::{Variant, Vary, name_matches};
 
 /// One cell of an experiment, with nothing left to vary.
 #[derive(Clone, Debug, Deserialize)]

@@ -8,7 +8,7 @@ use toml::Table;
 
 use super::Scenario;
 use super::check::check;
-use super::vary::{self, Variant};
+use super::vary::{self, Variant, Vary};
 use crate::error::{Error, Result};
 use crate::units::Time;
 
@@ -24,17 +24,29 @@ pub(crate) struct ScenarioFile {
 
 /// Reads and checks `path`; `duration` overrides the file's.
 pub(crate) fn load_file(path: &Path, duration: Option<Time>) -> Result<ScenarioFile> {
-    let text = std::fs::read_to_string(path).map_err(|error| {
-        Error::input(format!(
-            "cannot read scenario {}: {error}; give the path of a .toml file",
-            path.display()
-        ))
-    })?;
-    parse(path, &text, duration)
+    parse(path, &read(path)?, duration)
 }
 
 /// As [`load_file`], of a text that is there already; `path` is for messages and for where traces are.
 pub(crate) fn parse(path: &Path, text: &str, duration: Option<Time>) -> Result<ScenarioFile> {
+    parse_varied(path, text, duration, &[])
+}
+
+/// As [`load_file`], with further dimensions, which change faster than those of the file.
+pub(crate) fn load_varied(path: &Path, duration: Option<Time>, further: &[Vary]) -> Result<ScenarioFile> {
+    parse_varied(path, &read(path)?, duration, further)
+}
+
+fn read(path: &Path) -> Result<String> {
+    std::fs::read_to_string(path).map_err(|error| {
+        Error::input(format!(
+            "cannot read scenario {}: {error}; give the path of a .toml file",
+            path.display()
+        ))
+    })
+}
+
+fn parse_varied(path: &Path, text: &str, duration: Option<Time>, further: &[Vary]) -> Result<ScenarioFile> {
     let at = |line: usize, message: String| Error::input(format!("{}:{line}: {message}", path.display()));
     let typed = |error: toml::de::Error| at(line_of(text, error.span()), explain(error.message()));
     let base: Scenario = toml::from_str(text).map_err(typed)?;
@@ -45,8 +57,13 @@ pub(crate) fn parse(path: &Path, text: &str, duration: Option<Time>) -> Result<S
         document.insert("duration".into(), duration.to_string().into());
     }
     let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
-    let cells =
-        vary::expand(&document, &base.vary).map_err(|(index, why)| at(vary_line(text, index), why))?;
+    let dimensions: Vec<Vary> = base.vary.iter().chain(further).cloned().collect();
+    let cells = vary::expand(&document, &dimensions).map_err(|(index, why)| {
+        match index.checked_sub(base.vary.len()) {
+            None => at(vary_line(text, index), why),
+            Some(_) => Error::input(format!("--vary: {why}")),
+        }
+    })?;
     let mut variants: Vec<Variant> = Vec::with_capacity(cells.len());
     for (name, table) in cells {
         let settings = settings(&table);
