@@ -145,13 +145,103 @@ fn a_broken_trace_is_told_with_its_line() {
 }
 
 #[test]
+fn predictions_are_printed_or_refused_in_a_line() {
+    let path = ["predict", "--rate", "20mbit", "--rtt", "100ms"];
+    paceline().args(path).args(["--burst", "50"]).assert().success().stdout(contains("29.4 %"));
+    paceline().args(path).arg("--json").assert().success().stdout(contains("\"least_bdp_packets\""));
+    paceline()
+        .args(path)
+        .args(["--burst", "500"])
+        .assert()
+        .code(2)
+        .stderr(is_match("^paceline: --burst: .*\n$").unwrap());
+    paceline().args(["predict", "--rate", "20", "--rtt", "1s"]).assert().code(2).stderr(contains("7.2mbit"));
+}
+
+/// Where `window-limited` and a folder for its results are.
+fn simulated(folder: &Path) -> Vec<String> {
+    let path = scenario("window-limited");
+    ["run", &path, "--on", "sim", "--duration", "3s", "--out"]
+        .map(String::from)
+        .into_iter()
+        .chain([folder.display().to_string()])
+        .collect()
+}
+
+#[test]
+fn a_scenario_runs_in_the_simulator_without_privilege() {
+    let folder = tempfile::tempdir().unwrap();
+    paceline()
+        .args(simulated(folder.path()))
+        .assert()
+        .success()
+        .stdout(contains("accelerated").and(contains("On: sim")));
+    assert!(folder.path().join("accelerated-seed1.senders.csv").exists());
+    paceline()
+        .args(simulated(folder.path()))
+        .arg("--json")
+        .assert()
+        .success()
+        .stdout(contains("\"on\": \"sim\""))
+        .stderr(contains("2 of 2 runs are in"));
+}
+
+#[test]
+fn what_the_simulator_cannot_do_is_told_before_anything_runs() {
+    paceline()
+        .args(["run", &scenario("failure"), "--on", "sim"])
+        .assert()
+        .code(2)
+        .stderr(is_match("^paceline: variant `.*`: gateway.events: .*--on lab\n$").unwrap());
+}
+
+#[test]
+fn a_sweep_goes_on_where_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let sweep = |losses: &str| {
+        let mut command = paceline();
+        command
+            .args(["sweep", &scenario("window-limited"), "--only", "unaccelerated", "--duration", "3s"])
+            .args(["--runs", "2", "--vary", &format!("radio.down.loss={losses}"), "--out"])
+            .arg(folder.path());
+        command.assert().success()
+    };
+    let one = "{independent=\"0.1%\"}";
+    sweep(one).stdout(contains("±")).stderr("");
+    let first = fs::read(folder.path().join("means.csv")).unwrap();
+    sweep(one).stderr(contains("2 of 2 runs are in"));
+    assert_eq!(fs::read(folder.path().join("means.csv")).unwrap(), first);
+    sweep(&format!("{one},{{independent=\"1%\"}}")).stderr(contains("2 of 4 runs are in"));
+    let runs = fs::read_to_string(folder.path().join("runs.csv")).unwrap();
+    assert!(runs.starts_with("variant,radio.down.loss,seed,flow,"), "{runs}");
+    assert_eq!(runs.lines().count(), 5);
+    assert!(folder.path().join("means.parquet").exists() && folder.path().join("runs.parquet").exists());
+}
+
+#[test]
+fn a_sweep_names_what_it_cannot_vary() {
+    let refused = |vary: &str, why: &str| {
+        let command = ["sweep", &scenario("window-limited"), "--vary", vary];
+        paceline().args(command).assert().code(2).stderr(contains(why));
+    };
+    refused("radio.rt=1ms,2ms", "did you mean `rtt`?");
+    refused("radio.rtt", "no `=`");
+    refused("flows.3.size=1mb", "--vary: `flows.3.size`: there are 1 entries");
+}
+
+#[test]
+fn a_table_is_reproduced() {
+    paceline().args(["reproduce", "or", "--table", "16"]).assert().code(2);
+}
+
+#[test]
 fn help_names_units_and_exit_codes() {
     paceline()
         .arg("--help")
         .assert()
         .success()
         .stdout(contains("130 interrupted").and(contains("Numbers need units")));
-    for command in ["demo", "run", "gateway", "emulate", "trace", "bench"] {
+    for command in ["demo", "run", "sweep", "reproduce", "predict", "gateway", "emulate", "trace", "bench"] {
         paceline().args([command, "--help"]).assert().success();
     }
 }
