@@ -31,8 +31,12 @@ pub(super) struct Measured {
 }
 
 pub(super) fn result(variant: &str, seed: u64, scenario: &Scenario, plan: &Plan, measured: &Measured) -> Run {
-    let flows: Vec<FlowResult> =
-        plan.planned.iter().map(|planned| flow(planned, scenario, measured)).collect();
+    let flows: Vec<FlowResult> = plan
+        .planned
+        .iter()
+        .map(|planned| flow(planned, scenario, measured))
+        .filter(|result| !ran_alone(result, plan, scenario))
+        .collect();
     let end = measured.links.last.duration.as_secs_f64();
     let changes = settling::changes(scenario, &measured.downlink, &measured.links.last);
     let slowest = |of: &dyn Fn(&Change) -> Option<f64>| changes.iter().filter_map(of).reduce(f64::max);
@@ -108,6 +112,13 @@ fn flow(planned: &Planned, scenario: &Scenario, measured: &Measured) -> FlowResu
         }
         Protocol::Udp => udp_flow(common, &measured.traffic.streams[planned.place], spec.start.seconds()),
     }
+}
+
+/// A transfer of a row that began when the flows beside it had ended, as it may when the row takes longer than the run, says
+/// nothing of what the scenario is about.
+fn ran_alone(result: &FlowResult, plan: &Plan, scenario: &Scenario) -> bool {
+    let open_ended = |planned: &Planned| scenario.flows[planned.flow].size.is_none();
+    result.start_s >= scenario.duration.seconds() && plan.planned.iter().any(open_ended)
 }
 
 fn tcp_flow(
