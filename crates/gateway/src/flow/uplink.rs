@@ -269,6 +269,7 @@ impl Flow {
             round_trip: self.smoothed_rtt() + self.server_rtt.get() + self.modulation.delay(),
             server_rtt: self.server_rtt.get(),
             segment: self.segment(),
+            weight: self.weight,
             passes: self.gave_up,
         };
         let config = &ctx.config.virtual_window;
