@@ -116,7 +116,11 @@ impl QueueBound {
         let Some(rtt_min) = self.baseline.rtt_min() else { return };
         match &mut self.contest {
             Some(contest) => contest.on_loss(now, rtt_min),
-            None => self.backoff.on_loss(now, self.last_rtt, rtt_min, self.outstanding),
+            None => {
+                // What the lost packet's queue held of ours (Little's law): by now much of it may have been reported.
+                let queued = self.delivery.forecast().bytes_in(self.last_rtt);
+                self.backoff.on_loss(now, self.last_rtt, rtt_min, queued.max(self.outstanding));
+            }
         }
     }
 

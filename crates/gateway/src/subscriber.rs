@@ -96,6 +96,15 @@ impl Subscriber {
         limit.map_or(u64::MAX, |limit| limit.saturating_sub(self.outstanding))
     }
 
+    /// A super-packet is not cut smaller than this, because packets cost more than bytes: as tcp_tso_autosize() of Linux
+    /// has it, what the link carries in a millisecond, and on very short paths up to 64 KB (tcp_tso_rtt_log = 9).
+    pub(crate) fn quantum(&self) -> u64 {
+        self.bound.as_ref().map_or(0, |bound| {
+            let near = bound.rtt_min().map_or(0, |rtt| (1 << 16) >> (rtt.as_micros() >> 9).min(31));
+            bound.rate().bytes_in(Duration::from_millis(1)) + near
+        })
+    }
+
     /// A packet of `bytes` fits; one packet always does.
     pub(crate) fn fits(&mut self, bytes: u64) -> bool {
         let fits = self.outstanding == 0 || bytes <= self.room();

@@ -177,7 +177,7 @@ impl Table {
             let entry = &mut self.entries[id as usize];
             match entry.flow.next_departure(mode, now) {
                 Some(Departure::Now) => {
-                    let bytes = entry.flow.next_bytes();
+                    let bytes = entry.flow.next_bytes(subscriber.quantum());
                     if !entry.flow.head_is_lost() && !subscriber.fits(bytes) {
                         // What a flow's client waits for needs no room, whoever stands in front of it.
                         let repair = subscriber.ring.iter().position(|&id| {
@@ -187,7 +187,7 @@ impl Table {
                         subscriber.ring.rotate_left(repair);
                         continue;
                     }
-                    let limit = share(subscriber.room(), subscriber.ring.len());
+                    let limit = share(subscriber.room(), subscriber.ring.len()).max(bytes);
                     entry.turn -= 1;
                     if entry.turn == 0 {
                         entry.turn = entry.flow.weight;

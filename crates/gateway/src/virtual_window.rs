@@ -23,6 +23,8 @@ pub(crate) struct WindowInput {
     pub(crate) server_rtt: Duration,
     /// Full-sized segment, in bytes.
     pub(crate) segment: u64,
+    /// Packets that leave in one turn of the scheduler.
+    pub(crate) weight: u32,
     /// The gateway no longer keeps anything: only what was promised before goes beyond the client's own window.
     pub(crate) passes: bool,
 }
@@ -99,7 +101,10 @@ impl VirtualWindow {
             self.best = (rate, now);
         }
         let target_time = Duration::from_millis(config.target_ms);
-        let target = rate.bytes_in(target_time).max(4 * input.segment);
+        // At least the packets of two turns, since one may come early, and the pairs in which the client acknowledges and the
+        // server sends.
+        let least = (2 * u64::from(input.weight) + 4) * input.segment;
+        let target = rate.bytes_in(target_time).max(least);
         if input.waiting >= target {
             // The link is the limit, and the rate is what it carries now.
             self.ramping = false;
@@ -128,6 +133,7 @@ mod tests {
             round_trip: Duration::from_millis(140),
             server_rtt: Duration::from_millis(40),
             segment: 1_448,
+            weight: 1,
             passes: false,
         }
     }

@@ -24,11 +24,11 @@ pub struct EventLoopConfig {
 }
 
 impl Default for EventLoopConfig {
-    /// Our choice: 256 MiB; four times a second, so that a fail-open timeout of a second survives two misses.
+    /// Our choice: 256 MiB; eight times a second, so that a fail-open timeout of half a second survives two misses.
     fn default() -> Self {
         EventLoopConfig {
             pool_bytes: 256 << 20,
-            housekeeping_interval: Duration::from_millis(250),
+            housekeeping_interval: Duration::from_millis(125),
             rejoin_segments: false,
         }
     }

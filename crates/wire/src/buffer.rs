@@ -11,7 +11,7 @@ use core::fmt;
 use core::ops::{Deref, Range};
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use crossbeam_queue::ArrayQueue;
+use spin::Mutex;
 
 /// Copies bytes into recycled memory; never holds more than a fixed amount of it.
 #[derive(Debug)]
@@ -23,8 +23,7 @@ pub struct BufferPool {
 impl BufferPool {
     /// A pool whose chunks, in use and spare together, never exceed `max_bytes`.
     pub fn new(max_bytes: usize) -> Self {
-        let spare = CLASSES.map(|size| ArrayQueue::new((max_bytes / size).clamp(1, MAX_SPARE_CHUNKS)));
-        BufferPool { shared: Arc::new(Shared { spare, allocated: AtomicUsize::new(0) }), max_bytes }
+        BufferPool { shared: Arc::new(Shared::default()), max_bytes }
     }
 
     /// A buffer with a copy of `bytes`; `None` when the pool is exhausted.
@@ -56,7 +55,7 @@ impl BufferPool {
 
     fn chunk(&mut self, len: usize) -> Option<Arc<Chunk>> {
         let class = CLASSES.iter().position(|&size| size >= len);
-        if let Some(chunk) = class.and_then(|class| self.shared.spare[class].pop()) {
+        if let Some(chunk) = class.and_then(|class| self.shared.spare[class].lock().pop()) {
             return Some(chunk);
         }
         let size = class.map_or(len, |class| CLASSES[class]);
@@ -72,7 +71,7 @@ impl BufferPool {
             |pool: &Self| pool.max_bytes.checked_sub(size).is_some_and(|rest| pool.allocated() <= rest);
         for class in (0..CLASSES.len()).rev() {
             while !fits(self) {
-                if self.shared.spare[class].pop().is_none() {
+                if self.shared.spare[class].lock().pop().is_none() {
                     break;
                 }
             }
@@ -170,22 +169,25 @@ const CLASSES: [usize; 6] = [2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 <
 /// Spare chunks kept in each class. Our choice: the burst of a large receive ring, while the queues stay small.
 const MAX_SPARE_CHUNKS: usize = 8192;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Shared {
-    spare: [ArrayQueue<Arc<Chunk>>; CLASSES.len()],
+    /// The chunk that came back last is used first: its memory is still in the processor's cache.
+    spare: [Mutex<Vec<Arc<Chunk>>>; CLASSES.len()],
     allocated: AtomicUsize,
 }
 
 impl Shared {
     fn recycle(&self, chunk: Arc<Chunk>) {
         if let Some(class) = CLASSES.iter().position(|&size| size == chunk.bytes.len()) {
-            // A full queue hands the chunk back, and it is freed here.
-            let _ = self.spare[class].push(chunk);
+            let mut spare = self.spare[class].lock();
+            if spare.len() < MAX_SPARE_CHUNKS {
+                spare.push(chunk);
+            }
         }
     }
 
     fn spare_bytes(&self) -> usize {
-        self.spare.iter().zip(CLASSES).map(|(queue, size)| queue.len() * size).sum()
+        self.spare.iter().zip(CLASSES).map(|(spare, size)| spare.lock().len() * size).sum()
     }
 }
 

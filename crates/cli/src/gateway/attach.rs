@@ -117,7 +117,7 @@ fn name_of(wan: &str, radio: &str) -> String {
 }
 
 impl Attached {
-    /// To be called four times a second.
+    /// To be called eight times a second.
     pub(super) fn refresh(&mut self, housekeeping: &mut Housekeeping<'_>) -> io::Result<()> {
         if let Attached::Routed(routed) = self {
             // What the device holds after a lapse has gone nowhere else.

@@ -40,8 +40,10 @@ pub(super) fn result(
     traces: &Traces,
 ) -> Run {
     let planned = plan.planned.iter().zip(&traces.transfers);
-    let flows: Vec<FlowResult> =
-        planned.map(|(planned, trace)| flow(planned, scenario, measured, trace)).collect();
+    let flows: Vec<FlowResult> = planned
+        .map(|(planned, trace)| flow(planned, scenario, measured, trace))
+        .filter(|result| !ran_alone(result, plan, scenario))
+        .collect();
     let run = Run {
         variant: variant.into(),
         seed,
@@ -114,6 +116,13 @@ fn flow(planned: &Planned, scenario: &Scenario, measured: &Measured, trace: &Tra
         }
         Protocol::Udp => udp_flow(common, &measured.traffic.streams[planned.place], spec.start.seconds()),
     }
+}
+
+/// A transfer of a row that began when the flows beside it had ended, as it may when the row takes longer than the run, says
+/// nothing of what the scenario is about.
+fn ran_alone(result: &FlowResult, plan: &Plan, scenario: &Scenario) -> bool {
+    let open_ended = |planned: &Planned| scenario.flows[planned.flow].size.is_none();
+    result.start_s >= scenario.duration.seconds() && plan.planned.iter().any(open_ended)
 }
 
 fn tcp_flow(

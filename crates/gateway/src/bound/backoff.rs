@@ -44,8 +44,9 @@ impl Backoff {
         let full = rtt >= (rtt_min + self.longest) / 2 && rtt >= rtt_min + rtt_min / 2;
         let same = self.curve.is_some_and(|curve| now.saturating_since(curve.since) < rtt + rtt / 4);
         if full && !same {
-            let k = cubic::k(outstanding - cubic::reduced(outstanding));
-            self.curve = Some(Curve { w_max: outstanding, k, since: now });
+            let w_max = cubic::w_max(outstanding, self.curve.map_or(0, |curve| curve.w_max));
+            let k = cubic::k(w_max.saturating_sub(cubic::reduced(outstanding)));
+            self.curve = Some(Curve { w_max, k, since: now });
         }
     }
 

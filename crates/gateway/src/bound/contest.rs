@@ -126,13 +126,13 @@ impl Contest {
         self.starting = false;
         self.lost = true;
         self.calm = 0;
-        self.w_max = self.window;
+        self.w_max = cubic::w_max(self.window, self.w_max);
         self.window = cubic::reduced(self.window).max(self.floor);
         self.w_est = self.window;
         self.epoch = now;
         self.reduced = now;
         self.rtt_max = self.rtt;
-        self.k = cubic::k(self.w_max - self.window);
+        self.k = cubic::k(self.w_max.saturating_sub(self.window));
         if !matches!(self.check, Check::Due(_)) {
             self.check = Check::Due(now);
         }

@@ -12,6 +12,12 @@ pub(super) fn reduced(w_max: u64) -> u64 {
     w_max / 10 * 7
 }
 
+/// W_max after a loss with `window`, when it was `last` before. Fast convergence (Section 4.7): who has lost ground gives way a
+/// little more, so that shares become even.
+pub(super) fn w_max(window: u64, last: u64) -> u64 {
+    if window < last { window / 20 * 17 } else { window }
+}
+
 /// K = cbrt((W_max - cwnd) / C) with C = 0.4 segments per cubed second: the time to `w_max` from `missing` bytes below it.
 pub(super) fn k(missing: u64) -> Duration {
     Duration::from_millis(cube_root((missing / SEGMENT).saturating_mul(2_500_000_000)))

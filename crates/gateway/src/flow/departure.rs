@@ -43,12 +43,14 @@ impl Flow {
         }
     }
 
-    /// Bytes of the smallest packet that can leave next.
-    pub(crate) fn next_bytes(&self) -> u64 {
-        let position = self.board.first_lost().map_or(self.board.sent(), |lost| lost.start);
-        self.store
-            .from(position)
-            .map_or(0, |chunk| chunk.segment_len().min(chunk.end - position.max(chunk.start)))
+    /// Bytes of the packet that leaves next, if it is cut after `quantum`.
+    pub(crate) fn next_bytes(&self, quantum: u64) -> u64 {
+        let (position, end) =
+            self.board.first_lost().map_or((self.board.sent(), u64::MAX), |lost| (lost.start, lost.end));
+        self.store.from(position).map_or(0, |chunk| {
+            let start = position.max(chunk.start);
+            chunk.piece_end(start, quantum).min(end).saturating_sub(start)
+        })
     }
 
     /// Takes the next packet, of at most `limit` bytes but at least one segment.

@@ -120,6 +120,8 @@ pub(crate) struct Flow {
     /// a_i, a_max, right edge and t_i of the schedule.
     window: u64,
     window_max: u64,
+    /// The window in the newest ACK that told of no hole.
+    room: u64,
     /// ACKs in a row with the same window.
     same_window: u32,
     right_edge: u64,
@@ -164,6 +166,7 @@ impl Flow {
             server_rtt: ServerRtt::new(),
             window: 0,
             window_max: 0,
+            room: 0,
             same_window: 0,
             right_edge: 0,
             acked_at: now,

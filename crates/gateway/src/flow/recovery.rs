@@ -201,8 +201,7 @@ impl Flow {
     fn on_head_lost(&mut self, ctx: &mut Context<'_>, gone: &Transmission) -> u64 {
         let una = self.board.una();
         if self.recovery.hole.is_none() {
-            self.recovery.hole = Some(Hole { position: una, sent_at: gone.sent_at });
-            self.rate.hold();
+            self.open_hole(gone.sent_at);
         }
         if ctx.config.retransmission.mode != RetransmissionMode::Proactive {
             return 0;
@@ -223,7 +222,7 @@ impl Flow {
         let una = self.board.una();
         if self.recovery.hole.is_some_and(|hole| una > hole.position) {
             self.recovery.on_hole_closed();
-            self.rate.hold();
+            self.hold_rate();
         }
         let unknown =
             !self.handshake.sack() && was_in_hole && una < self.board.sent() && self.repairs(ctx.config);
@@ -288,7 +287,18 @@ impl Flow {
         let (una, sent) = (self.board.una(), self.board.sent());
         self.board.mark_lost(una..sent);
         if self.recovery.hole.is_none() {
-            self.recovery.hole = Some(Hole { position: una, sent_at: self.acked_at });
+            self.open_hole(self.acked_at);
+        }
+    }
+
+    fn open_hole(&mut self, sent_at: Instant) {
+        self.recovery.hole = Some(Hole { position: self.board.una(), sent_at });
+        self.hold_rate();
+    }
+
+    /// A hole that the link made tells nothing of the reader. One that opens because the buffer is full does: R goes on.
+    fn hold_rate(&mut self) {
+        if !self.reader_lags() {
             self.rate.hold();
         }
     }

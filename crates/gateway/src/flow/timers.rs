@@ -134,9 +134,10 @@ impl Flow {
         self.probe_head();
     }
 
+    /// Nothing is on its way, and what waits does not fit into the window: an update of it may have been lost.
     fn window_probe_deadline(&self) -> Option<Instant> {
-        let waits = self.window == 0 && self.board.una() == self.board.sent();
-        if !waits || self.store.from(self.board.sent()).is_none() {
+        let next = self.store.from(self.board.sent())?;
+        if self.board.una() < self.board.sent() || self.window >= next.segment_len() {
             return None;
         }
         Some(self.timers.since.max(self.acked_at) + self.window_probe_interval())

@@ -83,10 +83,20 @@ impl Flow {
         }
         self.right_edge = self.right_edge.max(edge);
         self.acked_at = ctx.now;
-        if self.recovery.hole.is_none() && blocks.is_empty() {
+        let whole = self.recovery.hole.is_none() && blocks.is_empty();
+        if whole {
+            self.room = window;
+        }
+        if whole || self.reader_lags() {
             let gap = self.smoothed_rtt().max(Duration::from_millis(50)) * 2;
             self.rate.on_ack(ctx.now, ack, edge, gap);
         }
+    }
+
+    /// The application reads more slowly than data comes: half of the buffer was filled when all was in order. The right
+    /// edge then moves by what it reads, hole or not. Our choice: half is where a slow reader's buffer settles.
+    pub(super) fn reader_lags(&self) -> bool {
+        self.room < self.window_max / 2
     }
 
     /// How much longer than an RTT the client took for what it acknowledges, because of a repair.
@@ -259,6 +269,7 @@ impl Flow {
             round_trip: self.smoothed_rtt() + self.server_rtt.get() + self.modulation.delay(),
             server_rtt: self.server_rtt.get(),
             segment: self.segment(),
+            weight: self.weight,
             passes: self.gave_up,
         };
         let config = &ctx.config.virtual_window;

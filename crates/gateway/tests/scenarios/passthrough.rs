@@ -90,6 +90,22 @@ fn a_closed_window_passes_at_once_and_so_does_the_probe() {
 }
 
 #[test]
+fn a_window_smaller_than_what_waits_is_probed_when_its_update_was_lost() {
+    let mut script = script();
+    script.handshake(unscaled(), modern());
+    let data = script.from_server(1, 1, Flags::ACK, 500, none(), 1_000);
+    script.arrive(WAN, data);
+    let small = script.from_client(1, 1_001, Flags::ACK, 700, none(), 0);
+    script.arrive(RADIO, small);
+    let data = script.from_server(1_001, 1, Flags::ACK, 500, none(), 1_000);
+    script.arrive(WAN, data);
+    let probes = script.wait(3_000).into_iter().filter(|(port, _)| *port == RADIO);
+    let probe = probes.last().expect("a probe").1;
+    let expected = paceline_wire::Seq(crate::kit::script::SERVER_ISN).add(1_000);
+    assert_eq!((probe.payload().len(), probe.tcp().map(|tcp| tcp.seq())), (0, Some(expected)));
+}
+
+#[test]
 fn data_that_waits_is_never_older_than_what_overtook_it() {
     let mut script = script();
     let stamped = |value| TcpOptionsRepr { timestamps: Some((value, 1)), ..none() };
