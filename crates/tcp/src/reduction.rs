@@ -102,6 +102,6 @@ pub struct Entry {
 pub struct Holes {
     /// Bytes from SND.UNA to the highest one reported: holes and what arrived out of order, n1 + n2 of the paper.
     pub span: u64,
-    /// Packets known to be lost and not yet sent again.
+    /// Some of what is missing below it was not sent again yet.
     pub waiting: bool,
 }

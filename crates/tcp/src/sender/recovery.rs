@@ -4,6 +4,7 @@ use paceline_wire::Instant;
 
 use super::Sender;
 use super::ack::{AckInput, Flags};
+use super::transmit::Forced;
 use crate::congestion::{CaState, CongestionEvent, SSTHRESH_INFINITE, current_ssthresh};
 use crate::event::Event;
 use crate::reduction::Entry;
@@ -148,6 +149,7 @@ impl Sender {
         self.stray_duplicates = 0;
         self.totals.recoveries += 1;
         self.usage.on_recovery();
+        self.forced = Some(Forced::Lost);
         self.set_state(now, CaState::Recovery);
     }
 
