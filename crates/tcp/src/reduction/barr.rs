@@ -15,6 +15,8 @@ pub struct Barr {
     acks: VecDeque<(Instant, u64)>,
     delivered: u64,
     w: u32,
+    /// cwnd when recovery began.
+    prior_cwnd: u32,
     rtt: Duration,
 }
 
@@ -42,6 +44,7 @@ impl RateReduction for Barr {
 
     fn enter(&mut self, _entry: &Entry, window: Window) -> u32 {
         self.w = window.cwnd;
+        self.prior_cwnd = window.cwnd;
         self.w
     }
 
@@ -56,8 +59,9 @@ impl RateReduction for Barr {
         self.w
     }
 
+    /// cwnd and ssthresh are not affected by the loss (Section VII.C).
     fn exit(&mut self, _window: Window) -> u32 {
-        self.w
+        self.w.max(self.prior_cwnd)
     }
 
     fn lowers_ssthresh(&self) -> bool {

@@ -7,6 +7,8 @@ use crate::congestion::{AckSample, Window};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Qarr {
     w: u32,
+    /// cwnd when recovery began.
+    prior_cwnd: u32,
     /// When W was last moved, SND.NXT: what was sent before says nothing of the move.
     round_end: u64,
     /// The queue as the RTTs of this round show it: the shortest.
@@ -30,7 +32,7 @@ impl RateReduction for Qarr {
     }
 
     fn enter(&mut self, _entry: &Entry, window: Window) -> u32 {
-        *self = Qarr { w: window.cwnd, round_end: 0, queue: None };
+        *self = Qarr { w: window.cwnd, prior_cwnd: window.cwnd, round_end: 0, queue: None };
         self.w
     }
 
@@ -50,8 +52,9 @@ impl RateReduction for Qarr {
         self.w
     }
 
+    /// cwnd and ssthresh are not affected by the loss (Section VII.C).
     fn exit(&mut self, _window: Window) -> u32 {
-        self.w
+        self.w.max(self.prior_cwnd)
     }
 
     fn lowers_ssthresh(&self) -> bool {

@@ -127,14 +127,14 @@ impl Sender {
         }
         self.stray_duplicates = 0;
         let Some(first) = self.board.first_hole() else { return };
+        let Some(segment) = self.board.get(first) else { return };
         // Our choice: not again within a round trip of the last time, because the answer cannot have come.
-        let srtt = self.rtt.srtt();
-        let last = self.last_arrival;
-        let due = self.board.get(first).is_some_and(|segment| {
-            segment.mark.contains(Mark::RETRANSMITTED) && segment.sent_at + srtt <= last
-        });
-        if due && self.board.mark_lost(first) {
+        let answered = segment.sent_at + self.rtt.srtt() <= self.last_arrival;
+        let lost_again = segment.mark.contains(Mark::RETRANSMITTED) && answered;
+        if segment.is_lost_and_waiting() || (lost_again && self.board.mark_lost(first)) {
             self.totals.hack1 += 1;
+            // A fast retransmit, whatever cwnd says: what went beyond the window still counts as in flight.
+            self.forced = Some(Forced::Lost);
         }
     }
 
