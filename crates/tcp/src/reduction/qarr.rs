@@ -1,6 +1,6 @@
 //! Queue-length adaptive rate reduction (OR, Section II.D).
 
-use super::{Entry, RateReduction, ReductionName};
+use super::{Entry, RateReduction, ReductionName, slow_start};
 use crate::congestion::{AckSample, Window};
 
 /// Keeps Q_T packets in the queue during recovery: W moves by Q_T - Q, in both directions (Section VII.C).
@@ -38,7 +38,10 @@ impl RateReduction for Qarr {
 
     /// Our choice: once per round trip in full, because what the queue shows is one RTT old: on every ACK it would
     /// overshoot by a window.
-    fn on_ack(&mut self, sample: &AckSample, _window: &mut Window) -> u32 {
+    fn on_ack(&mut self, sample: &AckSample, window: &mut Window) -> u32 {
+        if self.queue.is_some_and(|queue| queue < Q_T) {
+            self.w = slow_start(self.w, sample, window);
+        }
         if let Some(queue) = Self::queue(sample) {
             self.queue = Some(self.queue.map_or(queue, |shortest| shortest.min(queue)));
         }
