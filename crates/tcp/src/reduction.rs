@@ -84,6 +84,16 @@ pub trait RateReduction: Debug + Send {
     }
 }
 
+/// Slow start goes on during recovery where the loss does not affect ssthresh: at high loss rates a flow is in recovery
+/// before slow start ends, and would never fill its path. Our choice, because the text says that neither cwnd nor ssthresh
+/// is affected, and nothing of how the window grows.
+fn slow_start(w: u32, sample: &AckSample, window: &Window) -> u32 {
+    match w < window.ssthresh && sample.cwnd_limited {
+        true => w.saturating_add(sample.delivered).min(window.ssthresh),
+        false => w,
+    }
+}
+
 /// How fast recovery begins.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
@@ -102,6 +112,6 @@ pub struct Entry {
 pub struct Holes {
     /// Bytes from SND.UNA to the highest one reported: holes and what arrived out of order, n1 + n2 of the paper.
     pub span: u64,
-    /// Packets known to be lost and not yet sent again.
+    /// Some of what is missing below it was not sent again yet.
     pub waiting: bool,
 }

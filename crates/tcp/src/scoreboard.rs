@@ -371,6 +371,15 @@ impl Scoreboard {
         }
     }
 
+    /// Whether some segment below the highest that arrived is missing and was not sent again.
+    pub fn has_open_holes(&self) -> bool {
+        if self.sacked.is_empty() {
+            return self.waiting > 0;
+        }
+        let below = self.index_at(self.highest_sack() - 1) as u32 + 1;
+        below.saturating_sub(self.sacked_out) > self.retrans_out
+    }
+
     /// The lowest segment that the receiver is not known to have.
     pub fn first_hole(&self) -> Option<u32> {
         self.segments.front().map(|_| self.base)

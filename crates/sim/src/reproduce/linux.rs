@@ -52,6 +52,22 @@ fn parse(line: &str) -> Option<(CongestionName, f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::run_all;
+
+    /// Ten runs of the rows that are quick: the means are within 10 % of each other. The example `beside_linux` has all.
+    #[test]
+    fn high_losses_are_as_in_linux() {
+        for row in LinuxRow::all().iter().filter(|row| row.loss_percent == 0.1) {
+            if matches!(row.congestion, CongestionName::Bbr | CongestionName::Westwood) {
+                continue;
+            }
+            let scenarios: Vec<Scenario> = (1..=10).map(|seed| row.scenario(seed)).collect();
+            let results = run_all(&scenarios).unwrap();
+            let ours: Sample = results.iter().map(|result| result.flows[0].goodput_mbps).collect();
+            let ratio = ours.mean() / row.goodput_mbps.mean();
+            assert!((ratio - 1.0).abs() < 0.1, "{row:?}: {ratio}");
+        }
+    }
 
     #[test]
     fn every_row_is_read() {

@@ -200,3 +200,22 @@ fn who_looks_on_sees_each_sender_and_may_end_the_run() {
         assert!(of.clone().count() >= 18 && of.last().is_some_and(|(_, segments)| *segments > 100));
     }
 }
+
+#[test]
+fn beside_others_a_run_is_the_same() {
+    let scenarios: Vec<Scenario> =
+        (1..9).map(|seed| Scenario { seed, ..tcp_scenario(5_000, vec![tcp(size(300_000))]) }).collect();
+    let alone: Vec<RunResult> = scenarios.iter().map(|scenario| run(scenario).unwrap()).collect();
+    assert_eq!(run_all(&scenarios).unwrap(), alone);
+    assert_ne!(alone[0].flows, alone[1].flows);
+}
+
+#[test]
+fn a_flow_that_cannot_end_says_so() {
+    let mut scenario = tcp_scenario(0, vec![tcp(size(100_000))]);
+    scenario.path[1].down.loss = Loss::Independent(Probability::ONE);
+    scenario.patience = Duration::from_secs(20);
+    let result = run(&scenario).unwrap();
+    assert_eq!(result.flows[0].error.as_deref(), Some("not over at 30.0 s, last read at 0.0 s"));
+    assert!(!result.flows[0].completed && result.flows[0].completion_s.is_none());
+}

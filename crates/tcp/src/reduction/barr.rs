@@ -4,22 +4,50 @@ use alloc::collections::VecDeque;
 
 use paceline_wire::{Duration, Instant};
 
-use super::{Entry, RateReduction, ReductionName};
+use super::{Entry, RateReduction, ReductionName, slow_start};
 use crate::congestion::{AckSample, Window};
 
 /// W = B x RTT (Eq. (4)), B measured over the last M ACKs (Eq. (3)), some of them from before the loss.
+///
+/// Our choice: and over two RTTs at least. At 100 Mbit/s M ACKs come within a fraction of an RTT; a pause then lowers W so
+/// far that the sender itself pauses for longer, one RTT later, and so on. Over two RTTs the echo of a pause is half of it.
 #[derive(Clone, Debug, Default)]
 pub struct Barr {
-    /// When each ACK came, and what had been delivered by then, cumulatively or by SACK: the cumulative ACK alone stands
-    /// still in recovery.
-    acks: VecDeque<(Instant, u64)>,
-    delivered: u64,
+    /// Points in time, an RTT / 64 apart or more, with what had been delivered by then, cumulatively or by SACK, because the
+    /// cumulative ACK alone stands still in recovery.
+    points: VecDeque<Point>,
+    last: Point,
     w: u32,
+    /// cwnd when recovery began.
+    prior_cwnd: u32,
     rtt: Duration,
 }
 
+#[derive(Clone, Copy, Debug, Default)]
+struct Point {
+    at: Instant,
+    acks: u64,
+    delivered: u64,
+}
+
 /// slide_wnd_size of Section VI.
-const M: usize = 200;
+const M: u64 = 200;
+/// Points per RTT that are kept.
+const POINTS_PER_RTT: u64 = 64;
+
+impl Barr {
+    /// Drops points that the interval does not need.
+    fn trim(&mut self) {
+        let span = self.rtt * 2;
+        while let Some(second) = self.points.get(1) {
+            let long_enough = self.last.at.saturating_since(second.at) >= span;
+            if self.last.acks - second.acks < M || !long_enough {
+                return;
+            }
+            self.points.pop_front();
+        }
+    }
+}
 
 impl RateReduction for Barr {
     fn name(&self) -> ReductionName {
@@ -30,34 +58,42 @@ impl RateReduction for Barr {
         if sample.delivered == 0 {
             return;
         }
-        self.delivered += u64::from(sample.delivered);
         if let Some(rtt) = sample.rtt {
             self.rtt = rtt;
         }
-        if self.acks.len() > M {
-            self.acks.pop_front();
+        self.last.at = sample.now;
+        self.last.acks += 1;
+        self.last.delivered += u64::from(sample.delivered);
+        let apart = self.rtt / POINTS_PER_RTT;
+        if self.points.back().is_none_or(|point| sample.now.saturating_since(point.at) >= apart) {
+            self.points.push_back(self.last);
+            self.trim();
         }
-        self.acks.push_back((sample.now, self.delivered));
     }
 
     fn enter(&mut self, _entry: &Entry, window: Window) -> u32 {
         self.w = window.cwnd;
+        self.prior_cwnd = window.cwnd;
         self.w
     }
 
-    fn on_ack(&mut self, _sample: &AckSample, _window: &mut Window) -> u32 {
-        if let (Some(first), Some(last)) = (self.acks.front(), self.acks.back()) {
-            let time = last.0.saturating_since(first.0).as_nanos();
+    fn on_ack(&mut self, sample: &AckSample, window: &mut Window) -> u32 {
+        let grown = slow_start(self.w, sample, window);
+        if let Some(first) = self.points.front() {
+            let time = self.last.at.saturating_since(first.at).as_nanos();
             if time > 0 {
-                let packets = u128::from(last.1 - first.1) * u128::from(self.rtt.as_nanos());
-                self.w = u32::try_from(packets.div_ceil(u128::from(time))).unwrap_or(u32::MAX).max(2);
+                let packets =
+                    u128::from(self.last.delivered - first.delivered) * u128::from(self.rtt.as_nanos());
+                let estimate = u32::try_from(packets.div_ceil(u128::from(time))).unwrap_or(u32::MAX);
+                self.w = estimate.max(if grown > self.w { grown } else { 2 });
             }
         }
         self.w
     }
 
+    /// cwnd and ssthresh are not affected by the loss (Section VII.C).
     fn exit(&mut self, _window: Window) -> u32 {
-        self.w
+        self.w.max(self.prior_cwnd)
     }
 
     fn lowers_ssthresh(&self) -> bool {
@@ -83,6 +119,6 @@ mod tests {
         let entry = Entry { now: sample.now, recover_fs: 180, in_flight: 170, srtt: Duration::ZERO };
         assert_eq!(barr.enter(&entry, window), 180);
         assert_eq!(barr.on_ack(&sample, &mut window), 100);
-        assert!(barr.acks.len() <= M + 1);
+        assert!(barr.points.len() as u64 <= M + 2 * POINTS_PER_RTT);
     }
 }

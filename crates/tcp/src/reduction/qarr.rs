@@ -1,12 +1,14 @@
 //! Queue-length adaptive rate reduction (OR, Section II.D).
 
-use super::{Entry, RateReduction, ReductionName};
+use super::{Entry, RateReduction, ReductionName, slow_start};
 use crate::congestion::{AckSample, Window};
 
 /// Keeps Q_T packets in the queue during recovery: W moves by Q_T - Q, in both directions (Section VII.C).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Qarr {
     w: u32,
+    /// cwnd when recovery began.
+    prior_cwnd: u32,
     /// When W was last moved, SND.NXT: what was sent before says nothing of the move.
     round_end: u64,
     /// The queue as the RTTs of this round show it: the shortest.
@@ -30,13 +32,16 @@ impl RateReduction for Qarr {
     }
 
     fn enter(&mut self, _entry: &Entry, window: Window) -> u32 {
-        *self = Qarr { w: window.cwnd, round_end: 0, queue: None };
+        *self = Qarr { w: window.cwnd, prior_cwnd: window.cwnd, round_end: 0, queue: None };
         self.w
     }
 
     /// Our choice: once per round trip in full, because what the queue shows is one RTT old: on every ACK it would
     /// overshoot by a window.
-    fn on_ack(&mut self, sample: &AckSample, _window: &mut Window) -> u32 {
+    fn on_ack(&mut self, sample: &AckSample, window: &mut Window) -> u32 {
+        if self.queue.is_some_and(|queue| queue < Q_T) {
+            self.w = slow_start(self.w, sample, window);
+        }
         if let Some(queue) = Self::queue(sample) {
             self.queue = Some(self.queue.map_or(queue, |shortest| shortest.min(queue)));
         }
@@ -50,8 +55,9 @@ impl RateReduction for Qarr {
         self.w
     }
 
+    /// cwnd and ssthresh are not affected by the loss (Section VII.C).
     fn exit(&mut self, _window: Window) -> u32 {
-        self.w
+        self.w.max(self.prior_cwnd)
     }
 
     fn lowers_ssthresh(&self) -> bool {

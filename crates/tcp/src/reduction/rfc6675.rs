@@ -12,9 +12,8 @@ impl RateReduction for Halving {
         ReductionName::Rfc6675
     }
 
-    fn enter(&mut self, entry: &Entry, window: Window) -> u32 {
-        // Step 4.3 sends the first retransmission whatever pipe is.
-        window.ssthresh.max(entry.in_flight + 1).min(window.cwnd.max(entry.in_flight + 1))
+    fn enter(&mut self, _entry: &Entry, window: Window) -> u32 {
+        window.ssthresh
     }
 
     fn on_ack(&mut self, _sample: &AckSample, window: &mut Window) -> u32 {

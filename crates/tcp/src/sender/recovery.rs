@@ -4,6 +4,7 @@ use paceline_wire::Instant;
 
 use super::Sender;
 use super::ack::{AckInput, Flags};
+use super::transmit::Forced;
 use crate::congestion::{CaState, CongestionEvent, SSTHRESH_INFINITE, current_ssthresh};
 use crate::event::Event;
 use crate::reduction::Entry;
@@ -126,14 +127,14 @@ impl Sender {
         }
         self.stray_duplicates = 0;
         let Some(first) = self.board.first_hole() else { return };
+        let Some(segment) = self.board.get(first) else { return };
         // Our choice: not again within a round trip of the last time, because the answer cannot have come.
-        let srtt = self.rtt.srtt();
-        let last = self.last_arrival;
-        let due = self.board.get(first).is_some_and(|segment| {
-            segment.mark.contains(Mark::RETRANSMITTED) && segment.sent_at + srtt <= last
-        });
-        if due && self.board.mark_lost(first) {
+        let answered = segment.sent_at + self.rtt.srtt() <= self.last_arrival;
+        let lost_again = segment.mark.contains(Mark::RETRANSMITTED) && answered;
+        if segment.is_lost_and_waiting() || (lost_again && self.board.mark_lost(first)) {
             self.totals.hack1 += 1;
+            // A fast retransmit, whatever cwnd says: what went beyond the window still counts as in flight.
+            self.forced = Some(Forced::Lost);
         }
     }
 
@@ -148,6 +149,7 @@ impl Sender {
         self.stray_duplicates = 0;
         self.totals.recoveries += 1;
         self.usage.on_recovery();
+        self.forced = Some(Forced::Lost);
         self.set_state(now, CaState::Recovery);
     }
 

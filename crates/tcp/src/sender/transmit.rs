@@ -16,6 +16,8 @@ pub(super) enum Forced {
     Probe,
     /// The first segment, after a timeout.
     First,
+    /// The segment that fast recovery begins with (RFC 6675, Section 5, step 4.3).
+    Lost,
     /// As much of the next segment as the window holds.
     Part,
 }
@@ -186,7 +188,7 @@ impl Sender {
             return end;
         }
         let span = self.board.highest_sack() - self.board.una();
-        let waiting = self.board.lost_out() > self.board.retrans_out();
+        let waiting = self.board.has_open_holes();
         end + self.reduction.window_extension(&Holes { span, waiting })
     }
 
@@ -314,6 +316,10 @@ impl Sender {
             Forced::First => {
                 let first = self.board.first_hole()?;
                 self.retransmit(now, first)
+            }
+            Forced::Lost => {
+                let lost = self.board.next_lost()?;
+                self.retransmit(now, lost)
             }
             Forced::Probe => self.send_probe(now, supply),
             Forced::Part => {

@@ -5,8 +5,10 @@ mod experiment;
 pub mod grid;
 mod outcome;
 mod recovery_meter;
+mod rtt_after;
 
 pub use cells::{Cell, Setup, SetupLoss, Variant};
 pub use experiment::SenderSetup;
 pub use outcome::{Outcome, measure};
 pub use recovery_meter::{RecoveryMeter, RecoveryUse};
+pub use rtt_after::RttAfter;
