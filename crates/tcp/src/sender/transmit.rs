@@ -168,6 +168,11 @@ impl Sender {
             return None;
         }
         let number = self.board.next_lost()?;
+        // The window binds retransmissions, too, but for the first segment (tcp_output.c:__tcp_retransmit_skb).
+        let segment = self.board.get(number)?;
+        if segment.end > self.window_end() && segment.start != self.board.una() {
+            return None;
+        }
         self.retransmit(now, number)
     }
 
