@@ -64,6 +64,8 @@ pub(crate) struct Sender {
     pub(crate) window_probe: bool,
     /// Duplicate ACKs without news by SACK, for Hack 1.
     stray_duplicates: u32,
+    /// Segments beyond the window, up to this number, that such duplicates answered.
+    discarded_to: u32,
     usage: transmit::Usage,
     next_departure: Instant,
     last_send: Instant,
@@ -145,6 +147,7 @@ impl Sender {
             probes_out: 0,
             window_probe: false,
             stray_duplicates: 0,
+            discarded_to: 0,
             usage: transmit::Usage::default(),
             next_departure: Instant::ZERO,
             last_send: Instant::ZERO,

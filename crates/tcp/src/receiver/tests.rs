@@ -1,1 +1,97 @@
+use std::vec;
+use std::vec::Vec;
 
+use proptest::prelude::*;
+
+use super::*;
+use crate::config::ReceiveBuffer;
+
+const START: u64 = 1 << 33;
+
+fn receiver(window: u32) -> Receiver {
+    let config = Config { receive_buffer: ReceiveBuffer::Fixed(window), ..Config::default() };
+    let mut receiver = Receiver::new(&config, START);
+    receiver.on_established(1_000, 7);
+    receiver.take_window(7);
+    receiver
+}
+
+fn blocks(receiver: &mut Receiver) -> Vec<(u64, u64)> {
+    let mut blocks = Vec::new();
+    receiver.take_blocks(3, |start, end| blocks.push((start - START, end - START)));
+    blocks
+}
+
+fn data(receiver: &mut Receiver, start: u64, end: u64) {
+    receiver.on_data(Instant::ZERO, START + start, Payload::Length((end - start) as u32), false);
+}
+
+/// RFC 2018, Section 4: the newest block first, the others after it.
+#[test]
+fn the_newest_block_is_reported_first() {
+    let mut receiver = receiver(100_000);
+    data(&mut receiver, 1_000, 2_000);
+    data(&mut receiver, 3_000, 4_000);
+    assert_eq!(blocks(&mut receiver), [(3_000, 4_000), (1_000, 2_000)]);
+    data(&mut receiver, 2_000, 3_000);
+    assert_eq!(blocks(&mut receiver), [(1_000, 4_000)]);
+    data(&mut receiver, 0, 1_000);
+    assert_eq!(receiver.readable(), 4_000);
+    assert!(!receiver.has_blocks());
+}
+
+/// RFC 2883, Section 4: what came twice is told once, first.
+#[test]
+fn a_duplicate_is_reported_once() {
+    let mut receiver = receiver(100_000);
+    data(&mut receiver, 1_000, 2_000);
+    data(&mut receiver, 1_000, 2_000);
+    assert_eq!(blocks(&mut receiver), [(1_000, 2_000), (1_000, 2_000)]);
+    assert_eq!(blocks(&mut receiver), [(1_000, 2_000)]);
+}
+
+/// RFC 9293, Section 3.8.6.2.2: the edge moves by whole segments, or not at all.
+#[test]
+fn the_window_opens_by_whole_segments() {
+    let mut receiver = receiver(4_096);
+    data(&mut receiver, 0, 4_096);
+    assert_eq!(receiver.take_window(7), 0);
+    receiver.read(Instant::ZERO, 900);
+    assert_eq!(receiver.take_window(7), 0);
+    receiver.read(Instant::ZERO, 400);
+    // 1,300 bytes in units of 128.
+    assert_eq!(receiver.take_window(7), 10);
+}
+
+proptest! {
+    /// Segments in any order, cut anyhow: every byte once and in order, nothing beyond the window, and an edge that never
+    /// moves back.
+    #[test]
+    fn bytes_come_out_once_and_in_order(
+        segments in proptest::collection::vec((0u64..3_000, 1u64..400), 1..120),
+        read in 1usize..700,
+    ) {
+        let mut receiver = receiver(2_048);
+        let byte = |position: u64| ((position * 31) >> 3) as u8;
+        let mut out: Vec<u8> = vec![];
+        let mut edge = receiver.edge();
+        for (start, len) in segments {
+            let bytes: Vec<u8> = (start..start + len).map(byte).collect();
+            if receiver.accepts(START + start, START + start + len) {
+                receiver.on_data(Instant::ZERO, START + start, bytes.into(), false);
+            }
+            prop_assert!(receiver.nxt <= edge && receiver.out_of_order_bytes() <= 2_048);
+            if let Some(payload) = receiver.read(Instant::ZERO, read) {
+                out.extend_from_slice(payload.bytes().unwrap());
+            }
+            receiver.take_window(7);
+            prop_assert!(receiver.edge() >= edge);
+            edge = receiver.edge();
+        }
+        while let Some(payload) = receiver.read(Instant::ZERO, read) {
+            out.extend_from_slice(payload.bytes().unwrap());
+        }
+        prop_assert_eq!(out.len() as u64, receiver.nxt - START);
+        prop_assert!(out.iter().enumerate().all(|(n, &got)| got == byte(n as u64)));
+    }
+}

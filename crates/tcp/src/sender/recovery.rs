@@ -122,6 +122,7 @@ impl Sender {
             return;
         }
         self.stray_duplicates += 1;
+        self.mark_discarded();
         if self.stray_duplicates < crate::detection::DUP_THRESH {
             return;
         }
@@ -136,6 +137,30 @@ impl Sender {
             // A fast retransmit, whatever cwnd says: what went beyond the window still counts as in flight.
             self.forced = Some(Forced::Lost);
         }
+    }
+
+    /// A duplicate without news answers a segment beyond the window, which the receiver has thrown away. Our choice: it is
+    /// lost and has left the pipe; otherwise a window full of such segments keeps even the retransmissions back that would
+    /// show the next loss.
+    fn mark_discarded(&mut self) {
+        let edge = self.board.una() + self.snd_wnd;
+        if self.board.nxt() <= edge {
+            return;
+        }
+        let (mut number, end) = (self.board.number_at(edge), self.board.numbers().1);
+        if (self.discarded_to.wrapping_sub(number) as i32) > 0
+            && (end.wrapping_sub(self.discarded_to) as i32) >= 0
+        {
+            number = self.discarded_to;
+        }
+        while number != end {
+            let marked = self.board.mark_lost(number);
+            number = number.wrapping_add(1);
+            if marked {
+                break;
+            }
+        }
+        self.discarded_to = number;
     }
 
     /// tcp_enter_recovery.

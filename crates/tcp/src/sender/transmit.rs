@@ -168,6 +168,12 @@ impl Sender {
             return None;
         }
         let number = self.board.next_lost()?;
+        // The window binds retransmissions, too, but for the first segment (tcp_output.c:__tcp_retransmit_skb), and only
+        // new data may go beyond it.
+        let segment = self.board.get(number)?;
+        if segment.end > self.board.una() + self.snd_wnd && segment.start != self.board.una() {
+            return None;
+        }
         self.retransmit(now, number)
     }
 
