@@ -196,8 +196,8 @@ fn who_looks_on_sees_each_sender_and_may_end_the_run() {
     let given_up = run_watched(&scenario, Vec::new(), &mut eyes);
     assert_eq!(given_up.unwrap_err(), ScenarioError::GivenUp);
     for transfer in 0..3 {
-        let of = eyes.seen.iter().filter(|(seen, _)| *seen == transfer);
-        assert!(of.clone().count() >= 18 && of.last().is_some_and(|(_, segments)| *segments > 100));
+        let mut of = eyes.seen.iter().filter(|(seen, _)| *seen == transfer);
+        assert!(of.clone().count() >= 18 && of.next_back().is_some_and(|(_, segments)| *segments > 100));
     }
 }
 
