@@ -54,6 +54,8 @@ struct Miss {
     /// Of bounds on one metric, those with this one; any when absent.
     statistic: Option<Statistic>,
     relative_to: Option<String>,
+    /// Of bounds on several flows, those on this one; any when absent.
+    flow: Option<String>,
     reason: String,
 }
 
@@ -196,6 +198,7 @@ fn known<'a>(scenario: &str, outcome: &Outcome, misses: &'a Misses) -> Option<&'
             && miss.metric == outcome.bound.metric
             && miss.statistic.is_none_or(|statistic| statistic == outcome.bound.statistic)
             && (miss.relative_to.is_none() || miss.relative_to == outcome.bound.relative_to)
+            && (miss.flow.is_none() || miss.flow == outcome.bound.flow)
             && miss
                 .variant
                 .split(',')
