@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-const PURE: [&str; 3] = ["wire", "path", "gateway"];
+const PURE: [&str; 5] = ["wire", "path", "gateway", "tcp", "theory"];
 
 /// Crates that read a clock, a socket, the environment or the machine's random numbers.
 const IMPURE_DEPENDENCIES: [&str; 12] = [
