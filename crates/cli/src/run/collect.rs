@@ -42,7 +42,7 @@ pub(super) fn result(
     let planned = plan.planned.iter().zip(&traces.transfers);
     let flows: Vec<FlowResult> = planned
         .map(|(planned, trace)| flow(planned, scenario, measured, trace))
-        .filter(|result| !ran_alone(result, plan, scenario))
+        .filter(|result| !ran_alone(result, scenario))
         .collect();
     let run = Run {
         variant: variant.into(),
@@ -120,9 +120,8 @@ fn flow(planned: &Planned, scenario: &Scenario, measured: &Measured, trace: &Tra
 
 /// A transfer of a row that began when the flows beside it had ended, as it may when the row takes longer than the run, says
 /// nothing of what the scenario is about.
-fn ran_alone(result: &FlowResult, plan: &Plan, scenario: &Scenario) -> bool {
-    let open_ended = |planned: &Planned| scenario.flows[planned.flow].size.is_none();
-    result.start_s >= scenario.duration.seconds() && plan.planned.iter().any(open_ended)
+pub(super) fn ran_alone(result: &FlowResult, scenario: &Scenario) -> bool {
+    result.start_s >= scenario.duration.seconds() && scenario.flows.iter().any(|flow| flow.size.is_none())
 }
 
 fn tcp_flow(

@@ -11,7 +11,7 @@ use paceline_sim::result::{
 };
 use paceline_sim::{ScenarioError, run_watched};
 
-use super::collect::{judged, round};
+use super::collect::{judged, ran_alone, round};
 use super::lab::Watch;
 use super::series;
 use super::settling;
@@ -70,7 +70,10 @@ fn result(variant: &str, scenario: &Scenario, simulated: RunResult, traces: &Tra
         variant: variant.into(),
         seed: simulated.seed,
         duration_s: round(simulated.duration_s),
-        flows: transfers.map(|(flow, trace)| flow_result(flow, trace, scenario)).collect(),
+        flows: transfers
+            .map(|(flow, trace)| flow_result(flow, trace, scenario))
+            .filter(|result| !ran_alone(result, scenario))
+            .collect(),
         links: simulated.links.into_iter().map(|(name, link)| (name, link_result(link))).collect(),
         gateway: simulated.gateway.map(gateway_result).unwrap_or_default(),
         path_delay_ms: percentiles(simulated.path_delay_ms),
