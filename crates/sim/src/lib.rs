@@ -1,6 +1,6 @@
 //! A deterministic simulator of paths between TCP endpoints, with the gateway in between.
 //!
-//! [`run`] takes a [`Scenario`] (links, a gateway or none, flows) and gives a [`RunResult`](result::RunResult). Underneath,
+//! [`run`](fn@run) takes a [`Scenario`] (links, a gateway or none, flows) and gives a [`RunResult`](result::RunResult). Underneath,
 //! [`Network`] holds nodes (anything that is a [`Node`](paceline_wire::Node)), links ([`paceline_path::Link`]) and one queue
 //! of events ordered by time and insertion. Nothing in it reads a clock, and every random choice has a name within the run's
 //! seed, so that the same seed gives the same run to the bit, on every machine and beside any number of others.

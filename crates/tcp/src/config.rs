@@ -36,9 +36,9 @@ pub struct Config {
     pub detection: DetectionName,
     /// How the send buffer grows.
     pub send_buffer: SendBufferName,
-    /// Payload bytes it starts with (Linux tcp_wmem[1]).
+    /// Payload bytes it starts with (Linux, second value of `tcp_wmem`).
     pub send_buffer_initial: u64,
-    /// The most it grows to (Linux tcp_wmem[2]).
+    /// The most it grows to (Linux, third value of `tcp_wmem`).
     pub send_buffer_max: u64,
     /// The receive buffer.
     pub receive_buffer: ReceiveBuffer,

@@ -170,7 +170,7 @@ fn congestion(key: &str, name: &str) -> Result<CongestionName, String> {
     })
 }
 
-/// Half of the lab's 131,072 bytes (Linux tcp_rmem[1]).
+/// Half of the lab's 131,072 bytes (Linux, second value of `tcp_rmem`).
 const INITIAL_BYTES: u32 = 65_536;
 /// As in the lab.
 const SERVER_RECEIVE_BUFFER_BYTES: u64 = 6_291_456;
