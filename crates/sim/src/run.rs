@@ -111,7 +111,7 @@ impl Run<'_> {
         for (number, flow) in self.scenario.flows.iter().enumerate() {
             // Transfers that follow each other share a pair of hosts, all others have one each.
             let (pairs, each) = if flow.sequential { (1, flow.count) } else { (flow.count, 1) };
-            let mut sizes = Random::named(self.scenario.seed, &format!("size {number}"));
+            let mut sizes = Random::named(self.scenario.seed, &format!("size of {}", flow.name));
             for pair in 0..pairs {
                 let down = key(flow.ipv6, flow.client, number, connections, each)?;
                 connections += each as usize;

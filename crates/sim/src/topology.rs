@@ -63,7 +63,8 @@ impl Topology {
         // Downlinks from the last to the first, so that each knows where it leads; uplinks the other way round.
         let mut to = Hop::Switch(clients);
         for (number, hop) in scenario.path.iter().enumerate().rev() {
-            let link = add_link(&mut network, scenario.seed, format!("{}_down", hop.name), &hop.down, to)?;
+            let seed = link_seed(scenario, number, 0);
+            let link = add_link(&mut network, seed, format!("{}_down", hop.name), &hop.down, to)?;
             to = Hop::Link(link.id);
             links.push(link);
             if let (Some(node), true) = (&gateway, at == Some(number)) {
@@ -79,7 +80,8 @@ impl Topology {
                 network.connect(node.id, WAN, to);
                 to = Hop::Node(node.id, RADIO);
             }
-            let link = add_link(&mut network, scenario.seed, format!("{}_up", hop.name), &hop.up, to)?;
+            let seed = link_seed(scenario, number, 1);
+            let link = add_link(&mut network, seed, format!("{}_up", hop.name), &hop.up, to)?;
             to = Hop::Link(link.id);
             links.push(link);
         }
@@ -179,6 +181,13 @@ const SERVER_PORTS_MAX: u16 = 5_000;
 const CLIENT_PORTS: u16 = 15_000;
 const CONNECTIONS_MAX: usize = 50_000;
 
+/// Of a direction of a link of the path: 0 is down, 1 up.
+fn link_seed(scenario: &Scenario, number: usize, direction: usize) -> u64 {
+    let name = || format!("{}_{}", scenario.path[number].name, ["down", "up"][direction]);
+    let given = scenario.link_seeds.get(number).map(|seeds| seeds[direction]);
+    given.unwrap_or_else(|| seed_of(scenario.seed, &name()))
+}
+
 fn add_link(
     network: &mut Network<SimNode>,
     seed: u64,
@@ -186,7 +195,7 @@ fn add_link(
     config: &LinkConfig,
     to: Hop,
 ) -> Result<NamedLink, ScenarioError> {
-    let link = Link::new(config.clone(), seed_of(seed, &name), Instant::ZERO)
+    let link = Link::new(config.clone(), seed, Instant::ZERO)
         .map_err(|error| ScenarioError::Link(name.clone(), error))?;
     let id = network.add_link(link, to);
     let meter = LinkMeter::default();
