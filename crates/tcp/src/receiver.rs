@@ -75,6 +75,7 @@ impl Receiver {
     pub(crate) fn on_established(&mut self, mss: u32, shift: u8) {
         self.mss = mss;
         self.window_max = u64::from(u16::MAX) << shift;
+        self.space.on_established(mss);
     }
 
     /// The peer's SYN was received: data starts at `nxt`.
@@ -121,6 +122,9 @@ impl Receiver {
         let from = start.max(self.nxt);
         if cut > from {
             self.acks.on_data(now, (cut - from) as u32);
+            if self.space.on_segment(self.readable(), cut - from, self.mss) {
+                self.acks.on_window_growth();
+            }
             let payload = match from == start && cut == end {
                 true => payload,
                 false => payload.slice((from - start) as usize..(cut - start) as usize),
@@ -249,7 +253,7 @@ impl Receiver {
     /// (RFC 9293, Section 3.8.6.2.2), and never back.
     fn window(&self) -> u64 {
         let unread = self.readable();
-        let free = self.space.size().saturating_sub(unread).min(self.window_max);
+        let free = self.space.free(unread).min(self.window_max);
         let edge = self.nxt + free;
         let step = u64::from(self.mss).min(self.space.size() / 2);
         let edge = if edge >= self.edge + step { edge } else { self.edge };

@@ -92,6 +92,11 @@ impl AckPolicy {
         self.last_data = now;
     }
 
+    /// The window has grown: the next ACK tells so at once (Linux tcp_grow_window).
+    pub(super) fn on_window_growth(&mut self) {
+        self.quick |= 1;
+    }
+
     /// Data in order, nothing missing; `unacked` bytes have come since the last ACK.
     pub(super) fn on_in_order(&mut self, now: Instant, unacked: u64) {
         let quick = self.quick > 0 && !self.pingpong;

@@ -1,4 +1,5 @@
-//! How large the receive buffer is: fixed, or as Linux tunes it (tcp_input.c:tcp_rcv_space_adjust).
+//! How large the receive buffer is, and how much of it is offered: fixed, or as Linux tunes both
+//! (tcp_input.c:tcp_rcv_space_adjust, tcp_grow_window).
 
 use paceline_wire::{Duration, Instant};
 
@@ -8,9 +9,11 @@ use crate::config::ReceiveBuffer;
 #[derive(Clone, Debug)]
 pub(super) struct Space {
     size: u64,
+    /// Linux rcv_ssthresh: what may be offered, which follows the size as data comes.
+    rcv_ssthresh: u64,
     max: u64,
     auto: bool,
-    /// Bytes read in the last round trip.
+    /// Bytes read in the last round trip (Linux rcvq_space.space).
     space: u64,
     copied_at: u64,
     since: Instant,
@@ -22,6 +25,7 @@ impl Space {
     pub(super) fn new(config: ReceiveBuffer, copied: u64) -> Self {
         Space {
             size: u64::from(config.initial()),
+            rcv_ssthresh: u64::from(config.initial()),
             max: u64::from(config.max()),
             auto: matches!(config, ReceiveBuffer::Auto { .. }),
             space: u64::from(config.initial()),
@@ -31,6 +35,22 @@ impl Space {
         }
     }
 
+    /// The handshake is over: a peer is expected to send an initial window per round trip (Linux tcp_init_buffer_space).
+    pub(super) fn on_established(&mut self, mss: u32) {
+        self.space = self.space.min(INITIAL_WINDOW * u64::from(mss));
+    }
+
+    /// A segment came, `unread` bytes wait: two more segments may be offered, if there is room (Linux tcp_grow_window).
+    /// Returns whether there was.
+    pub(super) fn on_segment(&mut self, unread: u64, len: u64, mss: u32) -> bool {
+        let room = self.size.saturating_sub(unread).saturating_sub(self.rcv_ssthresh);
+        if room == 0 || len < SMALL {
+            return false;
+        }
+        self.rcv_ssthresh += room.min(2 * u64::from(mss).max(len));
+        true
+    }
+
     /// The application starts to read here.
     pub(super) fn start_at(&mut self, copied: u64) {
         self.copied_at = copied;
@@ -38,6 +58,11 @@ impl Space {
 
     pub(super) fn size(&self) -> u64 {
         self.size
+    }
+
+    /// How much of it may be offered while `unread` bytes wait (Linux __tcp_select_window).
+    pub(super) fn free(&self, unread: u64) -> u64 {
+        self.size.saturating_sub(unread).min(self.rcv_ssthresh)
     }
 
     /// A sample of the receiver's RTT: timestamps echoed by the peer's data.
@@ -63,3 +88,8 @@ impl Space {
         self.since = now;
     }
 }
+
+/// Linux TCP_INIT_CWND, segments.
+const INITIAL_WINDOW: u64 = 10;
+/// Linux tcp_event_data_recv: shorter segments do not let the window grow.
+const SMALL: u64 = 128;
