@@ -1,6 +1,8 @@
 //! `paceline reproduce`: published cells and ours, side by side.
 
+pub(crate) mod accelerator;
 mod bounds;
+mod report;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use paceline_sim::reproduce::or::{Cell, Outcome, SenderSetup, Setup, SetupLoss, measure};
