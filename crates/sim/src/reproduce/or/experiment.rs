@@ -3,7 +3,8 @@
 use paceline_path::random::{Probability, Random};
 use paceline_path::{Delay, LinkConfig, Loss, LossScope, QueueLimit, RateProcess, ScriptedLoss};
 use paceline_tcp::{
-    Config, CongestionName, DetectionName, ReceiveBuffer, ReductionName, SendBufferName, ValidationName,
+    Config, CongestionName, DetectionName, HystartName, ReceiveBuffer, ReductionName, SendBufferName,
+    ValidationName,
 };
 use paceline_wire::{Duration, Rate};
 
@@ -51,12 +52,13 @@ impl SenderSetup {
 
     fn config(&self) -> Config {
         // FACK stands for the paper's kernel, in which cwnd ends at the receive window: so does the send buffer, then.
-        let validation = match self.detection {
-            DetectionName::Fack => ValidationName::Linux310,
-            _ => ValidationName::Linux,
+        let (validation, hystart) = match self.detection {
+            DetectionName::Fack => (ValidationName::Linux310, HystartName::Linux310),
+            _ => (ValidationName::Linux, HystartName::Linux),
         };
         Config {
             validation,
+            hystart,
             congestion: self.congestion,
             reduction: self.reduction,
             detection: self.detection,
