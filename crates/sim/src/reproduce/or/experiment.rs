@@ -87,6 +87,11 @@ impl Setup {
         Rate::from_mbps(self.mbps * PACKET_BYTES / FRAMED_BYTES)
     }
 
+    /// What of it can be payload.
+    pub fn payload_mbps(&self) -> f64 {
+        self.mbps * f64::from(SEGMENT_BYTES) / FRAMED_BYTES
+    }
+
     /// One bulk flow over this path.
     pub fn scenario(&self, sender: &SenderSetup, seed: u64) -> Scenario {
         let delay = Delay::Constant(Duration::from_micros(self.rtt_ms * 500));
