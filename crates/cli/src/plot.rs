@@ -61,7 +61,8 @@ fn draw(root: &Area<'_>, title: &str, across: Across, panels: &[Panel]) -> Drawn
         || panels.iter().flat_map(|panel| &panel.lines).flat_map(|line| &line.points).map(|point| point.0);
     let (start, end) = match across {
         Across::Seconds => (0.0, across_all().fold(1.0, f64::max)),
-        Across::Logarithm(_) => (across_all().fold(1.0, f64::min), across_all().fold(1e-9, f64::max)),
+        // A little further to the left: the first mark has its number then.
+        Across::Logarithm(_) => (across_all().fold(1.0, f64::min) * 0.9, across_all().fold(1e-9, f64::max)),
     };
     for (area, panel) in body.split_evenly((panels.len(), 1)).iter().zip(panels) {
         let (head, body) = area.split_vertically(HEAD_PX);

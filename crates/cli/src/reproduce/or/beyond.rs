@@ -1,6 +1,6 @@
 //! Flows beyond the tables.
 
-use paceline_sim::reproduce::or::{BeyondFlow, Question, Variant};
+use paceline_sim::reproduce::or::{BeyondFlow, Question, SlowStart, Variant};
 use paceline_sim::run_watched;
 use paceline_sim::statistics::Sample;
 
@@ -29,7 +29,7 @@ pub(super) fn jobs(runs: u64) -> Vec<Job<'static>> {
 
 /// Our choice: at 10 Gbit/s a run has 17 million packets, and three differ little.
 fn seeds(flow: &BeyondFlow, runs: u64) -> u64 {
-    if flow.question == Question::LargeBdp { runs.min(3) } else { runs }
+    if matches!(flow.question, Question::LargeBdp(_)) { runs.min(3) } else { runs }
 }
 
 fn name(flow: &BeyondFlow) -> String {
@@ -42,7 +42,10 @@ fn what(question: Question) -> String {
         Question::HigherLoss => "20 Mbit/s, 100 ms, loss 0.2 %".into(),
         Question::EagerReader => "20 Mbit/s, 100 ms, loss 0.1 %, reads all at once".into(),
         Question::Reader(share) => format!("20 Mbit/s, 100 ms, loss 0.1 %, reads {share} of the link rate"),
-        Question::LargeBdp => "10 Gbit/s, 50 ms, loss 0.001 %, 20 s".into(),
+        Question::LargeBdp(SlowStart::AsInTables) => {
+            "10 Gbit/s, 50 ms, loss 0.001 %, start as in the tables".into()
+        }
+        Question::LargeBdp(SlowStart::Full) => "10 Gbit/s, 50 ms, loss 0.001 %, full slow start".into(),
     }
 }
 
@@ -65,10 +68,7 @@ pub(super) fn report(records: &Records, runs: u64) -> (Section, Vec<Bound>) {
     let section = Section {
         name: "beyond",
         title: "Beyond the tables".into(),
-        text: "FACK, as in the tables. The reader reads every 10 ms, no more than its share of what the link delivers of payload. \
-               At 10 Gbit/s the window is 45,000 segments, the queue 3,000 packets as everywhere, and the send buffer may grow to \
-               1 GiB; 20 s are 400 round trips and some 160 losses."
-            .into(),
+        text: TEXT.into(),
         columns: vec![
             "flow",
             "congestion control",
@@ -102,36 +102,43 @@ fn bounds(records: &Records, runs: u64) -> Vec<Bound> {
         / of(Question::HigherLoss, "qarr", Variant::Original)
         - 1.0;
     let eager = of(Question::EagerReader, "qarr", Variant::Optimized);
-    let readers = flows.iter().filter(|flow| flow.variant == Variant::Optimized);
-    let readers: Vec<(f64, f64)> = readers
-        .filter_map(|flow| {
-            let reads = flow.reads_mbps()?;
-            let ours = of(flow.question, "qarr", Variant::Optimized);
-            let found = of(flow.question, "qarr", Variant::Original);
-            Some((ours / eager.min(reads), ours / found))
-        })
+    // The first is the fast one.
+    let readers =
+        flows.iter().filter(|flow| flow.variant == Variant::Optimized && flow.reads_mbps().is_some());
+    let readers: Vec<[f64; 2]> = readers
+        .map(|flow| [Variant::Optimized, Variant::Original].map(|variant| of(flow.question, "qarr", variant)))
         .collect();
-    let least = |of: fn(&(f64, f64)) -> f64| readers.iter().map(of).fold(f64::NAN, f64::min);
+    let fast = readers.first().map_or(f64::NAN, |reader| reader[0] / eager);
+    let least = readers.iter().map(|reader| reader[0] / reader[1]).fold(f64::NAN, f64::min);
+    let large = |variant| of(Question::LargeBdp(SlowStart::Full), "qarr", variant);
     vec![
         Bound::at_least("Vegas + QARR at 0.2 %: optimised above original, %", 30.0, gain * 100.0),
         Bound::at_least(
-            "readers at 1.2, 1 and 0.5 of the link rate: least of what they or the link allow, %",
-            90.0,
-            least(|reader| reader.0) * 100.0,
+            "a reader of 4.75 times the link rate: goodput over that of one without limit",
+            0.97,
+            fast,
         )
-        .with_note("our choice of a bound"),
+        .with_note("our choice of a bound; the paper's reader had a tenth of a processor"),
         Bound::at_least(
             "readers at 1.2, 1 and 0.5 of the link rate: optimised over original, least",
-            0.99,
-            least(|reader| reader.1),
+            0.98,
+            least,
         )
-        .with_note("our choice of a bound: the optimisation takes nothing away"),
+        .with_note("our choice of a bound: the optimisation takes nothing away, two points of noise allowed"),
         Bound::at_least(
-            "10 Gbit/s, 50 ms, 1e-5: QARR optimised over original, least",
+            "10 Gbit/s, 50 ms, 1e-5, full slow start: QARR optimised over original",
             1.0,
-            of(Question::LargeBdp, "qarr", Variant::Optimized)
-                / of(Question::LargeBdp, "qarr", Variant::Original),
+            large(Variant::Optimized) / large(Variant::Original),
         )
         .with_note("our choice of a bound; the paper leaves such paths open"),
     ]
 }
+
+const TEXT: &str = "\
+FACK, as in the tables. A reader reads every 10 ms, no more than its share of what the link delivers of payload. While a hole is
+open it has nothing to read, so one at the link rate cannot catch up, whatever the sender does; and what it has not read when the
+hole is filled takes room that opportunistic retransmission counts on. At 10 Gbit/s the receive window is 45,000 segments, the
+send buffer may grow to 1 GiB, and a run lasts 20 s, 400 round trips with some 160 losses. Started as in the tables (a queue of
+3,000 packets, HyStart) slow start overflows the queue at an eighth of the window, and CUBIC, set back by every loss, would
+need far more than 20 s to grow on. With a queue of one bandwidth-delay product and without HyStart slow start reaches the
+window, and the rest is a matter of loss recovery.";
