@@ -32,6 +32,8 @@ named! {
         /// Proportional rate reduction (RFC 9937).
         #[default]
         Prr = "prr",
+        /// Its predecessor PRR-SSRB (RFC 6937), as Linux 3.2 to 4.3.
+        PrrSsrb = "prr-ssrb",
         /// By the length of the queue.
         Qarr = "qarr",
         /// By the bandwidth.
@@ -46,6 +48,7 @@ impl ReductionName {
             ReductionName::Rfc6675 => Box::new(Halving),
             ReductionName::Rh => Box::new(RateHalving),
             ReductionName::Prr => Box::new(Prr::default()),
+            ReductionName::PrrSsrb => Box::new(Prr::ssrb()),
             ReductionName::Qarr => Box::new(Qarr::default()),
             ReductionName::Barr => Box::new(Barr::default()),
         };

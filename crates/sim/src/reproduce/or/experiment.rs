@@ -41,7 +41,11 @@ impl SenderSetup {
             "" => CongestionName::Cubic,
             name => name.to_lowercase().parse().ok()?,
         };
-        let reduction = cell.loss_recovery.to_lowercase().parse().ok()?;
+        let reduction = match (cell.loss_recovery.as_str(), detection) {
+            // The paper's kernel had RFC 6937.
+            ("PRR", DetectionName::Fack) => ReductionName::PrrSsrb,
+            (name, _) => name.to_lowercase().parse().ok()?,
+        };
         Some(SenderSetup { congestion, reduction, detection, variant: cell.variant })
     }
 

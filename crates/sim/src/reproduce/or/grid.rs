@@ -79,7 +79,7 @@ impl GridPoint {
         let reduction = match self.reduction {
             ReductionName::Rfc6675 => RateReduction::Standard,
             ReductionName::Rh => RateReduction::RateHalving,
-            ReductionName::Prr => RateReduction::Prr,
+            ReductionName::Prr | ReductionName::PrrSsrb => RateReduction::Prr,
             ReductionName::Qarr => RateReduction::Qarr,
             ReductionName::Barr => RateReduction::Barr,
         };
