@@ -28,7 +28,13 @@ pub(super) fn print(prediction: &Prediction) {
         tidy(path.efficiency * 100.0)
     );
     println!("{}", flow_table(&prediction.flow));
+    println!("{MODEL_ERROR}");
 }
+
+/// The page has the figures of the last reproduction; `paceline reproduce or --part formulas` measures them.
+const MODEL_ERROR: &str = "\
+How far a whole flow in the simulator is from these formulas, on 64 paths: docs/reproduction.md, or now, by
+`paceline reproduce or --part formulas`.";
 
 fn recovery_table(rows: &[RecoveryRow]) -> String {
     let mut table = new_table(

@@ -7,6 +7,7 @@ mod figures;
 mod formulas;
 mod linux;
 mod notes;
+mod parameters;
 mod speed;
 
 use std::thread;
@@ -63,6 +64,8 @@ struct Plan {
     parts: Vec<OrPart>,
     /// Published cells, computed ones included.
     cells: Vec<Cell>,
+    /// Table 3, which has none.
+    parameters: bool,
     runs: u64,
     /// Of the cells' values.
     detection: DetectionName,
@@ -78,14 +81,16 @@ impl Plan {
             (true, true) => OrPart::ALL.to_vec(),
         };
         let wanted = |cell: &Cell| args.table.is_empty() || args.table.contains(&cell.table);
-        let cells = if parts.contains(&OrPart::Tables) { Cell::all() } else { Vec::new() };
+        let tables = parts.contains(&OrPart::Tables);
+        let cells = if tables { Cell::all() } else { Vec::new() };
+        let parameters = tables && (args.table.is_empty() || args.table.contains(&3));
         let (detection, beside) = match args.detection {
             DetectionArg::Fack => (DetectionName::Fack, None),
             DetectionArg::RackTlp => (DetectionName::RackTlp, None),
             DetectionArg::Both => (DetectionName::Fack, Some(DetectionName::RackTlp)),
         };
         let cells = cells.into_iter().filter(wanted).collect();
-        Plan { parts, cells, runs: args.runs.into(), detection, beside }
+        Plan { parts, cells, parameters, runs: args.runs.into(), detection, beside }
     }
 
     /// Whether nothing was left out.
@@ -115,6 +120,9 @@ impl Plan {
     fn assemble(&self, records: &Records, report: &mut Report<CellResult>) -> Result<()> {
         report.cells = cells::results(&self.cells, records, self.runs, self.detection, self.beside)?;
         report.bounds = bounds::judge(&report.cells, cells::no_loss_mbps(records));
+        if self.parameters {
+            report.sections.push(parameters::section(self.runs));
+        }
         let mut add = |(section, bounds): (Section, Vec<Bound>)| {
             report.sections.push(section);
             report.bounds.extend(bounds);
