@@ -2,6 +2,7 @@
 
 use paceline_sim::reproduce::or::grid::GridPoint;
 use paceline_sim::statistics::Sample;
+use paceline_theory::or::flow::{LARGEST_ERROR, MEAN_ERROR};
 
 use super::{Job, Records, cost, values};
 use crate::reproduce::report::{Bound, Section, number};
@@ -49,20 +50,13 @@ pub(super) fn report(records: &Records, runs: u64) -> (Section, Vec<Bound>) {
     }
     let mean = errors.iter().sum::<f64>() / errors.len() as f64;
     let largest = errors.iter().copied().fold(f64::NAN, f64::max);
-    let paths = errors.len();
+    let name = |what: &str| {
+        format!("formulas for whole flows against the simulator: {what} error, share of the link")
+    };
+    let stated = format!("as `predict` states it, over {} paths and senders", errors.len());
     let bounds = vec![
-        Bound::at_most(
-            "formulas for whole flows against the simulator: mean error, share of the link",
-            0.02,
-            mean,
-        )
-        .with_note(format!("our choice of a bound; over {paths} paths and senders")),
-        Bound::at_most(
-            "formulas for whole flows against the simulator: largest error, share of the link",
-            0.07,
-            largest,
-        )
-        .with_note("our choice of a bound"),
+        Bound::at_most(name("mean"), MEAN_ERROR, mean).with_note(&stated),
+        Bound::at_most(name("largest"), LARGEST_ERROR, largest).with_note(&stated),
     ];
     let section = Section {
         name: "formulas",
