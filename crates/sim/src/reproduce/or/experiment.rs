@@ -80,6 +80,8 @@ const DURATION: Duration = Duration::from_secs(200);
 const FRAMED_BYTES: f64 = 1_515.0;
 const PACKET_BYTES: f64 = 1_500.0;
 const SEGMENT_BYTES: u32 = 1_448;
+/// Gigabit Ethernet, which the hosts of the testbed had (Section VII.A): it charges 38 bytes for framing.
+const NIC_MBPS: f64 = 1_000.0 * 1_500.0 / 1_538.0;
 /// L of Table 3 in packets.
 const QUEUE_PACKETS: u32 = 3_000;
 /// Our choice: bursts are lost every 15 s, so that CUBIC's window has grown back (within 7 s) when the next one comes. The
@@ -93,10 +95,15 @@ impl Setup {
         Rate::from_mbps(self.mbps * PACKET_BYTES / FRAMED_BYTES)
     }
 
+    /// What of it can be payload.
+    pub fn payload_mbps(&self) -> f64 {
+        self.mbps * f64::from(SEGMENT_BYTES) / FRAMED_BYTES
+    }
+
     /// One bulk flow over this path.
     pub fn scenario(&self, sender: &SenderSetup, seed: u64) -> Scenario {
         let delay = Delay::Constant(Duration::from_micros(self.rtt_ms * 500));
-        let mut path = Vec::new();
+        let mut path: Vec<PathLink> = self.nic().into_iter().collect();
         let mut loss = self.loss(seed);
         if let Loss::Scripted(_) = loss {
             // The paper's emulator drops a burst before the bottleneck, which goes on sending what it has.
@@ -132,6 +139,15 @@ impl Setup {
             patience: Duration::ZERO,
             ..Scenario::default()
         }
+    }
+
+    /// The sender's network card, where it matters: where a window is longer than the queue, a burst that came at once would
+    /// overflow it. A card never drops (the sender waits for it), and a link of 10 Gbit/s would have another one.
+    fn nic(&self) -> Option<PathLink> {
+        let matters = self.window_segments() > QUEUE_PACKETS && self.mbps <= 1_000.0;
+        let rate = RateProcess::Constant(Rate::from_mbps(NIC_MBPS));
+        let down = LinkConfig { rate, ..LinkConfig::default() };
+        matters.then(|| PathLink { name: "nic".into(), down, up: LinkConfig::default() })
     }
 
     fn loss(&self, seed: u64) -> Loss {
