@@ -3,7 +3,7 @@
 use paceline_wire::{Duration, Instant, Packet};
 
 use crate::config::LinkConfig;
-use crate::counters::LinkCounters;
+use crate::counters::{Count, LinkCounters};
 use crate::delay::{Delay, Jitter};
 use crate::error::ConfigError;
 use crate::flight::{Flight, InFlight};
@@ -29,6 +29,7 @@ pub(crate) use crate::impairment::Fate;
 pub struct Link {
     start: Instant,
     server: Server,
+    framing_bytes: u64,
     queue: DropTail,
     /// When the first packet of the queue will be served, once that is known.
     next: Option<Next>,
@@ -83,6 +84,7 @@ impl Link {
         };
         Ok(Link {
             start,
+            framing_bytes: config.framing_bytes,
             queue: DropTail::new(config.queue),
             next: None,
             in_service: None,
@@ -153,10 +155,15 @@ impl Link {
         &self.counters
     }
 
-    /// IP bytes that the bottleneck could have carried from `from` to `to`, outages that hold packets taken out; `None`
-    /// without a limit. With `counters().delivered.bytes` this makes the utilization.
+    /// Bytes that the bottleneck could have carried from `from` to `to`, IP and framing, outages that hold packets taken
+    /// out; `None` without a limit. With [`charged_bytes`](Link::charged_bytes) this makes the utilization.
     pub fn capacity_bytes(&self, from: Instant, to: Instant) -> Option<u64> {
         self.server.capacity_bytes(self.since_start(from), self.since_start(to))
+    }
+
+    /// Bytes that these packets take at the bottleneck: IP and framing.
+    pub fn charged_bytes(&self, packets: Count) -> u64 {
+        packets.bytes + packets.packets * self.framing_bytes
     }
 
     /// Packets that wait or are being sent.
@@ -200,7 +207,7 @@ impl Link {
     fn schedule_next(&mut self) {
         let (None, Some(first)) = (self.next, self.queue.front()) else { return };
         let ready = first.arrival.max(self.free_at).saturating_since(self.start);
-        self.next = Some(match self.server.serve(ready, first.bytes) {
+        self.next = Some(match self.server.serve(ready, first.bytes + self.framing_bytes) {
             None => Next::Never,
             Some(service) => Next::At(Service {
                 start: self.start + service.start,

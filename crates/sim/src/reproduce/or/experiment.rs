@@ -71,8 +71,8 @@ impl SenderSetup {
 /// P of Table 3.
 const DURATION: Duration = Duration::from_secs(200);
 /// The link charges 1,515 bytes for a packet of 1,500.
-const FRAMED_BYTES: f64 = 1_515.0;
-const PACKET_BYTES: f64 = 1_500.0;
+const FRAMING_BYTES: u64 = 15;
+const PACKET_BYTES: u64 = 1_500;
 const SEGMENT_BYTES: u32 = 1_448;
 /// L of Table 3 in packets.
 const QUEUE_PACKETS: u32 = 3_000;
@@ -82,9 +82,9 @@ const BURST_INTERVAL_S: f64 = 15.0;
 const FIRST_BURST_S: f64 = 20.0;
 
 impl Setup {
-    /// The bottleneck in IP bytes: framing is charged as a lower rate. All that matters is sent in full packets.
+    /// What the bottleneck carries of IP bytes in full packets.
     pub fn rate(&self) -> Rate {
-        Rate::from_mbps(self.mbps * PACKET_BYTES / FRAMED_BYTES)
+        Rate::from_mbps(self.mbps).mul_ratio(PACKET_BYTES, PACKET_BYTES + FRAMING_BYTES)
     }
 
     /// One bulk flow over this path.
@@ -98,7 +98,8 @@ impl Setup {
             path.push(PathLink { name: "drops".into(), down, up: LinkConfig::default() });
         }
         let down = LinkConfig {
-            rate: RateProcess::Constant(self.rate()),
+            rate: RateProcess::Constant(Rate::from_mbps(self.mbps)),
+            framing_bytes: FRAMING_BYTES,
             queue: QueueLimit::Packets(QUEUE_PACKETS),
             delay: delay.clone(),
             loss,
@@ -139,7 +140,7 @@ impl Setup {
     /// Where in a window a burst falls is drawn, for what happens depends on it.
     fn bursts(&self, packets: u32, seed: u64) -> Vec<ScriptedLoss> {
         let mut random = Random::named(seed, "bursts");
-        let packets_per_s = self.rate().as_bytes_per_sec() as f64 / PACKET_BYTES;
+        let packets_per_s = self.rate().as_bytes_per_sec() as f64 / PACKET_BYTES as f64;
         let count = ((DURATION.as_secs_f64() - FIRST_BURST_S) / BURST_INTERVAL_S) as u32;
         let position = |number: u32| {
             let at_s = FIRST_BURST_S + f64::from(number) * BURST_INTERVAL_S;
