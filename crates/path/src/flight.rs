@@ -3,7 +3,7 @@
 use alloc::collections::{BinaryHeap, VecDeque};
 use core::cmp::Ordering;
 
-use paceline_wire::{Duration, Instant};
+use paceline_wire::Instant;
 
 use crate::parcels::Parcel;
 
@@ -12,8 +12,6 @@ use crate::parcels::Parcel;
 pub(crate) struct Flight {
     pub(crate) at: Instant,
     pub(crate) parcel: Parcel,
-    pub(crate) sent: Instant,
-    pub(crate) queue_delay: Duration,
 }
 
 /// What is in flight, in order of arrival; packets that arrive at one instant keep the order in which they were added.

@@ -128,7 +128,7 @@ impl Link {
             self.counters.dropped_by_queue.add(bytes);
             return;
         }
-        let parcel = self.parcels.store(packet, bytes);
+        let parcel = self.parcels.store(packet, bytes, now);
         self.queue.push(Waiting { parcel, arrival: now, fate });
         if idle {
             self.serve(now);
@@ -139,10 +139,10 @@ impl Link {
     /// Gives `sink` every packet that has arrived until `now`, in order of arrival.
     pub fn advance(&mut self, now: Instant, sink: &mut impl FnMut(Delivered)) {
         self.serve_until(now);
-        while let Some(Flight { at, parcel, sent, queue_delay }) = self.in_flight.take(now) {
+        while let Some(Flight { at, parcel }) = self.in_flight.take(now) {
             self.counters.delivered.add(parcel.bytes);
-            if let Some(packet) = self.parcels.take(parcel) {
-                sink(Delivered { at, packet, sent, queue_delay });
+            if let Some(delivered) = self.parcels.take(parcel, at) {
+                sink(delivered);
             }
         }
     }
@@ -250,18 +250,19 @@ impl Link {
         let left = self.since_start(service.finish);
         if self.drops.covering(left).is_some() {
             self.counters.dropped_by_outage.add(parcel.bytes);
-            self.parcels.take(parcel);
+            self.parcels.discard(parcel);
         } else if fate.lost {
             self.counters.dropped_by_loss.add(parcel.bytes);
-            self.parcels.take(parcel);
+            self.parcels.discard(parcel);
         } else {
             let at = service.finish + self.delay.at(left) + fate.jitter;
             let queue_delay = service.finish.saturating_since(arrival).saturating_sub(service.sending);
+            self.parcels.has_left(&parcel, queue_delay);
             if let Some(parcel) = fate.duplicated.then(|| self.parcels.copy(&parcel)).flatten() {
                 self.counters.duplicated.add(parcel.bytes);
-                self.fly(fate, Flight { at, parcel, sent: arrival, queue_delay });
+                self.fly(fate, Flight { at, parcel });
             }
-            self.fly(fate, Flight { at, parcel, sent: arrival, queue_delay });
+            self.fly(fate, Flight { at, parcel });
         }
     }
 

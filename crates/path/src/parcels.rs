@@ -2,17 +2,19 @@
 
 use alloc::vec::Vec;
 
-use paceline_wire::Packet;
+use paceline_wire::{Duration, Instant, Packet};
+
+use crate::link::Delivered;
 
 /// Packets, each in a place of its own: they are large, and what queues and flights hold of them moves often. Places are
 /// used again, so that nothing is allocated once there are enough.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Parcels {
-    places: Vec<Option<Packet>>,
+    places: Vec<Option<Delivered>>,
     free: Vec<u32>,
 }
 
-/// A claim to a stored packet, given up by [`Parcels::take`].
+/// A claim to a stored packet, given up by [`Parcels::take`] or [`Parcels::discard`].
 #[derive(Clone, Debug)]
 pub(crate) struct Parcel {
     place: u32,
@@ -21,26 +23,52 @@ pub(crate) struct Parcel {
 }
 
 impl Parcels {
-    /// Keeps a packet of `bytes`.
-    pub(crate) fn store(&mut self, packet: Packet, bytes: u32) -> Parcel {
+    /// Keeps a packet of `bytes` that was handed over at `sent`.
+    #[inline]
+    pub(crate) fn store(&mut self, packet: Packet, bytes: u32, sent: Instant) -> Parcel {
+        let delivered = Delivered { at: sent, packet, sent, queue_delay: Duration::ZERO };
         if let Some(place) = self.free.pop() {
-            self.places[place as usize] = Some(packet);
+            let slot = &mut self.places[place as usize];
+            // Always; the compiler shall know that nothing is dropped here.
+            if slot.is_none() {
+                *slot = Some(delivered);
+            }
             return Parcel { place, bytes };
         }
-        self.places.push(Some(packet));
+        self.places.push(Some(delivered));
         Parcel { place: self.places.len() as u32 - 1, bytes }
     }
 
     /// Keeps a copy.
     pub(crate) fn copy(&mut self, parcel: &Parcel) -> Option<Parcel> {
-        let packet = self.places[parcel.place as usize].clone()?;
-        Some(self.store(packet, parcel.bytes))
+        let delivered = self.places[parcel.place as usize].clone()?;
+        let copy = self.store(delivered.packet, parcel.bytes, delivered.sent);
+        self.has_left(&copy, delivered.queue_delay);
+        Some(copy)
     }
 
-    /// Gives a packet back.
+    /// Notes how long it has waited.
     #[inline]
-    pub(crate) fn take(&mut self, parcel: Parcel) -> Option<Packet> {
+    pub(crate) fn has_left(&mut self, parcel: &Parcel, queue_delay: Duration) {
+        if let Some(delivered) = &mut self.places[parcel.place as usize] {
+            delivered.queue_delay = queue_delay;
+        }
+    }
+
+    /// Gives a packet back that has arrived at `at`.
+    #[inline]
+    pub(crate) fn take(&mut self, parcel: Parcel, at: Instant) -> Option<Delivered> {
         self.free.push(parcel.place);
-        self.places[parcel.place as usize].take()
+        let slot = &mut self.places[parcel.place as usize];
+        if let Some(delivered) = slot {
+            delivered.at = at;
+        }
+        slot.take()
+    }
+
+    /// Throws a packet away.
+    pub(crate) fn discard(&mut self, parcel: Parcel) {
+        self.free.push(parcel.place);
+        self.places[parcel.place as usize] = None;
     }
 }

@@ -278,9 +278,7 @@ impl<N: Node> Network<N> {
         while let Some(&id) = self.called.get(next) {
             next += 1;
             self.nodes[id.0 as usize].called = false;
-            while let Some((port, packet)) = self.nodes[id.0 as usize].node.poll_transmit(self.now) {
-                self.transmit(id, port, packet);
-            }
+            while self.transmit(id) {}
             let slot = &self.nodes[id.0 as usize];
             if let Some(at) = slot.node.poll_timeout() {
                 self.queue.schedule(slot.actor, at.max(self.now));
@@ -296,11 +294,13 @@ impl<N: Node> Network<N> {
         }
     }
 
-    #[inline(always)]
-    fn transmit(&mut self, from: NodeId, port: PortId, packet: Packet) {
-        let exit = self.nodes[from.0 as usize].exits.get(usize::from(port.0)).copied().flatten();
-        let end = exit.and_then(|to| resolve(&self.switches, to, &packet));
-        match end {
+    /// Moves one packet that a node wants to send, if there is one. Packets are large: nothing here may copy them.
+    #[inline]
+    fn transmit(&mut self, from: NodeId) -> bool {
+        let slot = &mut self.nodes[from.0 as usize];
+        let Some((port, packet)) = slot.node.poll_transmit(self.now) else { return false };
+        let exit = slot.exits.get(usize::from(port.0)).copied().flatten();
+        match exit.and_then(|to| resolve(&self.switches, to, &packet)) {
             None => self.counts.lost_way += 1,
             Some(End::Node(node, port)) => {
                 self.counts.events += 1;
@@ -314,6 +314,7 @@ impl<N: Node> Network<N> {
             }
             Some(End::Link(link)) => self.send(link, packet),
         }
+        true
     }
 
     #[inline(always)]
@@ -367,15 +368,16 @@ impl RouteBy {
     #[inline]
     pub fn port_of(self, packet: &Packet) -> Option<u16> {
         let header = packet.header();
-        let ports = match header.first()? >> 4 {
-            4 => usize::from(header[0] & 0xf) * 4,
-            _ => packet.tcp_offset().unwrap_or(IPV6_HEADER_LEN),
+        let ports = match packet.tcp_offset() {
+            Some(tcp) => tcp,
+            None if header.first()? >> 4 == 4 => usize::from(header[0] & 0xf) * 4,
+            None => IPV6_HEADER_LEN,
         };
-        let at = match self {
-            RouteBy::SourcePort => ports,
-            RouteBy::DestinationPort => ports + 2,
-        };
-        Some(u16::from_be_bytes([*header.get(at)?, *header.get(at + 1)?]))
+        let &[a, b, c, d] = header.get(ports..)?.first_chunk()?;
+        Some(match self {
+            RouteBy::SourcePort => u16::from_be_bytes([a, b]),
+            RouteBy::DestinationPort => u16::from_be_bytes([c, d]),
+        })
     }
 }
 

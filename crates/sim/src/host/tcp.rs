@@ -248,7 +248,14 @@ impl TransferEnd {
             Application::Sink(sink) if self.connection.readable() > 0 => sink.next_change(now),
             Application::Sink(_) => None,
         };
-        [self.connection.poll_timeout(), application].into_iter().flatten().min()
+        earlier(self.connection.poll_timeout(), application)
+    }
+}
+
+fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
     }
 }
 
@@ -303,8 +310,8 @@ impl Node for TcpHost {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        let opening = self.plan.filter(Plan::goes_on).and_then(|plan| plan.next_at);
-        let ends = self.live.iter().filter_map(|&end| self.ends[end].poll_timeout(self.now));
-        ends.chain(opening).min()
+        let opening = self.plan.as_ref().filter(|plan| plan.goes_on()).and_then(|plan| plan.next_at);
+        let ends = self.live.iter().map(|&end| self.ends[end].poll_timeout(self.now));
+        ends.fold(opening, earlier)
     }
 }

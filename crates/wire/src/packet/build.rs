@@ -56,6 +56,7 @@ impl Packet {
     }
 
     /// Without any header.
+    #[inline(always)]
     pub(super) fn bare(payload: Payload) -> Packet {
         Packet {
             payload,

@@ -218,10 +218,16 @@ fn ipv6_at(bytes: &[u8], at: usize) -> Option<IpAddr> {
     Some(Ipv6Addr::from(octets).into())
 }
 
+#[inline]
 fn u16_at(bytes: &[u8], at: usize) -> u16 {
-    u16::from_be_bytes([bytes[at], bytes[at + 1]])
+    let mut word = [0; 2];
+    word.copy_from_slice(&bytes[at..at + 2]);
+    u16::from_be_bytes(word)
 }
 
+#[inline]
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+    let mut word = [0; 4];
+    word.copy_from_slice(&bytes[at..at + 4]);
+    u32::from_be_bytes(word)
 }
