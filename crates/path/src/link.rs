@@ -9,7 +9,7 @@ use crate::error::ConfigError;
 use crate::flight::{Flight, InFlight};
 use crate::impairment::{Impairments, Reorder};
 use crate::outage::{OutageEffect, Outages};
-use crate::parcels::Parcels;
+use crate::parcels::{Parcel, Parcels};
 use crate::queue::{DropTail, Waiting};
 use crate::rate::RateProcess;
 use crate::server::Server;
@@ -67,6 +67,14 @@ enum Next {
     Never,
 }
 
+/// A packet that may enter.
+#[derive(Clone, Copy, Debug)]
+struct Admitted {
+    bytes: u32,
+    arrival: Instant,
+    fate: Fate,
+}
+
 /// When the bottleneck serves a packet.
 #[derive(Clone, Copy, Debug)]
 struct Service {
@@ -118,20 +126,43 @@ impl Link {
 
     /// Hands a packet to the link. A super-packet must have been split before.
     pub fn send(&mut self, now: Instant, packet: Packet) {
-        let now = now.max(self.now);
-        self.serve_until(now);
+        if let Some(admitted) = self.admit(now, &packet) {
+            let parcel = self.parcels.store(packet, admitted.bytes, admitted.arrival);
+            self.enqueue(parcel, admitted);
+        }
+    }
+
+    /// Hands a copy of a packet to the link: with [`advance_by_ref`](Link::advance_by_ref) packets, which are large, keep
+    /// their places in memory.
+    #[inline]
+    pub fn send_copy(&mut self, now: Instant, packet: &Packet) {
+        if let Some(admitted) = self.admit(now, packet) {
+            let parcel = self.parcels.store_copy(packet, admitted.bytes, admitted.arrival);
+            self.enqueue(parcel, admitted);
+        }
+    }
+
+    /// Draws the fate of a packet; `None` when the queue has no room.
+    #[inline]
+    fn admit(&mut self, now: Instant, packet: &Packet) -> Option<Admitted> {
+        let arrival = now.max(self.now);
+        self.serve_until(arrival);
         let bytes = u32::try_from(packet.ip_len()).unwrap_or(u32::MAX);
         self.counters.sent.add(bytes);
-        let fate = self.impairments.decide(self.since_start(now), &packet);
-        let idle = self.in_service.is_none();
-        if !(idle && self.queue.len() == 0) && !self.queue.has_room(bytes) {
+        let fate = self.impairments.decide(self.since_start(arrival), packet);
+        let idle = self.in_service.is_none() && self.queue.len() == 0;
+        if !idle && !self.queue.has_room(bytes) {
             self.counters.dropped_by_queue.add(bytes);
-            return;
+            return None;
         }
-        let parcel = self.parcels.store(packet, bytes, now);
-        self.queue.push(Waiting { parcel, arrival: now, fate });
-        if idle {
-            self.serve(now);
+        Some(Admitted { bytes, arrival, fate })
+    }
+
+    #[inline]
+    fn enqueue(&mut self, parcel: Parcel, Admitted { arrival, fate, .. }: Admitted) {
+        self.queue.push(Waiting { parcel, arrival, fate });
+        if self.in_service.is_none() {
+            self.serve(arrival);
         }
         self.counters.queued_bytes_max = self.counters.queued_bytes_max.max(self.queue.bytes());
     }
@@ -144,6 +175,16 @@ impl Link {
             if let Some(delivered) = self.parcels.take(parcel, at) {
                 sink(delivered);
             }
+        }
+    }
+
+    /// As [`advance`](Link::advance), and keeps the memory of the packets.
+    #[inline]
+    pub fn advance_by_ref(&mut self, now: Instant, sink: &mut impl FnMut(&Delivered)) {
+        self.serve_until(now);
+        while let Some(Flight { at, parcel }) = self.in_flight.take(now) {
+            self.counters.delivered.add(parcel.bytes);
+            self.parcels.show(parcel, at, sink);
         }
     }
 

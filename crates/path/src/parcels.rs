@@ -28,15 +28,24 @@ impl Parcels {
     pub(crate) fn store(&mut self, packet: Packet, bytes: u32, sent: Instant) -> Parcel {
         let delivered = Delivered { at: sent, packet, sent, queue_delay: Duration::ZERO };
         if let Some(place) = self.free.pop() {
-            let slot = &mut self.places[place as usize];
-            // Always; the compiler shall know that nothing is dropped here.
-            if slot.is_none() {
-                *slot = Some(delivered);
-            }
+            self.places[place as usize] = Some(delivered);
             return Parcel { place, bytes };
         }
         self.places.push(Some(delivered));
         Parcel { place: self.places.len() as u32 - 1, bytes }
+    }
+
+    /// Keeps a copy of a packet.
+    #[inline]
+    pub(crate) fn store_copy(&mut self, packet: &Packet, bytes: u32, sent: Instant) -> Parcel {
+        let Some(&place) = self.free.last() else { return self.store(packet.clone(), bytes, sent) };
+        let Some(delivered) = &mut self.places[place as usize] else {
+            return self.store(packet.clone(), bytes, sent);
+        };
+        self.free.pop();
+        delivered.packet.clone_from(packet);
+        delivered.sent = sent;
+        Parcel { place, bytes }
     }
 
     /// Keeps a copy.
@@ -64,6 +73,20 @@ impl Parcels {
             delivered.at = at;
         }
         slot.take()
+    }
+
+    /// Shows a packet that has arrived at `at`, and keeps its memory for the next one.
+    #[inline]
+    pub(crate) fn show(&mut self, parcel: Parcel, at: Instant, sink: &mut impl FnMut(&Delivered)) {
+        self.free.push(parcel.place);
+        let slot = &mut self.places[parcel.place as usize];
+        let Some(delivered) = slot else { return };
+        delivered.at = at;
+        sink(delivered);
+        // Bytes are shared: nobody shall wait for the place to be used again.
+        if delivered.packet.payload().bytes().is_some() {
+            *slot = None;
+        }
     }
 
     /// Throws a packet away.

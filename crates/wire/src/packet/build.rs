@@ -30,16 +30,26 @@ impl Packet {
     ///
     /// If only one address is IPv4, both become IPv6. A length that the IP header cannot say is written as zero.
     pub fn build_tcp(key: FlowKey, tcp: &TcpRepr, payload: Payload) -> Packet {
-        let mut packet = Packet::bare(payload);
-        let tcp_at = if key.src.is_ipv4() && key.dst.is_ipv4() { IPV4_HEADER_LEN } else { IPV6_HEADER_LEN };
-        let options_len = packet.write_tcp(tcp_at, key, tcp);
-        packet.tcp_at = tcp_at as u8;
-        packet.header_len = (tcp_at + TCP_HEADER_LEN + options_len) as u8;
-        let addresses = packet.write_ip_header(key, IP_PROTOCOL_TCP);
-        let sum = addresses + checksum::tcp_and_len(packet.tcp_len());
-        packet.set_checksum_field(checksum::fold(sum));
-        packet.checksum = Checksum::Partial;
+        let mut packet = Packet::bare(Payload::Length(0));
+        packet.become_tcp(key, tcp, payload);
         packet
+    }
+
+    /// Turns this packet, whatever it was, into the one that [`build_tcp`](Self::build_tcp) makes.
+    pub fn become_tcp(&mut self, key: FlowKey, tcp: &TcpRepr, payload: Payload) {
+        let tcp_at = if key.src.is_ipv4() && key.dst.is_ipv4() { IPV4_HEADER_LEN } else { IPV6_HEADER_LEN };
+        let options_len = self.write_tcp(tcp_at, key, tcp);
+        self.payload = payload;
+        self.offload = None;
+        self.gso_size = None;
+        self.link_len = 0;
+        self.header_len = (tcp_at + TCP_HEADER_LEN + options_len) as u8;
+        self.tcp_at = tcp_at as u8;
+        self.opaque = None;
+        self.checksum = Checksum::Partial;
+        let addresses = self.write_ip_header(key, IP_PROTOCOL_TCP);
+        let sum = addresses + checksum::tcp_and_len(self.tcp_len());
+        self.set_checksum_field(checksum::fold(sum));
     }
 
     /// A UDP packet without a checksum, opaque like every UDP packet: cross traffic.

@@ -111,11 +111,12 @@ impl From<&[(Seq, Seq)]> for SackBlocks {
 }
 
 impl TcpOptionsRepr {
-    /// Writes the option area, padded to whole words; returns how many bytes count. `bytes` are zeros.
+    /// Writes the option area, padded to whole words; returns how many bytes count.
     pub(super) fn encode(&self, bytes: &mut [u8; MAX_OPTIONS_LEN]) -> usize {
         if let (Some(timestamps), true) = (self.timestamps, self.only_timestamps()) {
             return encode_timestamps(bytes, timestamps);
         }
+        bytes.fill(kind::END);
         let mut area = Area { bytes, len: 0 };
         if let Some(mss) = self.mss {
             area.push(&[&[kind::MSS, 4], &mss.to_be_bytes()]);

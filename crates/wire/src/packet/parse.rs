@@ -40,6 +40,13 @@ impl Packet {
     }
 }
 
+/// An opaque packet of no bytes.
+impl Default for Packet {
+    fn default() -> Packet {
+        Packet::from_parts(&[], &[], 0, Some(OpaqueReason::NotIp), Payload::Length(0))
+    }
+}
+
 impl From<Buffer> for Packet {
     /// An opaque packet of these bytes, for what is not IP.
     fn from(bytes: Buffer) -> Packet {
