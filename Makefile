@@ -8,7 +8,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 PACELINE := $(TARGET)/debug/paceline
 FUZZ_SECONDS ?= 60
 
-.PHONY: help demo test build prove live results lint doc check fuzz bench clean setup
+.PHONY: help demo test build prove live results reproduce lint doc check fuzz bench clean setup
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -37,6 +37,10 @@ live: build ## the scenarios on this machine's own kernel, in network namespaces
 
 results: setup ## docs/results.md and the bounds again, from what is in results/
 	$(CARGO) xtask results
+
+reproduce: setup ## the published experiments in the simulator: results/reproduce, docs/reproduction.md (half an hour; resumable)
+	$(CARGO) run --release --locked --package paceline-cli -- reproduce or $(ARGS)
+	$(CARGO) xtask reproduction
 
 lint: ## formatting, clippy (warnings are errors), the rules of CONTRIBUTING.md that a program can check
 	$(CARGO) fmt --all --check

@@ -1,9 +1,11 @@
-//! Checks and reports of this repository: `cargo xtask check` before every commit, `cargo xtask results` after the proofs.
+//! Checks and reports of this repository: `cargo xtask check` before every commit, `cargo xtask results` after the proofs,
+//! `cargo xtask reproduction` after `paceline reproduce`.
 
 mod bounds;
 mod licenses;
 mod model;
 mod purity;
+mod reproduction;
 mod results;
 mod statistics;
 mod tidy;
@@ -20,7 +22,8 @@ fn main() -> ExitCode {
             .flat_map(|outcome| outcome.unwrap_or_else(|error| vec![error]))
             .collect(),
         Some("results") => results::write(&root).unwrap_or_else(|error| vec![error]),
-        _ => vec!["usage: cargo xtask check|results".to_string()],
+        Some("reproduction") => reproduction::write(&root).unwrap_or_else(|error| vec![error]),
+        _ => vec!["usage: cargo xtask check|results|reproduction".to_string()],
     };
     for finding in &findings {
         eprintln!("{finding}");

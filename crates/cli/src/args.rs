@@ -157,7 +157,7 @@ pub(crate) enum SweepOn {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ReproduceCommand {
-    /// Opportunistic retransmission: Tables 1 to 15, published and ours
+    /// Opportunistic retransmission: Tables 1 to 15 and Figs. 3 to 5, published and ours
     Or(ReproduceOrArgs),
     /// The mobile accelerator: Figs. 4 to 25, Tables 1 to 4, its scenarios' bounds, and the virtual-time lab beside the simulator
     Accelerator(ReproduceAcceleratorArgs),
@@ -212,12 +212,63 @@ pub(crate) struct ReproduceOrArgs {
     /// Only this table, 1 to 15; may be given several times
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=15))]
     pub(crate) table: Vec<u8>,
+    /// Only this part; may be given several times [default: all, or tables if --table is given]
+    #[arg(long, value_enum)]
+    pub(crate) part: Vec<OrPart>,
     /// Runs of each cell, with seeds from 1
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub(crate) runs: u32,
+    /// How the sender of the tables finds losses; `both` shows RACK-TLP beside FACK and takes twice as long
+    #[arg(long, value_enum, default_value_t = DetectionArg::Fack)]
+    pub(crate) detection: DetectionArg,
+    /// Runs at the same time [default: one for each core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) jobs: Option<u32>,
+    /// Folder for plots, series and finished runs; runs that are there already are not done again
+    #[arg(long, value_name = "DIR", default_value = "results/reproduce")]
+    pub(crate) out: PathBuf,
+    /// Do runs again that are there already
+    #[arg(long)]
+    pub(crate) fresh: bool,
     /// Print one JSON object instead of tables
     #[arg(long)]
     pub(crate) json: bool,
+    /// Fail (exit code 1) if a bound is missed
+    #[arg(long)]
+    pub(crate) check: bool,
+}
+
+/// What `reproduce or` consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OrPart {
+    /// Tables 1 to 15
+    Tables,
+    /// Figs. 3 to 5, and a run with and without Hack 1
+    Figures,
+    /// Congestion controls beside Linux 6.1
+    Linux,
+    /// Higher loss, slow readers, 10 Gbit/s
+    Beyond,
+    /// The formulas of `predict` beside the simulator
+    Formulas,
+    /// What the simulator takes, by the clock
+    Speed,
+}
+
+impl OrPart {
+    pub(crate) const ALL: [OrPart; 6] =
+        [OrPart::Tables, OrPart::Figures, OrPart::Linux, OrPart::Beyond, OrPart::Formulas, OrPart::Speed];
+}
+
+/// How losses are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DetectionArg {
+    /// As in the paper's kernel, Linux 3.10
+    Fack,
+    /// As in Linux today (RFC 8985)
+    RackTlp,
+    /// FACK, and RACK-TLP beside it
+    Both,
 }
 
 #[derive(Debug, Args)]

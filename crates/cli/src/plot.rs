@@ -1,8 +1,10 @@
-//! Numbers over time as SVG: panels below each other with one time axis. Text stays text, so no font is needed here.
+//! Curves as SVG: panels below each other with one axis, of time mostly. Text stays text, so no font is needed here.
 
 use std::path::Path;
 
 use plotters::coord::Shift;
+use plotters::coord::ranged1d::{Ranged, ValueFormatter};
+use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 
 use crate::error::{Error, Result};
@@ -21,15 +23,29 @@ pub(crate) struct Line {
     pub(crate) label: String,
     /// Place in the palette: the same thing has the same colour in every panel.
     pub(crate) colour: usize,
-    /// Seconds and values.
+    /// Seconds, or what else runs across, and values.
     pub(crate) points: Vec<(f64, f64)>,
 }
 
-/// Writes `panels` to `path`.
+/// What runs across.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Across {
+    /// Time since the start.
+    Seconds,
+    /// A quantity of that name, above zero, on a logarithmic scale; every point has a mark.
+    Logarithm(&'static str),
+}
+
+/// Writes `panels` over time to `path`.
 pub(crate) fn write(path: &Path, title: &str, panels: &[Panel]) -> Result<()> {
+    write_across(path, title, Across::Seconds, panels)
+}
+
+/// Writes `panels` to `path`.
+pub(crate) fn write_across(path: &Path, title: &str, across: Across, panels: &[Panel]) -> Result<()> {
     let height = TITLE_PX + PANEL_PX * panels.len() as u32;
     let root = SVGBackend::new(path, (WIDTH_PX, height)).into_drawing_area();
-    draw(&root, title, panels)
+    draw(&root, title, across, panels)
         .and_then(|()| root.present().map_err(|error| error.to_string()))
         .map_err(|why| Error::failed(format!("cannot write plot {}: {why}", path.display())))
 }
@@ -37,44 +53,75 @@ pub(crate) fn write(path: &Path, title: &str, panels: &[Panel]) -> Result<()> {
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Drawn = std::result::Result<(), String>;
 
-fn draw(root: &Area<'_>, title: &str, panels: &[Panel]) -> Drawn {
-    let text = |error: DrawingAreaErrorKind<_>| format!("{error:?}");
+fn draw(root: &Area<'_>, title: &str, across: Across, panels: &[Panel]) -> Drawn {
     root.fill(&WHITE).map_err(text)?;
     let (head, body) = root.split_vertically(TITLE_PX);
     head.draw_text(title, &("sans-serif", 20).into_text_style(&head), (20, 12)).map_err(text)?;
-    let end_s =
-        panels.iter().flat_map(|panel| &panel.lines).flat_map(|line| &line.points).map(|point| point.0);
-    let end_s = end_s.fold(1.0, f64::max);
+    let across_all =
+        || panels.iter().flat_map(|panel| &panel.lines).flat_map(|line| &line.points).map(|point| point.0);
+    let (start, end) = match across {
+        Across::Seconds => (0.0, across_all().fold(1.0, f64::max)),
+        // A little further to the left: the first mark has its number then.
+        Across::Logarithm(_) => (across_all().fold(1.0, f64::min) * 0.9, across_all().fold(1e-9, f64::max)),
+    };
     for (area, panel) in body.split_evenly((panels.len(), 1)).iter().zip(panels) {
-        draw_panel(area, panel, end_s)?;
+        let (head, body) = area.split_vertically(HEAD_PX);
+        let top = panel.lines.iter().flat_map(|line| &line.points).map(|point| point.1);
+        let top = top.fold(0.0, f64::max).max(1e-9) * 1.08;
+        let mut builder = ChartBuilder::on(&body);
+        builder.margin(8).x_label_area_size(28).y_label_area_size(64);
+        match across {
+            Across::Seconds => {
+                let mut chart = builder.build_cartesian_2d(start..end, 0.0..top).map_err(text)?;
+                draw_panel(&head, &mut chart, panel, "s", false)?;
+            }
+            Across::Logarithm(what) => {
+                let axis = (start..end).log_scale();
+                let mut chart = builder.build_cartesian_2d(axis, 0.0..top).map_err(text)?;
+                draw_panel(&head, &mut chart, panel, what, true)?;
+            }
+        }
     }
     Ok(())
 }
 
-fn draw_panel(area: &Area<'_>, panel: &Panel, end_s: f64) -> Drawn {
-    let text = |error: DrawingAreaErrorKind<_>| format!("{error:?}");
-    let (head, body) = area.split_vertically(HEAD_PX);
-    head.draw_text(&panel.title, &("sans-serif", 15).into_text_style(&head), (20, 6)).map_err(text)?;
-    let top =
-        panel.lines.iter().flat_map(|line| &line.points).map(|point| point.1).fold(0.0, f64::max).max(1e-9);
-    let mut builder = ChartBuilder::on(&body);
-    builder.margin(8).x_label_area_size(28).y_label_area_size(64);
-    let mut chart = builder.build_cartesian_2d(0.0..end_s, 0.0..top * 1.08).map_err(text)?;
+type Chart<'a, 'b, X> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<X, RangedCoordf64>>;
+
+fn draw_panel<'b, X>(
+    head: &Area<'b>,
+    chart: &mut Chart<'_, 'b, X>,
+    panel: &Panel,
+    across: &str,
+    marks: bool,
+) -> Drawn
+where
+    X: Ranged<ValueType = f64> + ValueFormatter<f64>,
+{
+    head.draw_text(&panel.title, &("sans-serif", 15).into_text_style(head), (20, 6)).map_err(text)?;
     let mut mesh = chart.configure_mesh();
-    mesh.x_desc("s").y_labels(6).x_label_formatter(&label).y_label_formatter(&label).light_line_style(WHITE);
+    mesh.x_desc(across).y_labels(6).x_label_formatter(&label).y_label_formatter(&label);
+    mesh.light_line_style(WHITE);
     mesh.draw().map_err(text)?;
     let mut x = KEYS_PX;
     for line in &panel.lines {
         let colour = Palette99::pick(line.colour).to_rgba();
         let points = line.points.iter().copied();
         chart.draw_series(LineSeries::new(points, colour.stroke_width(2))).map_err(text)?;
+        if marks {
+            let circles = line.points.iter().map(|point| Circle::new(*point, 4, colour.filled()));
+            chart.draw_series(circles).map_err(text)?;
+        }
         // The key stands above the axes, where no curve can be.
         let stroke = PathElement::new(vec![(x, 14), (x + 18, 14)], colour.stroke_width(3));
         head.draw(&stroke).map_err(text)?;
-        head.draw_text(&line.label, &("sans-serif", 13).into_text_style(&head), (x + 24, 7)).map_err(text)?;
+        head.draw_text(&line.label, &("sans-serif", 13).into_text_style(head), (x + 24, 7)).map_err(text)?;
         x += 36 + CHARACTER_PX * line.label.len() as i32;
     }
     Ok(())
+}
+
+fn text<E: std::error::Error + Send + Sync>(error: DrawingAreaErrorKind<E>) -> String {
+    format!("{error:?}")
 }
 
 fn label(value: &f64) -> String {
@@ -109,6 +156,18 @@ mod tests {
         for part in ["<svg", "Both", "RTT (ms)", "without", "<polyline", "</svg>"] {
             assert!(text.contains(part), "{part}");
         }
+    }
+
+    #[test]
+    fn a_logarithmic_axis_has_marks() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.svg");
+        let points = vec![(0.001, 19.0), (0.1, 5.0), (10.0, 0.3)];
+        let line = Line { label: "PRR".into(), colour: 0, points };
+        let panel = Panel { title: "goodput (Mbit/s)".into(), lines: vec![line] };
+        write_across(&path, "Loss", Across::Logarithm("loss (%)"), &[panel]).unwrap();
+        let text = std::fs::read_to_string(path).unwrap();
+        assert!(text.matches("<circle").count() == 3 && text.contains("loss (%)"));
     }
 
     #[test]

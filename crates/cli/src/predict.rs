@@ -3,7 +3,9 @@
 mod tables;
 
 use paceline_path::QueueLimit;
-use paceline_theory::or::flow::{FlowPath, FlowPolicy, Growth, LostRepair, least_bdp_packets, utilization};
+use paceline_theory::or::flow::{
+    FlowPath, FlowPolicy, Growth, LARGEST_ERROR, LostRepair, MEAN_ERROR, least_bdp_packets, utilization,
+};
 use paceline_theory::or::{DomainError, Episode, RateReduction, theorem_10, theorem_11};
 use serde::Serialize;
 
@@ -17,6 +19,15 @@ struct Prediction {
     recovery: Vec<RecoveryRow>,
     send_buffer: Vec<BufferRow>,
     flow: Vec<FlowRow>,
+    /// How far whole flows in the simulator are from `flow`, of `utilization`.
+    flow_error: FlowError,
+}
+
+/// Over a grid of paths: docs/reproduction.md.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+struct FlowError {
+    mean: f64,
+    largest: f64,
 }
 
 /// The path as the model sees it.
@@ -94,6 +105,7 @@ impl Prediction {
             recovery: recoveries(&path).map_err(refused)?,
             send_buffer: send_buffers(path.beta),
             flow: flows(&path, args).map_err(refused)?,
+            flow_error: FlowError { mean: MEAN_ERROR, largest: LARGEST_ERROR },
         })
     }
 }

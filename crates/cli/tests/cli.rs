@@ -232,6 +232,28 @@ fn a_sweep_names_what_it_cannot_vary() {
 #[test]
 fn a_table_is_reproduced() {
     paceline().args(["reproduce", "or", "--table", "16"]).assert().code(2);
+    let folder = tempfile::tempdir().unwrap();
+    let table = || {
+        let mut command = paceline();
+        command
+            .args(["reproduce", "or", "--table", "4", "--runs", "1", "--json", "--out"])
+            .arg(folder.path());
+        command.assert().success()
+    };
+    let first = table().stderr("").get_output().stdout.clone();
+    let report: serde_json::Value = serde_json::from_slice(&first).unwrap();
+    let cells = report["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 24);
+    assert!(cells.iter().all(|cell| cell["value"].is_f64() && cell["published"].is_f64()));
+    let bounds = report["bounds"].as_array().unwrap();
+    let has = |bound: &serde_json::Value, key: &str| bound.get(key).is_some();
+    assert!(
+        bounds.iter().all(|bound| ["name", "bound", "measured", "holds"].iter().all(|key| has(bound, key)))
+    );
+    // A part of it is not what docs/reproduction.md is made of.
+    assert!(!folder.path().join("or.json").exists());
+    // Nothing is run twice, and the same comes out.
+    assert_eq!(table().stderr(contains("13 of 13 runs are in")).get_output().stdout, first);
 }
 
 #[test]

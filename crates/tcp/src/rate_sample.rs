@@ -56,7 +56,7 @@ impl RateGather {
         self.last_end = segment.end;
         self.send_interval = segment.sent_at.saturating_since(segment.first_sent_at);
         self.is_app_limited = segment.mark.contains(Mark::APP_LIMITED);
-        self.is_retransmitted = segment.mark.contains(Mark::RETRANSMITTED);
+        self.is_retransmitted = segment.mark.contains(Mark::EVER_RETRANSMITTED);
     }
 
     /// What had been delivered when the newest of these segments was sent; `None` if none was.

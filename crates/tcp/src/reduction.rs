@@ -32,6 +32,8 @@ named! {
         /// Proportional rate reduction (RFC 9937).
         #[default]
         Prr = "prr",
+        /// Its predecessor PRR-SSRB (RFC 6937), as Linux 3.2 to 4.3.
+        PrrSsrb = "prr-ssrb",
         /// By the length of the queue.
         Qarr = "qarr",
         /// By the bandwidth.
@@ -46,6 +48,7 @@ impl ReductionName {
             ReductionName::Rfc6675 => Box::new(Halving),
             ReductionName::Rh => Box::new(RateHalving),
             ReductionName::Prr => Box::new(Prr::default()),
+            ReductionName::PrrSsrb => Box::new(Prr::ssrb()),
             ReductionName::Qarr => Box::new(Qarr::default()),
             ReductionName::Barr => Box::new(Barr::default()),
         };
@@ -81,16 +84,6 @@ pub trait RateReduction: Debug + Send {
     /// How many bytes beyond the advertised window new data may go.
     fn window_extension(&self, _holes: &Holes) -> u64 {
         0
-    }
-}
-
-/// Slow start goes on during recovery where the loss does not affect ssthresh: at high loss rates a flow is in recovery
-/// before slow start ends, and would never fill its path. Our choice, because the text says that neither cwnd nor ssthresh
-/// is affected, and nothing of how the window grows.
-fn slow_start(w: u32, sample: &AckSample, window: &Window) -> u32 {
-    match w < window.ssthresh && sample.cwnd_limited {
-        true => w.saturating_add(sample.delivered).min(window.ssthresh),
-        false => w,
     }
 }
 

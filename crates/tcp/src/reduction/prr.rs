@@ -1,4 +1,4 @@
-//! Proportional rate reduction (RFC 9937). Counts are in packets.
+//! Proportional rate reduction (RFC 9937), and as RFC 6937 had it. Counts are in packets.
 
 use super::{Entry, RateReduction, ReductionName};
 use crate::congestion::{AckSample, Window};
@@ -6,18 +6,28 @@ use crate::congestion::{AckSample, Window};
 /// State of RFC 9937, Section 6, under its names.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Prr {
+    /// PRR-SSRB of RFC 6937, Section 3.1: below ssthresh every ACK is a safe one. What Linux ran from 3.2 to 4.3
+    /// (net/ipv4/tcp_input.c:tcp_cwnd_reduction).
+    slow_start_reduction_bound: bool,
     prr_delivered: u64,
     prr_out: u64,
     recover_fs: u64,
 }
 
+impl Prr {
+    /// PRR-SSRB of RFC 6937.
+    pub fn ssrb() -> Self {
+        Prr { slow_start_reduction_bound: true, ..Prr::default() }
+    }
+}
+
 impl RateReduction for Prr {
     fn name(&self) -> ReductionName {
-        ReductionName::Prr
+        if self.slow_start_reduction_bound { ReductionName::PrrSsrb } else { ReductionName::Prr }
     }
 
     fn enter(&mut self, entry: &Entry, _window: Window) -> u32 {
-        *self = Prr { prr_delivered: 0, prr_out: 0, recover_fs: u64::from(entry.recover_fs).max(1) };
+        *self = Prr { prr_delivered: 0, prr_out: 0, recover_fs: u64::from(entry.recover_fs).max(1), ..*self };
         // Until the ACK that began recovery has been counted, nothing may leave but the fast retransmit.
         entry.in_flight + 1
     }
@@ -33,7 +43,8 @@ impl RateReduction for Prr {
             (self.prr_delivered * ssthresh).div_ceil(self.recover_fs).saturating_sub(self.prr_out)
         } else {
             // SafeACK: SND.UNA advanced and nothing was found lost.
-            let safe = u64::from(sample.una_advanced && sample.lost == 0);
+            let safe =
+                u64::from(self.slow_start_reduction_bound || (sample.una_advanced && sample.lost == 0));
             let reduction = self.prr_delivered.saturating_sub(self.prr_out).max(delivered) + safe;
             reduction.min(ssthresh - pipe)
         };
@@ -96,6 +107,8 @@ mod tests {
         let ack = AckSample { delivered: 1, in_flight: 40, ..AckSample::default() };
         assert_eq!(prr.on_ack(&ack, &mut window.clone()), 41);
         prr.on_sent(1);
+        let mut ssrb = Prr { prr_out: 1, prr_delivered: 1, ..Prr::ssrb() };
+        assert_eq!(ssrb.on_ack(&ack, &mut window.clone()), 42);
         let safe = AckSample { una_advanced: true, ..ack };
         assert_eq!(prr.on_ack(&safe, &mut window.clone()), 42);
         let lossy = AckSample { lost: 1, ..safe };

@@ -60,7 +60,7 @@ impl Accounting {
     pub(super) fn on_sacked(&mut self, segment: &Segment) {
         self.deliver(segment);
         self.newly_sacked += 1;
-        if !segment.mark.contains(Mark::RETRANSMITTED) {
+        if !segment.mark.contains(Mark::EVER_RETRANSMITTED) {
             if segment.start < self.prior_fack {
                 self.reord_sack = self.reord_sack.min(segment.start);
             }
@@ -72,7 +72,7 @@ impl Accounting {
 
     /// A segment was acknowledged cumulatively.
     pub(super) fn on_acked(&mut self, segment: &Segment) {
-        if segment.mark.contains(Mark::RETRANSMITTED) {
+        if segment.mark.contains(Mark::EVER_RETRANSMITTED) {
             self.retransmission_acked = true;
         } else if !segment.mark.contains(Mark::SACKED) {
             self.first_acked_sent.get_or_insert(segment.sent_at);
@@ -93,7 +93,7 @@ impl Accounting {
         self.rate.on_delivered(segment);
         let rtt = self.now.saturating_since(segment.sent_at);
         // An ACK within the shortest RTT is for the original, not for the retransmission (RFC 8985, Section 6.2, step 2).
-        if rtt < self.min_rtt && segment.mark.contains(Mark::RETRANSMITTED) {
+        if rtt < self.min_rtt && segment.mark.contains(Mark::EVER_RETRANSMITTED) {
             return;
         }
         let later = self.newest.is_none_or(|n| (segment.sent_at, segment.end) > (n.sent_at, n.end));

@@ -3,7 +3,8 @@
 use paceline_path::random::{Probability, Random};
 use paceline_path::{Delay, LinkConfig, Loss, LossScope, QueueLimit, RateProcess, ScriptedLoss};
 use paceline_tcp::{
-    Config, CongestionName, DetectionName, ReceiveBuffer, ReductionName, SendBufferName, ValidationName,
+    Config, CongestionName, DetectionName, HystartName, ReceiveBuffer, ReductionName, SendBufferName,
+    ValidationName,
 };
 use paceline_wire::{Duration, Rate};
 
@@ -41,18 +42,23 @@ impl SenderSetup {
             "" => CongestionName::Cubic,
             name => name.to_lowercase().parse().ok()?,
         };
-        let reduction = cell.loss_recovery.to_lowercase().parse().ok()?;
+        let reduction = match (cell.loss_recovery.as_str(), detection) {
+            // The paper's kernel had RFC 6937.
+            ("PRR", DetectionName::Fack) => ReductionName::PrrSsrb,
+            (name, _) => name.to_lowercase().parse().ok()?,
+        };
         Some(SenderSetup { congestion, reduction, detection, variant: cell.variant })
     }
 
     fn config(&self) -> Config {
         // FACK stands for the paper's kernel, in which cwnd ends at the receive window: so does the send buffer, then.
-        let validation = match self.detection {
-            DetectionName::Fack => ValidationName::Linux310,
-            _ => ValidationName::Linux,
+        let (validation, hystart) = match self.detection {
+            DetectionName::Fack => (ValidationName::Linux310, HystartName::Linux310),
+            _ => (ValidationName::Linux, HystartName::Linux),
         };
         Config {
             validation,
+            hystart,
             congestion: self.congestion,
             reduction: self.reduction,
             detection: self.detection,
@@ -71,9 +77,11 @@ impl SenderSetup {
 /// P of Table 3.
 const DURATION: Duration = Duration::from_secs(200);
 /// The link charges 1,515 bytes for a packet of 1,500.
-const FRAMED_BYTES: f64 = 1_515.0;
-const PACKET_BYTES: f64 = 1_500.0;
+const FRAMING_BYTES: u64 = 15;
+const PACKET_BYTES: u64 = 1_500;
 const SEGMENT_BYTES: u32 = 1_448;
+/// Gigabit Ethernet, which the hosts of the testbed had (Section VII.A): it charges 38 bytes for framing.
+const NIC_MBPS: f64 = 1_000.0 * 1_500.0 / 1_538.0;
 /// L of Table 3 in packets.
 const QUEUE_PACKETS: u32 = 3_000;
 /// Our choice: bursts are lost every 15 s, so that CUBIC's window has grown back (within 7 s) when the next one comes. The
@@ -82,15 +90,20 @@ const BURST_INTERVAL_S: f64 = 15.0;
 const FIRST_BURST_S: f64 = 20.0;
 
 impl Setup {
-    /// The bottleneck in IP bytes: framing is charged as a lower rate. All that matters is sent in full packets.
+    /// What the bottleneck carries of IP bytes in full packets.
     pub fn rate(&self) -> Rate {
-        Rate::from_mbps(self.mbps * PACKET_BYTES / FRAMED_BYTES)
+        Rate::from_mbps(self.mbps).mul_ratio(PACKET_BYTES, PACKET_BYTES + FRAMING_BYTES)
+    }
+
+    /// What of it can be payload.
+    pub fn payload_mbps(&self) -> f64 {
+        self.mbps * f64::from(SEGMENT_BYTES) / (PACKET_BYTES + FRAMING_BYTES) as f64
     }
 
     /// One bulk flow over this path.
     pub fn scenario(&self, sender: &SenderSetup, seed: u64) -> Scenario {
         let delay = Delay::Constant(Duration::from_micros(self.rtt_ms * 500));
-        let mut path = Vec::new();
+        let mut path: Vec<PathLink> = self.nic().into_iter().collect();
         let mut loss = self.loss(seed);
         if let Loss::Scripted(_) = loss {
             // The paper's emulator drops a burst before the bottleneck, which goes on sending what it has.
@@ -98,7 +111,8 @@ impl Setup {
             path.push(PathLink { name: "drops".into(), down, up: LinkConfig::default() });
         }
         let down = LinkConfig {
-            rate: RateProcess::Constant(self.rate()),
+            rate: RateProcess::Constant(Rate::from_mbps(self.mbps)),
+            framing_bytes: FRAMING_BYTES,
             queue: QueueLimit::Packets(QUEUE_PACKETS),
             delay: delay.clone(),
             loss,
@@ -128,6 +142,15 @@ impl Setup {
         }
     }
 
+    /// The sender's network card, where it matters: where a window is longer than the queue, a burst that came at once would
+    /// overflow it. A card never drops (the sender waits for it), and a link of 10 Gbit/s would have another one.
+    fn nic(&self) -> Option<PathLink> {
+        let matters = self.window_segments() > QUEUE_PACKETS && self.mbps <= 1_000.0;
+        let rate = RateProcess::Constant(Rate::from_mbps(NIC_MBPS));
+        let down = LinkConfig { rate, ..LinkConfig::default() };
+        matters.then(|| PathLink { name: "nic".into(), down, up: LinkConfig::default() })
+    }
+
     fn loss(&self, seed: u64) -> Loss {
         match self.loss {
             SetupLoss::Random(percent) if percent <= 0.0 => Loss::None,
@@ -139,7 +162,7 @@ impl Setup {
     /// Where in a window a burst falls is drawn, for what happens depends on it.
     fn bursts(&self, packets: u32, seed: u64) -> Vec<ScriptedLoss> {
         let mut random = Random::named(seed, "bursts");
-        let packets_per_s = self.rate().as_bytes_per_sec() as f64 / PACKET_BYTES;
+        let packets_per_s = self.rate().as_bytes_per_sec() as f64 / PACKET_BYTES as f64;
         let count = ((DURATION.as_secs_f64() - FIRST_BURST_S) / BURST_INTERVAL_S) as u32;
         let position = |number: u32| {
             let at_s = FIRST_BURST_S + f64::from(number) * BURST_INTERVAL_S;

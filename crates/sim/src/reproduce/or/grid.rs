@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use super::cells::{Setup, SetupLoss, Variant};
 use super::experiment::SenderSetup;
-use crate::run::run;
+use crate::run::{Watch, run_watched};
 use crate::scenario::ScenarioError;
 use crate::statistics::Sample;
 
@@ -37,11 +37,30 @@ pub struct GridResult {
     pub simulated: Sample,
 }
 
-/// Bytes that the link charges for a segment, and what it carries.
+/// Bytes that the link charges for a segment.
 const FRAMED_BYTES: f64 = 1_515.0;
-const SEGMENT_BYTES: f64 = 1_448.0;
 
 impl GridPoint {
+    /// The grid: 64 paths and senders.
+    pub fn all() -> Vec<GridPoint> {
+        let senders = [
+            (ReductionName::Prr, false),
+            (ReductionName::Qarr, false),
+            (ReductionName::Barr, false),
+            (ReductionName::Qarr, true),
+        ];
+        let paths = [(20.0, 50), (20.0, 100), (20.0, 200), (100.0, 100)];
+        let of = |(reduction, opportunistic), (mbps, rtt_ms)| {
+            let point =
+                move |loss_percent| GridPoint { mbps, rtt_ms, loss_percent, reduction, opportunistic };
+            [0.01, 0.05, 0.1, 0.5].map(point)
+        };
+        senders
+            .into_iter()
+            .flat_map(|sender| paths.into_iter().flat_map(move |path| of(sender, path)))
+            .collect()
+    }
+
     fn setup(&self) -> Setup {
         Setup { mbps: self.mbps, rtt_ms: self.rtt_ms, loss: SetupLoss::Random(self.loss_percent) }
     }
@@ -60,7 +79,7 @@ impl GridPoint {
         let reduction = match self.reduction {
             ReductionName::Rfc6675 => RateReduction::Standard,
             ReductionName::Rh => RateReduction::RateHalving,
-            ReductionName::Prr => RateReduction::Prr,
+            ReductionName::Prr | ReductionName::PrrSsrb => RateReduction::Prr,
             ReductionName::Qarr => RateReduction::Qarr,
             ReductionName::Barr => RateReduction::Barr,
         };
@@ -73,12 +92,16 @@ impl GridPoint {
         utilization(&path, &policy)
     }
 
-    fn simulated(&self, seed: u64) -> Result<f64, ScenarioError> {
+    /// The share of the link in one run.
+    ///
+    /// # Errors
+    /// What cannot be simulated; that `watch` gave it up.
+    pub fn simulated(&self, seed: u64, watch: &mut dyn Watch) -> Result<f64, ScenarioError> {
         let variant = if self.opportunistic { Variant::Optimized } else { Variant::Original };
         let detection = DetectionName::RackTlp;
         let sender = SenderSetup { reduction: self.reduction, variant, detection, ..SenderSetup::default() };
-        let result = run(&self.setup().scenario(&sender, seed))?;
-        Ok(result.flows[0].goodput_mbps / (self.mbps * SEGMENT_BYTES / FRAMED_BYTES))
+        let result = run_watched(&self.setup().scenario(&sender, seed), Vec::new(), watch)?;
+        Ok(result.flows[0].goodput_mbps / self.setup().payload_mbps())
     }
 }
 
@@ -92,7 +115,7 @@ pub fn compare(points: &[GridPoint], runs: u64) -> Result<Vec<GridResult>, Scena
     let jobs: Vec<(GridPoint, u64)> =
         covered.iter().flat_map(|(point, _)| (1..=runs).map(|seed| (*point, seed))).collect();
     let values: Result<Vec<f64>, ScenarioError> =
-        jobs.par_iter().map(|(point, seed)| point.simulated(*seed)).collect();
+        jobs.par_iter().map(|(point, seed)| point.simulated(*seed, &mut ())).collect();
     let values = values?;
     let per_point = values.chunks(runs.max(1) as usize);
     let result = |((point, predicted), values): ((GridPoint, f64), &[f64])| GridResult {

@@ -8,9 +8,10 @@ use paceline_wire::{Duration, Instant, Packet};
 
 use super::cells::{Setup, SetupLoss};
 use super::experiment::SenderSetup;
+use super::sender_trace::SenderTrace;
 use crate::network::Tap;
-use crate::run::run_tapped;
-use crate::scenario::{Load, PathLink, ScenarioError, Transport};
+use crate::run::run_watched;
+use crate::scenario::{Load, PathLink, Scenario, ScenarioError, Transport};
 use crate::workload::SizeRange;
 
 /// What a packet's round trip takes before a drop, and at most in the second after it was repaired.
@@ -22,11 +23,26 @@ pub struct RttAfter {
     pub after_ms: f64,
 }
 
+/// A download with its five drops, for plots.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RttTrace {
+    /// What happens around the drops.
+    pub after: RttAfter,
+    /// Seconds, and the longest round trip of the 50 ms before, in milliseconds.
+    pub rtt_ms: Vec<(f64, f64)>,
+    /// When the drops were, in seconds.
+    pub drops_s: Vec<f64>,
+    /// The sender.
+    pub sender: SenderTrace,
+}
+
 const DOWNLOAD_BYTES: u64 = 50_000_000;
 const SEGMENT_BYTES: u64 = 1_448;
 const DROPS: u64 = 5;
 const BEFORE: Duration = Duration::from_millis(500);
 const AFTER: Duration = Duration::from_secs(2);
+/// Our choice: half a round trip shows every spike.
+const PLOT_STEP_S: f64 = 0.05;
 
 /// When packets were handed to the bottleneck, and how long they waited there.
 #[derive(Clone, Debug, Default)]
@@ -63,34 +79,65 @@ impl RttAfter {
     /// # Errors
     /// What cannot be simulated.
     pub fn measure(sender: &SenderSetup) -> Result<RttAfter, ScenarioError> {
+        RttTrace::record(sender).map(|trace| trace.after)
+    }
+}
+
+impl RttTrace {
+    /// Runs the download.
+    ///
+    /// # Errors
+    /// What cannot be simulated.
+    pub fn record(sender: &SenderSetup) -> Result<RttTrace, ScenarioError> {
         let setup = Setup { mbps: 20.0, rtt_ms: 100, loss: SetupLoss::Random(0.0) };
-        let mut scenario = setup.scenario(sender, 1);
-        for flow in &mut scenario.flows {
-            if let Transport::Tcp(tcp) = &mut flow.transport {
-                tcp.load = Load::Size(SizeRange::exactly(DOWNLOAD_BYTES));
-            }
-        }
         let packets = DOWNLOAD_BYTES / SEGMENT_BYTES;
         let drops: Vec<u64> = (1..=DROPS).map(|number| number * packets / (DROPS + 1)).collect();
-        let scripted = drops.iter().map(|packet| ScriptedLoss { packet: *packet, count: 1 }).collect();
-        let down = LinkConfig { loss: Loss::Scripted(scripted), ..LinkConfig::default() };
-        scenario.path.insert(0, PathLink { name: "drops".into(), down, up: LinkConfig::default() });
-        let (waits, passed) = (Waits::default(), Passed::default());
-        run_tapped(
-            &scenario,
+        let (waits, passed, mut trace) = (Waits::default(), Passed::default(), SenderTrace::default());
+        run_watched(
+            &download(&setup, sender, &drops),
             vec![("radio_down", Box::new(waits.clone())), ("drops_down", Box::new(passed.clone()))],
+            &mut trace,
         )?;
         let (waits, passed) = (waits.0.borrow(), passed.0.borrow());
-        let dropped = drops.iter().filter_map(|packet| passed.get(*packet as usize - 1).copied());
+        let dropped: Vec<Instant> =
+            drops.iter().filter_map(|packet| passed.get(*packet as usize - 1).copied()).collect();
+        let rtt_ms = |wait: Duration| setup.rtt_ms as f64 + wait.as_secs_f64() * 1e3;
         let longest = |from: Instant, to: Instant| {
             let within = waits.iter().filter(|(at, _)| *at >= from && *at < to).map(|(_, wait)| *wait);
-            setup.rtt_ms as f64 + within.max().unwrap_or_default().as_secs_f64() * 1e3
+            rtt_ms(within.max().unwrap_or_default())
         };
-        let spans: Vec<(f64, f64)> =
-            dropped.map(|at| (longest(at - BEFORE, at), longest(at, at + AFTER))).collect();
-        let mean = |of: fn(&(f64, f64)) -> f64| spans.iter().map(of).sum::<f64>() / spans.len() as f64;
-        Ok(RttAfter { before_ms: mean(|span| span.0), after_ms: mean(|span| span.1) })
+        let mean = |of: &dyn Fn(Instant) -> f64| {
+            dropped.iter().map(|at| of(*at)).sum::<f64>() / dropped.len() as f64
+        };
+        let after = RttAfter {
+            before_ms: mean(&|at| longest(at - BEFORE, at)),
+            after_ms: mean(&|at| longest(at, at + AFTER)),
+        };
+        let mut steps: Vec<(f64, f64)> = Vec::new();
+        for (at, wait) in waits.iter() {
+            let step_s = ((at.as_secs_f64() / PLOT_STEP_S).floor() + 1.0) * PLOT_STEP_S;
+            match steps.last_mut().filter(|(last_s, _)| *last_s == step_s) {
+                Some((_, longest)) => *longest = longest.max(rtt_ms(*wait)),
+                None => steps.push((step_s, rtt_ms(*wait))),
+            }
+        }
+        let drops_s = dropped.iter().map(|at| at.as_secs_f64()).collect();
+        Ok(RttTrace { after, rtt_ms: steps, drops_s, sender: trace })
     }
+}
+
+/// 50 MB, of which the packets of those numbers are dropped once.
+fn download(setup: &Setup, sender: &SenderSetup, drops: &[u64]) -> Scenario {
+    let mut scenario = setup.scenario(sender, 1);
+    for flow in &mut scenario.flows {
+        if let Transport::Tcp(tcp) = &mut flow.transport {
+            tcp.load = Load::Size(SizeRange::exactly(DOWNLOAD_BYTES));
+        }
+    }
+    let scripted = drops.iter().map(|packet| ScriptedLoss { packet: *packet, count: 1 }).collect();
+    let down = LinkConfig { loss: Loss::Scripted(scripted), ..LinkConfig::default() };
+    scenario.path.insert(0, PathLink { name: "drops".into(), down, up: LinkConfig::default() });
+    scenario
 }
 
 #[cfg(test)]

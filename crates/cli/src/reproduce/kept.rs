@@ -1,0 +1,117 @@
+//! Finished runs in a file, so that a command that was stopped goes on where it was.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::{File, OpenOptions};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+
+/// What a run yields, by name. What is not finite is left out.
+pub(super) type Values = BTreeMap<String, f64>;
+
+/// A finished run.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub(super) struct Record {
+    /// All that decides about it, its seed included.
+    pub(super) key: String,
+    /// What it took.
+    pub(super) seconds: f64,
+    pub(super) values: Values,
+}
+
+/// A file of finished runs: a line that names the program, then one line for each run.
+#[derive(Debug)]
+pub(super) struct Kept {
+    path: PathBuf,
+    file: Mutex<File>,
+    /// Those that were there.
+    pub(super) records: HashMap<String, Record>,
+}
+
+impl Kept {
+    /// Opens the file or makes it. Runs of another build of the program are thrown away: whatever it changed may have
+    /// changed them.
+    pub(super) fn open(path: &Path, program: &str, fresh: bool) -> Result<Kept> {
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let header = serde_json::json!({ "program": program }).to_string();
+        let usable = !fresh && text.lines().next() == Some(header.as_str());
+        let mut records = HashMap::new();
+        if usable {
+            // The last line may be half of one.
+            let found = text.lines().skip(1).filter_map(|line| serde_json::from_str::<Record>(line).ok());
+            records.extend(found.map(|record| (record.key.clone(), record)));
+        }
+        let failed = |error| Error::io(format_args!("write {}", path.display()), &error);
+        let mut file = OpenOptions::new()
+            .create(true)
+            .write(true)
+            .append(usable)
+            .truncate(!usable)
+            .open(path)
+            .map_err(failed)?;
+        let start = if usable && !text.ends_with('\n') { "\n".to_string() } else { String::new() };
+        let start = if usable { start } else { header + "\n" };
+        file.write_all(start.as_bytes()).map_err(failed)?;
+        Ok(Kept { path: path.to_path_buf(), file: Mutex::new(file), records })
+    }
+
+    /// Keeps a run that has just ended.
+    pub(super) fn add(&self, record: &Record) -> Result<()> {
+        let line = serde_json::to_string(record).map_err(|error| Error::failed(error.to_string()))? + "\n";
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        file.write_all(line.as_bytes())
+            .map_err(|error| Error::io(format_args!("write {}", self.path.display()), &error))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// This build of the program.
+pub(super) fn program() -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    let executable = std::env::current_exe().and_then(std::fs::read).unwrap_or_default();
+    let mut hasher = DefaultHasher::new();
+    executable.hash(&mut hasher);
+    format!("paceline {version} {:016x}", hasher.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(key: &str, value: f64) -> Record {
+        Record { key: key.into(), seconds: 0.5, values: [("goodput_mbps".to_string(), value)].into() }
+    }
+
+    #[test]
+    fn runs_are_found_again_by_the_same_program_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("runs.jsonl");
+        let first = Kept::open(&path, "a", false).unwrap();
+        first.add(&record("x seed 1", 0.1 + 0.2)).unwrap();
+        assert_eq!(Kept::open(&path, "a", false).unwrap().records["x seed 1"], record("x seed 1", 0.1 + 0.2));
+        assert!(Kept::open(&path, "b", false).unwrap().records.is_empty());
+        assert!(Kept::open(&path, "a", false).unwrap().records.is_empty());
+    }
+
+    #[test]
+    fn half_a_line_is_no_run_and_spoils_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("runs.jsonl");
+        Kept::open(&path, "a", false).unwrap().add(&record("x", 1.0)).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, format!("{text}{{\"key\": \"y\", \"sec")).unwrap();
+        let second = Kept::open(&path, "a", false).unwrap();
+        assert_eq!(second.records.len(), 1);
+        second.add(&record("z", 2.0)).unwrap();
+        assert_eq!(Kept::open(&path, "a", false).unwrap().records.len(), 2);
+        assert!(Kept::open(&path, "a", true).unwrap().records.is_empty());
+    }
+}

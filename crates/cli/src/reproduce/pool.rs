@@ -1,0 +1,193 @@
+//! Many simulations on all cores: the longest first, so that no core waits for another at the end.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Instant as Clock;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use paceline_sim::{ScenarioError, Watch};
+use paceline_wire::Instant;
+
+use super::kept::{Kept, Record, Values};
+use crate::error::{Error, Kind, Result};
+use crate::interrupt;
+
+/// One simulation.
+pub(super) struct Job<'a> {
+    /// What is simulated; together with the seed it is the key of its record.
+    pub(super) name: String,
+    pub(super) seed: u64,
+    /// How long it takes, in any unit.
+    pub(super) cost: f64,
+    pub(super) work: Work<'a>,
+}
+
+/// Does it; `Watch` gives it up after Ctrl-C.
+pub(super) type Work<'a> =
+    Box<dyn Fn(&mut dyn Watch) -> std::result::Result<Values, ScenarioError> + Send + Sync + 'a>;
+
+/// All that was run, by key.
+#[derive(Debug, Default)]
+pub(super) struct Records(HashMap<String, Record>);
+
+/// Runs what is not kept already.
+pub(super) fn run_all(jobs: Vec<Job<'_>>, kept: &Kept, threads: u32, quiet: bool) -> Result<Records> {
+    let total = jobs.len();
+    let wanted: Vec<String> = jobs.iter().map(Job::key).collect();
+    let mut todo: Vec<Job<'_>> =
+        jobs.into_iter().filter(|job| !kept.records.contains_key(&job.key())).collect();
+    if todo.len() < total {
+        let path = kept.path().display();
+        eprintln!("{} of {total} runs are in {path} already; --fresh does them again", total - todo.len());
+    }
+    todo.sort_by(|a, b| b.cost.total_cmp(&a.cost));
+    let bar = progress_bar(&todo, quiet);
+    let state = Mutex::new(State { todo: todo.into(), done: Vec::new(), stop: None });
+    thread::scope(|scope| {
+        for _ in 0..threads.max(1) {
+            scope.spawn(|| work(&state, kept, &bar));
+        }
+    });
+    bar.finish_and_clear();
+    let state = state.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut records = HashMap::new();
+    records.extend(wanted.iter().filter_map(|key| Some((key.clone(), kept.records.get(key)?.clone()))));
+    records.extend(state.done.into_iter().map(|record| (record.key.clone(), record)));
+    match state.stop {
+        Some(error) => {
+            if error.kind() == Kind::Interrupted {
+                let path = kept.path().display();
+                eprintln!(
+                    "{} of {total} runs are kept in {path}; the same command goes on from there",
+                    records.len()
+                );
+            }
+            Err(error)
+        }
+        None => Ok(Records(records)),
+    }
+}
+
+impl Job<'_> {
+    fn key(&self) -> String {
+        key(&self.name, self.seed)
+    }
+}
+
+impl Records {
+    /// One value of every run of that name, seeds 1 to `runs`; runs without it are left out.
+    pub(super) fn values(&self, name: &str, runs: u64, value: &str) -> Vec<f64> {
+        let records = (1..=runs).filter_map(|seed| self.0.get(&key(name, seed)));
+        records.filter_map(|record| record.values.get(value).copied()).collect()
+    }
+
+    /// The sum of that.
+    pub(super) fn sum(&self, name: &str, runs: u64, value: &str) -> f64 {
+        self.values(name, runs, value).iter().sum()
+    }
+
+    /// Processor time of all runs.
+    pub(super) fn seconds(&self) -> f64 {
+        self.0.values().map(|record| record.seconds).sum()
+    }
+}
+
+fn key(name: &str, seed: u64) -> String {
+    format!("{name}, seed {seed}")
+}
+
+struct State<'a> {
+    todo: VecDeque<Job<'a>>,
+    done: Vec<Record>,
+    stop: Option<Error>,
+}
+
+/// Gives a run up after Ctrl-C.
+struct UntilInterrupted;
+
+impl Watch for UntilInterrupted {
+    fn goes_on(&mut self, _now: Instant) -> bool {
+        !interrupt::requested()
+    }
+}
+
+fn work(state: &Mutex<State<'_>>, kept: &Kept, bar: &ProgressBar) {
+    let locked = || state.lock().unwrap_or_else(PoisonError::into_inner);
+    loop {
+        let job = {
+            let mut state = locked();
+            let next = if state.stop.is_none() { state.todo.pop_front() } else { None };
+            match next {
+                Some(job) => job,
+                None => return,
+            }
+        };
+        bar.set_message(job.name.clone());
+        let started = Clock::now();
+        let outcome = (job.work)(&mut UntilInterrupted);
+        bar.inc(ticks(&job));
+        let kept = match outcome {
+            Ok(mut values) => {
+                values.retain(|_, value| value.is_finite());
+                let record = Record { key: job.key(), seconds: started.elapsed().as_secs_f64(), values };
+                kept.add(&record).map(|()| record)
+            }
+            Err(ScenarioError::GivenUp) => Err(Error::interrupted()),
+            Err(error) => Err(Error::failed(format!("cannot simulate {}: {error}", job.key()))),
+        };
+        match kept {
+            Ok(record) => locked().done.push(record),
+            Err(error) => locked().stop = Some(error),
+        }
+    }
+}
+
+fn ticks(job: &Job<'_>) -> u64 {
+    job.cost.ceil() as u64
+}
+
+fn progress_bar(jobs: &[Job<'_>], hidden: bool) -> ProgressBar {
+    if hidden || jobs.is_empty() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(jobs.iter().map(ticks).sum());
+    if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3} %  {eta_precise} left  {wide_msg}")
+    {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(std::time::Duration::from_millis(250));
+    bar
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_not_run_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let runs = AtomicU32::new(0);
+        let jobs = || -> Vec<Job<'_>> {
+            let job = |seed: u64| Job {
+                name: "a".into(),
+                seed,
+                cost: seed as f64,
+                work: Box::new(|_| {
+                    runs.fetch_add(1, Ordering::Relaxed);
+                    Ok([("x".to_string(), 2.0), ("y".to_string(), f64::NAN)].into())
+                }),
+            };
+            (1..=3).map(job).collect()
+        };
+        for _ in 0..2 {
+            let kept = Kept::open(&folder.path().join("runs"), "p", false).unwrap();
+            let records = run_all(jobs(), &kept, 2, true).unwrap();
+            assert_eq!((records.values("a", 3, "x").len(), records.sum("a", 2, "x")), (3, 4.0));
+            assert!(records.values("a", 3, "y").is_empty());
+        }
+        assert_eq!(runs.load(Ordering::Relaxed), 3);
+    }
+}

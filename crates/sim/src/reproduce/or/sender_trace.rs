@@ -1,0 +1,71 @@
+//! What a sender does over time, for plots.
+
+use paceline_tcp::Status;
+use paceline_wire::Instant;
+
+use crate::run::Watch;
+
+/// A sender, every 100 ms.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SenderTrace {
+    /// In order of time.
+    pub rows: Vec<SenderRow>,
+}
+
+/// A sender at one time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SenderRow {
+    /// Since the start of the run.
+    pub at_s: f64,
+    /// Congestion window in packets.
+    pub cwnd_packets: u32,
+    /// Pipe in packets.
+    pub in_flight_packets: u32,
+    /// Smoothed RTT.
+    pub srtt_ms: f64,
+    /// Payload that the receiving application has read so far.
+    pub read_bytes: u64,
+    /// Recoveries so far.
+    pub recoveries: u64,
+    /// Retransmission timeouts so far.
+    pub timeouts: u64,
+    /// Retransmissions by Hack 1 so far.
+    pub hack1: u64,
+}
+
+impl Watch for SenderTrace {
+    fn sender(&mut self, now: Instant, _transfer: usize, status: &Status, read_bytes: u64) {
+        self.rows.push(SenderRow {
+            at_s: now.as_secs_f64(),
+            cwnd_packets: status.snd_cwnd,
+            in_flight_packets: status.in_flight,
+            srtt_ms: status.rtt as f64 / 1e3,
+            read_bytes,
+            recoveries: status.recoveries,
+            timeouts: status.total_rto,
+            hack1: status.hack1,
+        });
+    }
+}
+
+impl SenderTrace {
+    /// At which times a count rose, and by how much.
+    pub fn rises(&self, of: impl Fn(&SenderRow) -> u64) -> Vec<(f64, u64)> {
+        let counts = std::iter::once(0).chain(self.rows.iter().map(&of));
+        let steps =
+            self.rows.iter().zip(counts).map(|(row, before)| (row.at_s, of(row) - before.min(of(row))));
+        steps.filter(|(_, by)| *by > 0).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rises_are_where_a_count_changed() {
+        let row = |at_s, timeouts| SenderRow { at_s, timeouts, ..SenderRow::default() };
+        let trace = SenderTrace { rows: vec![row(0.1, 0), row(0.2, 2), row(0.3, 2), row(0.4, 3)] };
+        assert_eq!(trace.rises(|row| row.timeouts), [(0.2, 2), (0.4, 1)]);
+    }
+}
