@@ -20,6 +20,7 @@ use crate::event::{Event, Observer};
 use crate::rate_sample::DeliveryRate;
 use crate::reduction::RateReduction;
 use crate::rtt::RttEstimator;
+use crate::schedule::Accelerated;
 use crate::scoreboard::Scoreboard;
 
 pub(crate) use ack::{AckInput, AckVerdict};
@@ -64,6 +65,7 @@ pub(crate) struct Sender {
     pub(crate) probes_out: u32,
     pub(crate) window_probe: bool,
     hack1: hack1::Hack1,
+    schedule: Option<Accelerated>,
     usage: transmit::Usage,
     next_departure: Instant,
     last_send: Instant,
@@ -145,6 +147,7 @@ impl Sender {
             probes_out: 0,
             window_probe: false,
             hack1: hack1::Hack1::default(),
+            schedule: config.schedule.build(),
             usage: transmit::Usage::default(),
             next_departure: Instant::ZERO,
             last_send: Instant::ZERO,
