@@ -16,6 +16,7 @@ use crate::source::{RateSource, SourceError};
 ///
 /// ```toml
 /// rate = "7.2mbit"                           # or { steps = [..] }, { trace = {..} }, { generate = {..} }, "unlimited"
+/// framing = "15b"                            # what the rate is charged for each packet beside its IP bytes
 /// queue = "300kb"                            # or "200packets", "unlimited"
 /// delay = "50ms"                             # or { steps = [{ at = "0s", delay = "20ms" }, ..] }
 /// jitter = { up-to = "5ms", keep-order = true }
@@ -33,6 +34,10 @@ use crate::source::{RateSource, SourceError};
 pub struct LinkConfig<R = RateProcess> {
     /// What it can carry.
     pub rate: R,
+    /// Bytes that the link sends with each packet beside its IP bytes: headers of the layers below. The rate counts them,
+    /// the queue does not.
+    #[cfg_attr(feature = "serde", serde(rename = "framing", deserialize_with = "crate::units::de::bytes"))]
+    pub framing_bytes: u64,
     /// What may wait.
     pub queue: QueueLimit,
     /// Propagation.
@@ -59,6 +64,7 @@ impl LinkConfig<RateSource> {
     ) -> Result<LinkConfig<RateProcess>, SourceError<E>> {
         Ok(LinkConfig {
             rate: self.rate.resolve(read)?,
+            framing_bytes: self.framing_bytes,
             queue: self.queue,
             delay: self.delay,
             jitter: self.jitter,

@@ -3,15 +3,15 @@
 use alloc::collections::{BinaryHeap, VecDeque};
 use core::cmp::Ordering;
 
-use paceline_wire::{Duration, Instant, Packet};
+use paceline_wire::Instant;
+
+use crate::parcels::Parcel;
 
 /// A packet that will arrive at `at`.
 #[derive(Clone, Debug)]
 pub(crate) struct Flight {
     pub(crate) at: Instant,
-    pub(crate) packet: Packet,
-    pub(crate) sent: Instant,
-    pub(crate) queue_delay: Duration,
+    pub(crate) parcel: Parcel,
 }
 
 /// What is in flight, in order of arrival; packets that arrive at one instant keep the order in which they were added.
@@ -50,12 +50,26 @@ impl InFlight {
     /// When the next one arrives.
     pub(crate) fn next_arrival(&self) -> Option<Instant> {
         let ordered = self.ordered.front().map(|(_, flight)| flight.at);
+        if self.unordered.is_empty() {
+            return ordered;
+        }
         let unordered = self.unordered.peek().map(|entry| entry.flight.at);
         ordered.into_iter().chain(unordered).min()
     }
 
     /// Takes the next one that arrives at or before `now`.
+    #[inline]
     pub(crate) fn take(&mut self, now: Instant) -> Option<Flight> {
+        if !self.unordered.is_empty() {
+            return self.take_of_both(now);
+        }
+        if self.ordered.front()?.1.at > now {
+            return None;
+        }
+        self.ordered.pop_front().map(|(_, flight)| flight)
+    }
+
+    fn take_of_both(&mut self, now: Instant) -> Option<Flight> {
         let ordered = self.ordered.front().map(|(number, flight)| (flight.at, *number));
         let unordered = self.unordered.peek().map(Unordered::key);
         let (at, _) = ordered.into_iter().chain(unordered).min()?;

@@ -53,6 +53,7 @@ mod loss;
 mod oracle;
 mod originals;
 mod outage;
+mod parcels;
 mod queue;
 pub mod random;
 mod rate;

@@ -3,12 +3,13 @@
 use paceline_wire::{Duration, Instant, Packet};
 
 use crate::config::LinkConfig;
-use crate::counters::LinkCounters;
+use crate::counters::{Count, LinkCounters};
 use crate::delay::{Delay, Jitter};
 use crate::error::ConfigError;
 use crate::flight::{Flight, InFlight};
 use crate::impairment::{Impairments, Reorder};
 use crate::outage::{OutageEffect, Outages};
+use crate::parcels::{Parcel, Parcels};
 use crate::queue::{DropTail, Waiting};
 use crate::rate::RateProcess;
 use crate::server::Server;
@@ -29,6 +30,8 @@ pub(crate) use crate::impairment::Fate;
 pub struct Link {
     start: Instant,
     server: Server,
+    framing_bytes: u64,
+    parcels: Parcels,
     queue: DropTail,
     /// When the first packet of the queue will be served, once that is known.
     next: Option<Next>,
@@ -64,6 +67,14 @@ enum Next {
     Never,
 }
 
+/// A packet that may enter.
+#[derive(Clone, Copy, Debug)]
+struct Admitted {
+    bytes: u32,
+    arrival: Instant,
+    fate: Fate,
+}
+
 /// When the bottleneck serves a packet.
 #[derive(Clone, Copy, Debug)]
 struct Service {
@@ -83,6 +94,8 @@ impl Link {
         };
         Ok(Link {
             start,
+            framing_bytes: config.framing_bytes,
+            parcels: Parcels::default(),
             queue: DropTail::new(config.queue),
             next: None,
             in_service: None,
@@ -113,39 +126,77 @@ impl Link {
 
     /// Hands a packet to the link. A super-packet must have been split before.
     pub fn send(&mut self, now: Instant, packet: Packet) {
-        let now = now.max(self.now);
-        self.serve_until(now);
-        self.counters.sent.add(&packet);
-        let bytes = packet.ip_len() as u64;
-        let fate = self.impairments.decide(self.since_start(now), &packet);
-        let idle = self.queued() == 0;
-        if !idle && !self.queue.has_room(bytes) {
-            self.counters.dropped_by_queue.add(&packet);
-            return;
+        if let Some(admitted) = self.admit(now, &packet) {
+            let parcel = self.parcels.store(packet, admitted.bytes, admitted.arrival);
+            self.enqueue(parcel, admitted);
         }
-        self.queue.push(Waiting { packet, bytes, arrival: now, fate });
-        self.serve_until(now);
+    }
+
+    /// Hands a copy of a packet to the link: with [`advance_by_ref`](Link::advance_by_ref) packets, which are large, keep
+    /// their places in memory.
+    #[inline]
+    pub fn send_copy(&mut self, now: Instant, packet: &Packet) {
+        if let Some(admitted) = self.admit(now, packet) {
+            let parcel = self.parcels.store_copy(packet, admitted.bytes, admitted.arrival);
+            self.enqueue(parcel, admitted);
+        }
+    }
+
+    /// Draws the fate of a packet; `None` when the queue has no room.
+    #[inline]
+    fn admit(&mut self, now: Instant, packet: &Packet) -> Option<Admitted> {
+        let arrival = now.max(self.now);
+        self.serve_until(arrival);
+        let bytes = u32::try_from(packet.ip_len()).unwrap_or(u32::MAX);
+        self.counters.sent.add(bytes);
+        let fate = self.impairments.decide(self.since_start(arrival), packet);
+        let idle = self.in_service.is_none() && self.queue.len() == 0;
+        if !idle && !self.queue.has_room(bytes) {
+            self.counters.dropped_by_queue.add(bytes);
+            return None;
+        }
+        Some(Admitted { bytes, arrival, fate })
+    }
+
+    #[inline]
+    fn enqueue(&mut self, parcel: Parcel, Admitted { arrival, fate, .. }: Admitted) {
+        self.queue.push(Waiting { parcel, arrival, fate });
+        if self.in_service.is_none() {
+            self.serve(arrival);
+        }
         self.counters.queued_bytes_max = self.counters.queued_bytes_max.max(self.queue.bytes());
     }
 
     /// Gives `sink` every packet that has arrived until `now`, in order of arrival.
     pub fn advance(&mut self, now: Instant, sink: &mut impl FnMut(Delivered)) {
         self.serve_until(now);
-        while let Some(Flight { at, packet, sent, queue_delay }) = self.in_flight.take(now) {
-            self.counters.delivered.add(&packet);
-            sink(Delivered { at, packet, sent, queue_delay });
+        while let Some(Flight { at, parcel }) = self.in_flight.take(now) {
+            self.counters.delivered.add(parcel.bytes);
+            if let Some(delivered) = self.parcels.take(parcel, at) {
+                sink(delivered);
+            }
+        }
+    }
+
+    /// As [`advance`](Link::advance), and keeps the memory of the packets.
+    #[inline]
+    pub fn advance_by_ref(&mut self, now: Instant, sink: &mut impl FnMut(&Delivered)) {
+        self.serve_until(now);
+        while let Some(Flight { at, parcel }) = self.in_flight.take(now) {
+            self.counters.delivered.add(parcel.bytes);
+            self.parcels.show(parcel, at, sink);
         }
     }
 
     /// When `advance` has something to do; at that time it may turn out that the packet is lost or comes later. `None`
     /// when only another packet can change that.
     pub fn next_event(&self) -> Option<Instant> {
-        let service = match (&self.in_service, &self.next) {
-            (Some((_, service)), _) | (None, Some(Next::At(service))) => Some(*service),
-            (None, _) => None,
+        let finish = match (&self.in_service, &self.next) {
+            (Some((_, service)), _) | (None, Some(Next::At(service))) => service.finish,
+            (None, _) => return self.in_flight.next_arrival(),
         };
-        let leaving = service.map(|service| service.finish + self.delay.at(self.since_start(service.finish)));
-        leaving.into_iter().chain(self.in_flight.next_arrival()).min()
+        let leaving = finish + self.delay.at(self.since_start(finish));
+        Some(self.in_flight.next_arrival().map_or(leaving, |arrival| arrival.min(leaving)))
     }
 
     /// Totals so far.
@@ -153,10 +204,15 @@ impl Link {
         &self.counters
     }
 
-    /// IP bytes that the bottleneck could have carried from `from` to `to`, outages that hold packets taken out; `None`
-    /// without a limit. With `counters().delivered.bytes` this makes the utilization.
+    /// Bytes that the bottleneck could have carried from `from` to `to`, IP and framing, outages that hold packets taken
+    /// out; `None` without a limit. With [`charged_bytes`](Link::charged_bytes) this makes the utilization.
     pub fn capacity_bytes(&self, from: Instant, to: Instant) -> Option<u64> {
         self.server.capacity_bytes(self.since_start(from), self.since_start(to))
+    }
+
+    /// Bytes that these packets take at the bottleneck: IP and framing.
+    pub fn charged_bytes(&self, packets: Count) -> u64 {
+        packets.bytes + packets.packets * self.framing_bytes
     }
 
     /// Packets that wait or are being sent.
@@ -175,15 +231,31 @@ impl Link {
     }
 
     /// Lets the bottleneck do what it has done by `now`.
+    #[inline]
     fn serve_until(&mut self, now: Instant) {
         self.now = self.now.max(now);
+        // Nearly always a packet is being sent, or there is none.
+        let nothing_to_do = match &self.in_service {
+            Some((_, service)) => service.finish > now,
+            None => self.queue.len() == 0,
+        };
+        if !nothing_to_do {
+            self.serve(now);
+        }
+    }
+
+    fn serve(&mut self, now: Instant) {
         loop {
-            if let Some((waiting, service)) = self.in_service.take_if(|(_, service)| service.finish <= now) {
-                self.free_at = service.finish;
-                self.leave(waiting, service);
-            }
-            if self.in_service.is_some() {
-                return;
+            match self.in_service.take() {
+                Some((waiting, service)) if service.finish <= now => {
+                    self.free_at = service.finish;
+                    self.leave(waiting, service);
+                }
+                Some(unfinished) => {
+                    self.in_service = Some(unfinished);
+                    return;
+                }
+                None => {}
             }
             self.schedule_next();
             match self.next {
@@ -200,40 +272,44 @@ impl Link {
     fn schedule_next(&mut self) {
         let (None, Some(first)) = (self.next, self.queue.front()) else { return };
         let ready = first.arrival.max(self.free_at).saturating_since(self.start);
-        self.next = Some(match self.server.serve(ready, first.bytes) {
-            None => Next::Never,
-            Some(service) => Next::At(Service {
-                start: self.start + service.start,
-                finish: self.start + service.finish,
-                sending: service.sending,
-            }),
-        });
+        self.next =
+            Some(match self.server.serve(ready, u64::from(first.parcel.bytes) + self.framing_bytes) {
+                None => Next::Never,
+                Some(service) => Next::At(Service {
+                    start: self.start + service.start,
+                    finish: self.start + service.finish,
+                    sending: service.sending,
+                }),
+            });
     }
 
     /// The last byte of a packet has left the bottleneck.
     fn leave(&mut self, waiting: Waiting, service: Service) {
-        let Waiting { packet, arrival, fate, .. } = waiting;
-        self.counters.transmitted.add(&packet);
+        let Waiting { parcel, arrival, fate } = waiting;
+        self.counters.transmitted.add(parcel.bytes);
         self.counters.sending += service.sending;
         let left = self.since_start(service.finish);
         if self.drops.covering(left).is_some() {
-            self.counters.dropped_by_outage.add(&packet);
+            self.counters.dropped_by_outage.add(parcel.bytes);
+            self.parcels.discard(parcel);
         } else if fate.lost {
-            self.counters.dropped_by_loss.add(&packet);
+            self.counters.dropped_by_loss.add(parcel.bytes);
+            self.parcels.discard(parcel);
         } else {
             let at = service.finish + self.delay.at(left) + fate.jitter;
             let queue_delay = service.finish.saturating_since(arrival).saturating_sub(service.sending);
-            if fate.duplicated {
-                self.counters.duplicated.add(&packet);
-                self.fly(fate, Flight { at, packet: packet.clone(), sent: arrival, queue_delay });
+            self.parcels.has_left(&parcel, queue_delay);
+            if let Some(parcel) = fate.duplicated.then(|| self.parcels.copy(&parcel)).flatten() {
+                self.counters.duplicated.add(parcel.bytes);
+                self.fly(fate, Flight { at, parcel });
             }
-            self.fly(fate, Flight { at, packet, sent: arrival, queue_delay });
+            self.fly(fate, Flight { at, parcel });
         }
     }
 
     fn fly(&mut self, fate: Fate, mut flight: Flight) {
         if let (true, Some(reorder)) = (fate.held_back, self.reorder) {
-            self.counters.reordered.add(&flight.packet);
+            self.counters.reordered.add(flight.parcel.bytes);
             flight.at += reorder.by;
             self.in_flight.add_out_of_order(flight);
         } else if self.jitter.is_some_and(|jitter| !jitter.keep_order) {

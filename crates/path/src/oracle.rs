@@ -13,7 +13,7 @@ use crate::server::Server;
 pub struct OraclePath {
     /// Propagation only, both ways.
     pub rtt: Duration,
-    /// IP bytes of its packets.
+    /// Bytes of its packets as the link charges them.
     pub packet_bytes: u64,
     /// When it starts, since the start of the link.
     pub from: Duration,

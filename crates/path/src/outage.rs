@@ -64,7 +64,12 @@ impl Outages {
     }
 
     /// When the outage that covers `time` ends; `None` when the link works then.
+    #[inline]
     pub fn covering(&self, time: Duration) -> Option<Duration> {
+        if self.is_empty() { None } else { self.find_covering(time) }
+    }
+
+    fn find_covering(&self, time: Duration) -> Option<Duration> {
         let index = self.windows.partition_point(|window| window.end <= time);
         let single = self.windows.get(index).filter(|window| window.start <= time).map(|window| window.end);
         let periodic = self.periodic.and_then(|periodic| {

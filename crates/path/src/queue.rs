@@ -2,10 +2,11 @@
 
 use alloc::collections::VecDeque;
 
-use paceline_wire::{Instant, Packet};
+use paceline_wire::Instant;
 
 use crate::error::ConfigError;
 use crate::link::Fate;
+use crate::parcels::Parcel;
 
 /// How much may wait. The packet that is being sent does not count, and an idle link takes a packet of any size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,8 +23,7 @@ pub enum QueueLimit {
 /// A packet in the queue.
 #[derive(Clone, Debug)]
 pub(crate) struct Waiting {
-    pub(crate) packet: Packet,
-    pub(crate) bytes: u64,
+    pub(crate) parcel: Parcel,
     pub(crate) arrival: Instant,
     pub(crate) fate: Fate,
 }
@@ -50,17 +50,17 @@ impl DropTail {
         DropTail { limit, waiting: VecDeque::new(), bytes: 0 }
     }
 
-    pub(crate) fn has_room(&self, bytes: u64) -> bool {
+    pub(crate) fn has_room(&self, bytes: u32) -> bool {
         match self.limit {
             QueueLimit::Unlimited => true,
-            QueueLimit::Bytes(limit) => self.bytes + bytes <= limit,
+            QueueLimit::Bytes(limit) => self.bytes + u64::from(bytes) <= limit,
             QueueLimit::Packets(limit) => self.waiting.len() < limit as usize,
         }
     }
 
     /// Takes a packet whether there is room or not.
     pub(crate) fn push(&mut self, waiting: Waiting) {
-        self.bytes += waiting.bytes;
+        self.bytes += u64::from(waiting.parcel.bytes);
         self.waiting.push_back(waiting);
     }
 
@@ -70,7 +70,7 @@ impl DropTail {
 
     pub(crate) fn pop(&mut self) -> Option<Waiting> {
         let waiting = self.waiting.pop_front()?;
-        self.bytes -= waiting.bytes;
+        self.bytes -= u64::from(waiting.parcel.bytes);
         Some(waiting)
     }
 

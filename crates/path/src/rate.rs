@@ -8,7 +8,7 @@ use crate::error::ConfigError;
 use crate::outage::Outages;
 use crate::trace::{OPPORTUNITY_BYTES, Trace};
 
-/// The rate of a link, in IP bytes, as a function of the time since its start.
+/// The rate of a link as a function of the time since its start, in IP bytes and what the link's framing adds to them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum RateProcess {
     /// Every packet leaves when it arrives.
@@ -36,7 +36,7 @@ pub struct RateStep {
 }
 
 impl RateProcess {
-    /// IP bytes that can leave from `from` (included) to `to` (not included), outages with [`OutageEffect::Hold`] taken
+    /// Bytes that can leave from `from` (included) to `to` (not included), outages with [`OutageEffect::Hold`] taken
     /// out; `None` when there is no limit.
     ///
     /// [`OutageEffect::Hold`]: crate::OutageEffect::Hold

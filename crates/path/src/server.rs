@@ -31,7 +31,7 @@ pub(crate) struct Server {
 #[derive(Clone, Copy, Debug, Default)]
 struct Carry {
     at: Duration,
-    work: u128,
+    work: u64,
 }
 
 /// The next opportunity that nobody has used, and the bytes left of the last one used.
@@ -74,6 +74,9 @@ impl Server {
                 Some(Service { start: at, finish: at, sending: Duration::ZERO })
             }
             RateProcess::Opportunities(trace) => self.cursor.serve(trace, &self.holds, ready, bytes),
+            RateProcess::Constant(rate) if self.holds.is_empty() => {
+                self.serve_at_one_rate(rate.as_bytes_per_sec(), ready, bytes)
+            }
             RateProcess::Constant(_) | RateProcess::Steps(_) => self.serve_at_rate(ready, bytes),
         }
     }
@@ -83,9 +86,26 @@ impl Server {
         self.process.capacity_bytes(from, to, &self.holds)
     }
 
+    /// As [`serve_at_rate`](Self::serve_at_rate) where nothing ever changes.
+    fn serve_at_one_rate(&mut self, bytes_per_s: u64, ready: Duration, bytes: u64) -> Option<Service> {
+        if bytes_per_s == 0 {
+            return None;
+        }
+        let work = bytes.saturating_mul(NANOS_PER_S as u64).saturating_sub(self.carried(ready));
+        let needed = work.div_ceil(bytes_per_s);
+        let sending = Duration::from_nanos(needed);
+        let finish = ready + sending;
+        // Less than the rate, so what the product loses above 64 bits does not matter.
+        self.carry = Carry { at: finish, work: needed.wrapping_mul(bytes_per_s).wrapping_sub(work) };
+        Some(Service { start: ready, finish, sending })
+    }
+
+    fn carried(&self, ready: Duration) -> u64 {
+        if self.carry.at == ready { self.carry.work } else { 0 }
+    }
+
     fn serve_at_rate(&mut self, ready: Duration, bytes: u64) -> Option<Service> {
-        let carried = if self.carry.at == ready { self.carry.work } else { 0 };
-        let mut work = (u128::from(bytes) * NANOS_PER_S).saturating_sub(carried);
+        let mut work = (u128::from(bytes) * NANOS_PER_S).saturating_sub(self.carried(ready).into());
         let mut at = ready;
         let mut start = None;
         let mut sending = Duration::ZERO;
@@ -107,7 +127,7 @@ impl Server {
             if needed <= span {
                 let needed_ns = Duration::from_nanos(u64::try_from(needed).ok()?);
                 let finish = at + needed_ns;
-                self.carry = Carry { at: finish, work: needed * rate - work };
+                self.carry = Carry { at: finish, work: (needed * rate - work) as u64 };
                 return Some(Service { start: start?, finish, sending: sending + needed_ns });
             }
             work -= span * rate;

@@ -140,6 +140,11 @@ pub mod de {
         super::parse_rate(&String::deserialize(deserializer)?).map_err(D::Error::custom)
     }
 
+    /// An amount of data, as [`parse_bytes`](super::parse_bytes) reads it.
+    pub fn bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+        super::parse_bytes(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
+
     /// A probability, as [`parse_probability`](super::parse_probability) reads it.
     pub fn probability<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Probability, D::Error> {
         super::parse_probability(&String::deserialize(deserializer)?).map_err(D::Error::custom)

@@ -38,6 +38,7 @@ fn a_whole_link_is_read() {
     let config = read(
         r#"
         rate = "7.2mbit"
+        framing = "15b"
         queue = "300kb"
         delay = "50ms"
         jitter = { up-to = "5ms" }
@@ -50,6 +51,7 @@ fn a_whole_link_is_read() {
     );
     let expected = LinkConfig {
         rate: RateSource::Constant(Rate::from_bytes_per_sec(900_000)),
+        framing_bytes: 15,
         queue: QueueLimit::Bytes(300_000),
         delay: Delay::Constant(ms(50)),
         jitter: Some(Jitter { up_to: ms(5), keep_order: true }),

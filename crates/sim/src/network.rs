@@ -62,6 +62,8 @@ pub struct Network<N> {
     fed: Vec<LinkId>,
     /// What came off a link and goes onto another.
     passed_on: Vec<(LinkId, Packet)>,
+    /// The packet that a node sends: one place for all, for packets are large.
+    outgoing: Packet,
     counts: Counts,
     events_now: u64,
 }
@@ -124,6 +126,7 @@ impl<N> Default for Network<N> {
             called: Vec::new(),
             fed: Vec::new(),
             passed_on: Vec::new(),
+            outgoing: Packet::default(),
             counts: Counts::default(),
             events_now: 0,
         }
@@ -236,20 +239,20 @@ impl<N: Node> Network<N> {
     fn deliver(&mut self, id: LinkId) {
         let Network { now, nodes, links, switches, called, passed_on, counts, .. } = self;
         let LinkSlot { link, to, taps, .. } = &mut links[id.0 as usize];
-        link.advance(*now, &mut |delivered| {
+        link.advance_by_ref(*now, &mut |delivered| {
             counts.events += 1;
             for tap in taps.iter_mut() {
-                tap.delivered(&delivered);
+                tap.delivered(delivered);
             }
             match resolve(switches, *to, &delivered.packet) {
                 Some(End::Node(node, port)) => {
                     let slot = &mut nodes[node.0 as usize];
-                    slot.node.handle_packet(delivered.at, port, delivered.packet);
+                    slot.node.handle_borrowed(delivered.at, port, &delivered.packet);
                     if !std::mem::replace(&mut slot.called, true) {
                         called.push(node);
                     }
                 }
-                Some(End::Link(link)) => passed_on.push((link, delivered.packet)),
+                Some(End::Link(link)) => passed_on.push((link, delivered.packet.clone())),
                 None => counts.lost_way += 1,
             }
         });
@@ -257,7 +260,7 @@ impl<N: Node> Network<N> {
         while !self.passed_on.is_empty() {
             let mut passed_on = std::mem::take(&mut self.passed_on);
             for (link, packet) in passed_on.drain(..) {
-                self.send(link, packet);
+                self.send(link, &packet);
             }
             self.passed_on = passed_on;
         }
@@ -278,9 +281,7 @@ impl<N: Node> Network<N> {
         while let Some(&id) = self.called.get(next) {
             next += 1;
             self.nodes[id.0 as usize].called = false;
-            while let Some((port, packet)) = self.nodes[id.0 as usize].node.poll_transmit(self.now) {
-                self.transmit(id, port, packet);
-            }
+            while self.transmit(id) {}
             let slot = &self.nodes[id.0 as usize];
             if let Some(at) = slot.node.poll_timeout() {
                 self.queue.schedule(slot.actor, at.max(self.now));
@@ -296,34 +297,33 @@ impl<N: Node> Network<N> {
         }
     }
 
-    #[inline(always)]
-    fn transmit(&mut self, from: NodeId, port: PortId, packet: Packet) {
-        let exit = self.nodes[from.0 as usize].exits.get(usize::from(port.0)).copied().flatten();
-        let end = exit.and_then(|to| resolve(&self.switches, to, &packet));
-        match end {
+    /// Moves one packet that a node wants to send, if there is one.
+    #[inline]
+    fn transmit(&mut self, from: NodeId) -> bool {
+        let Network { now, nodes, switches, outgoing, .. } = self;
+        let slot = &mut nodes[from.0 as usize];
+        let Some(port) = slot.node.transmit_into(*now, outgoing) else { return false };
+        let exit = slot.exits.get(usize::from(port.0)).copied().flatten();
+        match exit.and_then(|to| resolve(switches, to, outgoing)) {
             None => self.counts.lost_way += 1,
             Some(End::Node(node, port)) => {
                 self.counts.events += 1;
-                self.nodes[node.0 as usize].node.handle_packet(self.now, port, packet);
+                nodes[node.0 as usize].node.handle_borrowed(*now, port, outgoing);
                 self.call(node);
             }
-            Some(End::Link(link)) if packet.gso_size().is_some() => {
-                for segment in packet.segments() {
-                    self.send(link, segment);
-                }
+            Some(End::Link(link)) if outgoing.gso_size().is_some() => {
+                let segments: Vec<Packet> = outgoing.clone().segments().collect();
+                segments.iter().for_each(|segment| self.send(link, segment));
             }
-            Some(End::Link(link)) => self.send(link, packet),
+            Some(End::Link(link)) => {
+                feed(&mut self.links, &mut self.fed, link).send(*now, outgoing);
+            }
         }
+        true
     }
 
-    #[inline(always)]
-    fn send(&mut self, id: LinkId, packet: Packet) {
-        let slot = &mut self.links[id.0 as usize];
-        for tap in &mut slot.taps {
-            tap.sent(self.now, &packet);
-        }
-        slot.link.send(self.now, packet);
-        self.feed(id);
+    fn send(&mut self, id: LinkId, packet: &Packet) {
+        feed(&mut self.links, &mut self.fed, id).send(self.now, packet);
     }
 
     fn call(&mut self, id: NodeId) {
@@ -334,10 +334,27 @@ impl<N: Node> Network<N> {
     }
 
     fn feed(&mut self, id: LinkId) {
-        let slot = &mut self.links[id.0 as usize];
-        if !std::mem::replace(&mut slot.fed, true) {
-            self.fed.push(id);
+        feed(&mut self.links, &mut self.fed, id);
+    }
+}
+
+/// The link, which is asked when it is due next.
+#[inline]
+fn feed<'a>(links: &'a mut [LinkSlot], fed: &mut Vec<LinkId>, id: LinkId) -> &'a mut LinkSlot {
+    let slot = &mut links[id.0 as usize];
+    if !std::mem::replace(&mut slot.fed, true) {
+        fed.push(id);
+    }
+    slot
+}
+
+impl LinkSlot {
+    #[inline]
+    fn send(&mut self, now: Instant, packet: &Packet) {
+        for tap in &mut self.taps {
+            tap.sent(now, packet);
         }
+        self.link.send_copy(now, packet);
     }
 }
 
@@ -367,15 +384,16 @@ impl RouteBy {
     #[inline]
     pub fn port_of(self, packet: &Packet) -> Option<u16> {
         let header = packet.header();
-        let ports = match header.first()? >> 4 {
-            4 => usize::from(header[0] & 0xf) * 4,
-            _ => packet.tcp_offset().unwrap_or(IPV6_HEADER_LEN),
+        let ports = match packet.tcp_offset() {
+            Some(tcp) => tcp,
+            None if header.first()? >> 4 == 4 => usize::from(header[0] & 0xf) * 4,
+            None => IPV6_HEADER_LEN,
         };
-        let at = match self {
-            RouteBy::SourcePort => ports,
-            RouteBy::DestinationPort => ports + 2,
-        };
-        Some(u16::from_be_bytes([*header.get(at)?, *header.get(at + 1)?]))
+        let &[a, b, c, d] = header.get(ports..)?.first_chunk()?;
+        Some(match self {
+            RouteBy::SourcePort => u16::from_be_bytes([a, b]),
+            RouteBy::DestinationPort => u16::from_be_bytes([c, d]),
+        })
     }
 }
 

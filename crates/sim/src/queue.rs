@@ -1,6 +1,6 @@
 //! What happens next: ordered by time, and among events of one time by the order in which they were entered.
 
-use std::cmp::Ordering;
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use paceline_wire::Instant;
@@ -12,18 +12,18 @@ use paceline_wire::Instant;
 /// entry per link and per node, not one per packet.
 #[derive(Clone, Debug, Default)]
 pub struct EventQueue {
-    heap: BinaryHeap<Entry>,
+    heap: BinaryHeap<Reverse<Entry>>,
     /// By actor: the time of the entry that counts.
     due: Vec<Option<Instant>>,
     entered: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Entry {
-    at: Instant,
-    number: u64,
-    actor: u32,
-}
+/// Time, number of entry and actor in one number, so that one comparison orders two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Entry(u128);
+
+/// Our choice: more actors than memory, and a year of entries.
+const ACTOR_BITS: u32 = 24;
 
 impl EventQueue {
     /// Room for actors up to `actor`.
@@ -33,6 +33,7 @@ impl EventQueue {
     }
 
     /// `actor` wants to be called at `at`, or earlier if it said so before.
+    #[inline]
     pub fn schedule(&mut self, actor: u32, at: Instant) {
         let due = &mut self.due[actor as usize];
         if due.is_some_and(|due| due <= at) {
@@ -40,7 +41,7 @@ impl EventQueue {
         }
         *due = Some(at);
         self.entered += 1;
-        self.heap.push(Entry { at, number: self.entered, actor });
+        self.heap.push(Reverse(Entry::new(at, self.entered, actor)));
     }
 
     /// Whether nobody wants to be called.
@@ -49,8 +50,10 @@ impl EventQueue {
     }
 
     /// Takes the first actor that is due at or before `end`, and its time.
+    #[inline]
     pub fn pop(&mut self, end: Instant) -> Option<(Instant, u32)> {
-        while let Some(&Entry { at, actor, .. }) = self.heap.peek() {
+        while let Some(&Reverse(entry)) = self.heap.peek() {
+            let (at, actor) = (entry.at(), entry.actor());
             if at > end {
                 return None;
             }
@@ -66,16 +69,18 @@ impl EventQueue {
     }
 }
 
-/// Reversed: the heap gives its greatest entry first, and that must be the earliest.
-impl Ord for Entry {
-    fn cmp(&self, other: &Self) -> Ordering {
-        (other.at, other.number).cmp(&(self.at, self.number))
+impl Entry {
+    fn new(at: Instant, number: u64, actor: u32) -> Entry {
+        let order = number << ACTOR_BITS | u64::from(actor);
+        Entry(u128::from(at.as_nanos()) << 64 | u128::from(order))
     }
-}
 
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
+    fn at(self) -> Instant {
+        Instant::from_nanos((self.0 >> 64) as u64)
+    }
+
+    fn actor(self) -> u32 {
+        self.0 as u32 & ((1 << ACTOR_BITS) - 1)
     }
 }
 

@@ -119,7 +119,7 @@ impl LinkResult {
             ("outage", counters.dropped_by_outage),
         ];
         LinkResult {
-            utilization: capacity.map(|capacity| share(counters.transmitted.bytes, capacity)),
+            utilization: capacity.map(|capacity| share(link.charged_bytes(counters.transmitted), capacity)),
             capacity_mbps: capacity.map(|capacity| capacity as f64 * 8.0 / 1e6 / span_s),
             queue_delay_ms: queue_delay.percentiles(),
             drops: counters.dropped().packets,

@@ -6,6 +6,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
+use paceline_gateway::Event;
 use paceline_path::random::Random;
 use paceline_tcp::Status;
 use paceline_wire::{Duration, FlowKey, Instant};
@@ -69,6 +70,9 @@ pub trait Watch {
     /// The state of a sender whose transfer goes on; `transfer` is its number among all transfers of the scenario.
     fn sender(&mut self, _now: Instant, _transfer: usize, _status: &Status, _read_bytes: u64) {}
 
+    /// What the gateway told of a transfer last, an [`Event::Acked`].
+    fn gateway(&mut self, _now: Instant, _transfer: usize, _event: &Event) {}
+
     /// The scenario has come so far. `false` gives the run up.
     fn goes_on(&mut self, _now: Instant) -> bool {
         true
@@ -111,7 +115,7 @@ impl Run<'_> {
         for (number, flow) in self.scenario.flows.iter().enumerate() {
             // Transfers that follow each other share a pair of hosts, all others have one each.
             let (pairs, each) = if flow.sequential { (1, flow.count) } else { (flow.count, 1) };
-            let mut sizes = Random::named(self.scenario.seed, &format!("size {number}"));
+            let mut sizes = Random::named(self.scenario.seed, &format!("size of {}", flow.name));
             for pair in 0..pairs {
                 let down = key(flow.ipv6, flow.client, number, connections, each)?;
                 connections += each as usize;
@@ -176,6 +180,9 @@ impl Run<'_> {
         for group in &mut self.groups {
             group.look(network, now, enough, &mut self.findings, watch);
         }
+        if let Some(log) = self.topology.gateway.as_ref().and_then(|gateway| gateway.log.lock().ok()) {
+            log.acked.iter().for_each(|(transfer, event)| watch.gateway(now, *transfer, event));
+        }
         if watch.goes_on(now) { Ok(()) } else { Err(ScenarioError::GivenUp) }
     }
 
@@ -197,7 +204,7 @@ impl Run<'_> {
         let network = &self.topology.network;
         let gateway = self.topology.gateway.as_ref().and_then(|gateway| {
             let SimNode::Gateway(node) = network.node(gateway.id) else { return None };
-            let sojourn_ms = gateway.sojourn.lock().map(|sojourn| sojourn.percentiles()).unwrap_or_default();
+            let sojourn_ms = gateway.log.lock().map(|log| log.sojourn.percentiles()).unwrap_or_default();
             Some(GatewayResult { sojourn_ms, counters: *node.counters() })
         });
         let flows = self.groups.iter().zip(at_end.flows);

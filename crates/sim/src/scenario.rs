@@ -19,6 +19,9 @@ pub struct Scenario {
     pub seed: u64,
     /// The links between servers and clients, from the servers on.
     pub path: Vec<PathLink>,
+    /// Seeds of their directions, down and up, for comparisons with links that run elsewhere; what is left out follows from
+    /// `seed` and the link's name.
+    pub link_seeds: Vec<[u64; 2]>,
     /// An accelerator between two links of the path.
     pub gateway: Option<GatewayAt>,
     /// Who transfers what.
@@ -162,6 +165,7 @@ impl Default for Scenario {
             duration: Duration::from_secs(10),
             seed: 1,
             path: Vec::new(),
+            link_seeds: Vec::new(),
             gateway: None,
             flows: Vec::new(),
             patience: Duration::from_secs(600),

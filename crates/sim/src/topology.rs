@@ -1,5 +1,6 @@
 //! Servers, links, a gateway, links, clients: a scenario as a network.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
@@ -37,10 +38,19 @@ pub(crate) struct NamedLink {
     pub(crate) meter: LinkMeter,
 }
 
-/// The gateway, and the time that data spends in it.
+/// The gateway, and what it tells.
 pub(crate) struct GatewayNode {
     pub(crate) id: NodeId,
-    pub(crate) sojourn: Arc<Mutex<Quantiles>>,
+    pub(crate) log: Arc<Mutex<GatewayLog>>,
+}
+
+/// What a gateway tells of its flows.
+#[derive(Debug)]
+pub(crate) struct GatewayLog {
+    /// Time that new data spends in it.
+    pub(crate) sojourn: Quantiles,
+    /// The last [`Event::Acked`] of each transfer, in the order of transfers.
+    pub(crate) acked: BTreeMap<usize, Event>,
 }
 
 /// How the queueing delay of the path is measured.
@@ -63,7 +73,8 @@ impl Topology {
         // Downlinks from the last to the first, so that each knows where it leads; uplinks the other way round.
         let mut to = Hop::Switch(clients);
         for (number, hop) in scenario.path.iter().enumerate().rev() {
-            let link = add_link(&mut network, scenario.seed, format!("{}_down", hop.name), &hop.down, to)?;
+            let seed = link_seed(scenario, number, 0);
+            let link = add_link(&mut network, seed, format!("{}_down", hop.name), &hop.down, to)?;
             to = Hop::Link(link.id);
             links.push(link);
             if let (Some(node), true) = (&gateway, at == Some(number)) {
@@ -79,7 +90,8 @@ impl Topology {
                 network.connect(node.id, WAN, to);
                 to = Hop::Node(node.id, RADIO);
             }
-            let link = add_link(&mut network, scenario.seed, format!("{}_up", hop.name), &hop.up, to)?;
+            let seed = link_seed(scenario, number, 1);
+            let link = add_link(&mut network, seed, format!("{}_up", hop.name), &hop.up, to)?;
             to = Hop::Link(link.id);
             links.push(link);
         }
@@ -179,6 +191,13 @@ const SERVER_PORTS_MAX: u16 = 5_000;
 const CLIENT_PORTS: u16 = 15_000;
 const CONNECTIONS_MAX: usize = 50_000;
 
+/// Of a direction of a link of the path: 0 is down, 1 up.
+fn link_seed(scenario: &Scenario, number: usize, direction: usize) -> u64 {
+    let name = || format!("{}_{}", scenario.path[number].name, ["down", "up"][direction]);
+    let given = scenario.link_seeds.get(number).map(|seeds| seeds[direction]);
+    given.unwrap_or_else(|| seed_of(scenario.seed, &name()))
+}
+
 fn add_link(
     network: &mut Network<SimNode>,
     seed: u64,
@@ -186,7 +205,7 @@ fn add_link(
     config: &LinkConfig,
     to: Hop,
 ) -> Result<NamedLink, ScenarioError> {
-    let link = Link::new(config.clone(), seed_of(seed, &name), Instant::ZERO)
+    let link = Link::new(config.clone(), seed, Instant::ZERO)
         .map_err(|error| ScenarioError::Link(name.clone(), error))?;
     let id = network.add_link(link, to);
     let meter = LinkMeter::default();
@@ -238,9 +257,9 @@ fn add_gateway(
     }
     let config = with_rules(scenario, &at.config);
     config.check().map_err(ScenarioError::Gateway)?;
-    let sojourn = Arc::new(Mutex::new(Quantiles::new()));
-    let gateway = Gateway::with_observer(config, Box::new(Sojourn(sojourn.clone())));
-    Ok(GatewayNode { id: network.add_node(SimNode::Gateway(Box::new(gateway))), sojourn })
+    let log = Arc::new(Mutex::new(GatewayLog { sojourn: Quantiles::new(), acked: BTreeMap::new() }));
+    let gateway = Gateway::with_observer(config, Box::new(Listener(log.clone())));
+    Ok(GatewayNode { id: network.add_node(SimNode::Gateway(Box::new(gateway))), log })
 }
 
 /// The flows' weights and bypasses, before the rules that the configuration has.
@@ -256,15 +275,20 @@ fn with_rules(scenario: &Scenario, config: &GatewayConfig) -> GatewayConfig {
     config
 }
 
-/// Time that new data spends in the gateway.
-struct Sojourn(Arc<Mutex<Quantiles>>);
+/// Notes what a gateway tells.
+struct Listener(Arc<Mutex<GatewayLog>>);
 
-impl Observer for Sojourn {
-    fn on_event(&mut self, _now: Instant, _flow: &FlowKey, event: &Event) {
-        if let (Event::Sent { sojourn, retransmission: false, .. }, Ok(mut quantiles)) =
-            (event, self.0.lock())
-        {
-            quantiles.record(*sojourn);
+impl Observer for Listener {
+    fn on_event(&mut self, _now: Instant, flow: &FlowKey, event: &Event) {
+        let Ok(mut log) = self.0.lock() else { return };
+        match event {
+            Event::Sent { sojourn, retransmission: false, .. } => log.sojourn.record(*sojourn),
+            Event::Acked { .. } => {
+                if let Some(transfer) = transfer_of(flow) {
+                    log.acked.insert(transfer, *event);
+                }
+            }
+            _ => {}
         }
     }
 }

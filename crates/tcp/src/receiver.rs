@@ -64,7 +64,7 @@ impl Receiver {
             block_count: 0,
             dsack: None,
             acks: AckPolicy::new(config),
-            space: Space::new(config.receive_buffer, nxt),
+            space: Space::new(config.receive_buffer, config.mss, nxt),
             window_max: u64::from(u16::MAX),
             mss: u32::from(config.mss),
             totals: ReceiverTotals::default(),
@@ -121,6 +121,9 @@ impl Receiver {
         let from = start.max(self.nxt);
         if cut > from {
             self.acks.on_data(now, (cut - from) as u32);
+            if self.space.on_segment(self.readable(), cut - from) {
+                self.acks.on_window_growth();
+            }
             let payload = match from == start && cut == end {
                 true => payload,
                 false => payload.slice((from - start) as usize..(cut - start) as usize),
@@ -219,7 +222,7 @@ impl Receiver {
 
     fn on_read(&mut self, now: Instant, bytes: u64) {
         self.copied += bytes;
-        self.space.on_read(now, self.copied, self.mss);
+        self.space.on_read(now, self.copied);
         // Linux tcp_cleanup_rbuf: tell when the window has doubled, or has opened.
         let offered = self.edge.saturating_sub(self.nxt);
         let window = self.window();
@@ -232,8 +235,8 @@ impl Receiver {
     }
 
     /// Feeds the receiver's own RTT (Linux tcp_rcv_rtt_measure_ts).
-    pub(crate) fn on_rtt(&mut self, rtt: Duration) {
-        self.space.on_rtt(rtt);
+    pub(crate) fn on_rtt(&mut self, echo: u32, rtt: Duration) {
+        self.space.on_rtt(echo, rtt);
     }
 
     /// The whole buffer.
@@ -249,7 +252,7 @@ impl Receiver {
     /// (RFC 9293, Section 3.8.6.2.2), and never back.
     fn window(&self) -> u64 {
         let unread = self.readable();
-        let free = self.space.size().saturating_sub(unread).min(self.window_max);
+        let free = self.space.free(unread).min(self.window_max);
         let edge = self.nxt + free;
         let step = u64::from(self.mss).min(self.space.size() / 2);
         let edge = if edge >= self.edge + step { edge } else { self.edge };

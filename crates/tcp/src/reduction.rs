@@ -87,16 +87,6 @@ pub trait RateReduction: Debug + Send {
     }
 }
 
-/// Slow start goes on during recovery where the loss does not affect ssthresh: at high loss rates a flow is in recovery
-/// before slow start ends, and would never fill its path. Our choice, because the text says that neither cwnd nor ssthresh
-/// is affected, and nothing of how the window grows.
-fn slow_start(w: u32, sample: &AckSample, window: &Window) -> u32 {
-    match w < window.ssthresh && sample.cwnd_limited {
-        true => w.saturating_add(sample.delivered).min(window.ssthresh),
-        false => w,
-    }
-}
-
 /// How fast recovery begins.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {

@@ -35,7 +35,14 @@ impl Incoming {
             sacks: [(Seq(0), Seq(0)); 4],
             sack_count: 0,
         };
-        incoming.read_options(tcp.options());
+        match tcp.options() {
+            // As nearly every segment has them (RFC 7323, Appendix A).
+            &[1, 1, 8, 10, a, b, c, d, e, f, g, h] => {
+                incoming.timestamps =
+                    Some((u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h])));
+            }
+            options => incoming.read_options(options),
+        }
         Some(incoming)
     }
 

@@ -2,6 +2,7 @@
 
 mod accounting;
 mod ack;
+mod hack1;
 mod newreno;
 mod recovery;
 mod timers;
@@ -62,10 +63,7 @@ pub(crate) struct Sender {
     pub(crate) retransmits: u32,
     pub(crate) probes_out: u32,
     pub(crate) window_probe: bool,
-    /// Duplicate ACKs without news by SACK, for Hack 1.
-    stray_duplicates: u32,
-    /// Segments beyond the window, up to this number, that such duplicates answered.
-    discarded_to: u32,
+    hack1: hack1::Hack1,
     usage: transmit::Usage,
     next_departure: Instant,
     last_send: Instant,
@@ -146,8 +144,7 @@ impl Sender {
             retransmits: 0,
             probes_out: 0,
             window_probe: false,
-            stray_duplicates: 0,
-            discarded_to: 0,
+            hack1: hack1::Hack1::default(),
             usage: transmit::Usage::default(),
             next_departure: Instant::ZERO,
             last_send: Instant::ZERO,

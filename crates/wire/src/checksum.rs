@@ -29,10 +29,15 @@ pub const fn fold(sum: u64) -> u16 {
 ///
 /// Addresses of different families do not occur in a packet; each is summed as it is.
 pub fn pseudo_header(src: IpAddr, dst: IpAddr, tcp_len: usize) -> u64 {
+    address(src) + address(dst) + tcp_and_len(tcp_len)
+}
+
+/// What the pseudo header has beside addresses.
+pub fn tcp_and_len(tcp_len: usize) -> u64 {
     const TCP: u64 = 6;
     // The length is 32 bits wide in IPv6 and 16 in IPv4; the sum is the same.
     let len = tcp_len as u64;
-    address(src) + address(dst) + TCP + (len & 0xffff) + (len >> 16)
+    TCP + (len & 0xffff) + (len >> 16)
 }
 
 /// The checksum after words that summed to `old` became words that sum to `new`: RFC 1624, Eqn. 3.

@@ -22,6 +22,19 @@ pub trait Node {
     /// The order within a direction of a flow is kept.
     fn poll_transmit(&mut self, now: Instant) -> Option<(PortId, Packet)>;
 
+    /// As [`handle_packet`](Self::handle_packet), of a packet whose memory the driver uses again: packets are large.
+    fn handle_borrowed(&mut self, arrival: Instant, port: PortId, packet: &Packet) {
+        self.handle_packet(arrival, port, packet.clone());
+    }
+
+    /// As [`poll_transmit`](Self::poll_transmit), into a packet whose memory the driver uses again. Without one to send,
+    /// what it holds says nothing.
+    fn transmit_into(&mut self, now: Instant, packet: &mut Packet) -> Option<PortId> {
+        let (port, next) = self.poll_transmit(now)?;
+        *packet = next;
+        Some(port)
+    }
+
     /// When `handle_timeout` or `poll_transmit` has something to do next; `None` when only a packet can change that.
     fn poll_timeout(&self) -> Option<Instant>;
 }

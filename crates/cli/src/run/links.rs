@@ -86,12 +86,16 @@ fn config(scenario: &Scenario, folder: &Path, seed: u64) -> Result<EmulatorConfi
             split: !(is_plain(&downlink) && is_plain(&uplink)),
             downlink,
             uplink,
-            seeds: [0, 1]
-                .map(|direction| seed.wrapping_mul(4).wrapping_add(u64::from(2 * number) + direction)),
+            seeds: link_seeds(seed, number),
             spare_neighbour_discovery: true,
         });
     }
     Ok(EmulatorConfig { links, path: Some((0, 1)), delivery: 1 })
+}
+
+/// Of the directions of a link: the same in the lab and in the simulator, so that the same packets are lost.
+pub(super) fn link_seeds(seed: u64, number: u8) -> [u64; 2] {
+    [0, 1].map(|direction| seed.wrapping_mul(4).wrapping_add(u64::from(2 * number) + direction))
 }
 
 fn is_plain(link: &LinkConfig) -> bool {

@@ -46,6 +46,35 @@ pub(super) struct SenderRow {
     pub(super) received_mbps: f64,
 }
 
+/// A flow at the simulated gateway at one time, as of the last ACK before it.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct GatewayRow {
+    pub(super) flow: String,
+    pub(super) index: u32,
+    #[serde(serialize_with = "digits::<4, _>")]
+    pub(super) time_s: f64,
+    pub(super) client_window_bytes: u64,
+    pub(super) virtual_window_bytes: u64,
+    pub(super) in_flight_bytes: u64,
+    pub(super) waiting_bytes: u64,
+    #[serde(serialize_with = "digits::<4, _>")]
+    pub(super) rate_mbps: f64,
+    #[serde(serialize_with = "digits::<3, _>")]
+    pub(super) rtt_ms: f64,
+    #[serde(serialize_with = "digits::<3, _>")]
+    pub(super) ack_delay_ms: f64,
+}
+
+/// `gateway.csv` of a simulated run.
+pub(super) fn write_gateway(files: &RunFiles, rows: &[GatewayRow]) -> Result<()> {
+    let write = || -> csv::Result<()> {
+        let mut out = csv::Writer::from_path(files.with("gateway.csv"))?;
+        rows.iter().try_for_each(|row| out.serialize(row))?;
+        Ok(out.flush()?)
+    };
+    write().map_err(|error| Error::failed(format!("cannot write the time series: {error}")))
+}
+
 fn digits<const N: usize, S: Serializer>(value: &f64, serializer: S) -> std::result::Result<S::Ok, S::Error> {
     serializer.collect_str(&format_args!("{value:.N$}"))
 }

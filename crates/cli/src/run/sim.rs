@@ -19,7 +19,7 @@ use super::traces::{Traces, TransferTrace};
 use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::result::{FlowResult, GatewayResult, LinkResult, Percentiles, Run, RunFiles};
-use crate::scenario::{Direction, Protocol, Scenario, Variant};
+use crate::scenario::{Direction, Profile, Protocol, Scenario, Variant};
 use recorder::{Recorder, Steps};
 
 /// Whether the simulator can run it.
@@ -55,6 +55,9 @@ pub(crate) fn execute(
     let traces = recorder.finish();
     if let Some(files) = files {
         series::write(files, scenario, &steps.rows, &traces)?;
+        if scenario.gateway.profile != Profile::Off {
+            series::write_gateway(files, &steps.gateway)?;
+        }
     }
     let run = result(&variant.name, scenario, simulated, &traces);
     Ok(judged(run, scenario, &radio, &traces))

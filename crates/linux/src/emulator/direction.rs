@@ -111,7 +111,7 @@ impl Direction {
 
     pub(super) fn report(&self, now: Instant) -> DirectionReport {
         let (counters, base) = (self.link.counters(), &self.statistics.base);
-        let transmitted_bytes = counters.transmitted.bytes - base.transmitted.bytes;
+        let charged = |link: &LinkCounters| self.link.charged_bytes(link.transmitted);
         let capacity_bytes = self.link.capacity_bytes(self.start, now);
         DirectionReport {
             name: self.name.clone(),
@@ -119,7 +119,7 @@ impl Direction {
             sent_bytes: counters.sent.bytes - base.sent.bytes,
             delivered_packets: counters.delivered.packets - base.delivered.packets,
             delivered_bytes: counters.delivered.bytes - base.delivered.bytes,
-            transmitted_bytes,
+            charged_bytes: charged(counters) - charged(base),
             capacity_bytes,
             dropped_by_queue: counters.dropped_by_queue.packets - base.dropped_by_queue.packets,
             dropped_by_loss: counters.dropped_by_loss.packets - base.dropped_by_loss.packets,

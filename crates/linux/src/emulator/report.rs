@@ -35,9 +35,9 @@ pub struct DirectionReport {
     pub delivered_packets: u64,
     /// Their IP bytes.
     pub delivered_bytes: u64,
-    /// IP bytes that left the bottleneck, lost ones included.
-    pub transmitted_bytes: u64,
-    /// IP bytes that the bottleneck could have carried; `None` without a limit.
+    /// What left the bottleneck, IP bytes and framing, lost packets included.
+    pub charged_bytes: u64,
+    /// What the bottleneck could have carried; `None` without a limit.
     pub capacity_bytes: Option<u64>,
     /// Packets that found the queue full.
     pub dropped_by_queue: u64,
@@ -65,7 +65,7 @@ impl DirectionReport {
     /// The share of the capacity that was used; `None` without a limit.
     pub fn utilization(&self) -> Option<f64> {
         let capacity = self.capacity_bytes?;
-        Some(if capacity == 0 { 0.0 } else { self.transmitted_bytes as f64 / capacity as f64 })
+        Some(if capacity == 0 { 0.0 } else { self.charged_bytes as f64 / capacity as f64 })
     }
 
     /// Packets that were handed to the link and will never come out.

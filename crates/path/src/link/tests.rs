@@ -64,6 +64,21 @@ fn packets_wait_are_sent_and_travel() {
 }
 
 #[test]
+fn framing_takes_time_and_no_room() {
+    let queue = QueueLimit::Bytes(3_000);
+    let mut link =
+        link(LinkConfig { rate: byte_per_us(), framing_bytes: 15, queue, ..LinkConfig::default() });
+    for number in 1..=4 {
+        link.send(at_us(0), numbered(number, 1_500));
+    }
+    assert_eq!((link.queued_bytes(), link.counters().dropped_by_queue.packets), (3_000, 1));
+    assert_eq!(drain(&mut link), [(1, 1_515, 0), (2, 3_030, 1_515), (3, 4_545, 3_030)]);
+    let transmitted = link.counters().transmitted;
+    assert_eq!((transmitted.bytes, link.charged_bytes(transmitted)), (4_500, 4_545));
+    assert_eq!(link.capacity_bytes(at_us(0), at_us(4_545)), Some(4_545));
+}
+
+#[test]
 fn times_do_not_depend_on_when_the_link_is_advanced() {
     let config = LinkConfig { rate: byte_per_us(), delay: Delay::Constant(ms(1)), ..LinkConfig::default() };
     let (mut late, mut often) = (link(config.clone()), link(config));

@@ -18,13 +18,22 @@ pub(crate) enum SimNode {
 }
 
 impl Node for SimNode {
-    #[inline(always)]
     fn handle_packet(&mut self, arrival: Instant, port: PortId, packet: Packet) {
         match self {
             SimNode::Tcp(node) => node.handle_packet(arrival, port, packet),
             SimNode::Gateway(node) => node.handle_packet(arrival, port, packet),
             SimNode::DatagramSource(node) => node.handle_packet(arrival, port, packet),
             SimNode::DatagramSink(node) => node.handle_packet(arrival, port, packet),
+        }
+    }
+
+    #[inline(always)]
+    fn handle_borrowed(&mut self, arrival: Instant, port: PortId, packet: &Packet) {
+        match self {
+            SimNode::Tcp(node) => node.handle_borrowed(arrival, port, packet),
+            SimNode::Gateway(node) => node.handle_borrowed(arrival, port, packet),
+            SimNode::DatagramSource(node) => node.handle_borrowed(arrival, port, packet),
+            SimNode::DatagramSink(node) => node.handle_borrowed(arrival, port, packet),
         }
     }
 
@@ -37,13 +46,22 @@ impl Node for SimNode {
         }
     }
 
-    #[inline(always)]
     fn poll_transmit(&mut self, now: Instant) -> Option<(PortId, Packet)> {
         match self {
             SimNode::Tcp(node) => node.poll_transmit(now),
             SimNode::Gateway(node) => node.poll_transmit(now),
             SimNode::DatagramSource(node) => node.poll_transmit(now),
             SimNode::DatagramSink(node) => node.poll_transmit(now),
+        }
+    }
+
+    #[inline(always)]
+    fn transmit_into(&mut self, now: Instant, packet: &mut Packet) -> Option<PortId> {
+        match self {
+            SimNode::Tcp(node) => node.transmit_into(now, packet),
+            SimNode::Gateway(node) => node.transmit_into(now, packet),
+            SimNode::DatagramSource(node) => node.transmit_into(now, packet),
+            SimNode::DatagramSink(node) => node.transmit_into(now, packet),
         }
     }
 

@@ -248,7 +248,14 @@ impl TransferEnd {
             Application::Sink(sink) if self.connection.readable() > 0 => sink.next_change(now),
             Application::Sink(_) => None,
         };
-        [self.connection.poll_timeout(), application].into_iter().flatten().min()
+        earlier(self.connection.poll_timeout(), application)
+    }
+}
+
+fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
     }
 }
 
@@ -274,11 +281,15 @@ fn read(connection: &mut Connection, sink: &Sink, now: Instant) -> u64 {
 const WRITE_MAX: u32 = 1 << 30;
 
 impl Node for TcpHost {
+    fn handle_packet(&mut self, arrival: Instant, port: PortId, packet: Packet) {
+        self.handle_borrowed(arrival, port, &packet);
+    }
+
     #[inline(always)]
-    fn handle_packet(&mut self, arrival: Instant, _port: PortId, packet: Packet) {
+    fn handle_borrowed(&mut self, arrival: Instant, _port: PortId, packet: &Packet) {
         self.now = arrival;
-        let Some(end) = self.find(&packet, arrival) else { return };
-        self.ends[end].connection.handle_packet(arrival, &packet);
+        let Some(end) = self.find(packet, arrival) else { return };
+        self.ends[end].connection.handle_packet(arrival, packet);
         self.drive(end, arrival);
     }
 
@@ -292,19 +303,20 @@ impl Node for TcpHost {
         }
     }
 
-    #[inline(always)]
     fn poll_transmit(&mut self, now: Instant) -> Option<(PortId, Packet)> {
-        for &end in &self.live {
-            if let Some(packet) = self.ends[end].connection.poll_transmit(now) {
-                return Some((HOST, packet));
-            }
-        }
-        None
+        let mut packet = Packet::default();
+        self.transmit_into(now, &mut packet).map(|port| (port, packet))
+    }
+
+    #[inline(always)]
+    fn transmit_into(&mut self, now: Instant, packet: &mut Packet) -> Option<PortId> {
+        let sent = self.live.iter().any(|&end| self.ends[end].connection.transmit_into(now, packet));
+        sent.then_some(HOST)
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        let opening = self.plan.filter(Plan::goes_on).and_then(|plan| plan.next_at);
-        let ends = self.live.iter().filter_map(|&end| self.ends[end].poll_timeout(self.now));
-        ends.chain(opening).min()
+        let opening = self.plan.as_ref().filter(|plan| plan.goes_on()).and_then(|plan| plan.next_at);
+        let ends = self.live.iter().map(|&end| self.ends[end].poll_timeout(self.now));
+        ends.fold(opening, earlier)
     }
 }

@@ -13,6 +13,8 @@ named! {
         /// By delay and ACK trains, as Linux tcp_cubic.c:hystart_update.
         #[default]
         Linux = "linux",
+        /// As Linux 3.10: an earlier threshold of the delay, and no samples from recovery.
+        Linux310 = "linux-3.10",
         /// RFC 9406: by delay, with a phase of conservative slow start.
         PlusPlus = "hystart++",
     }
@@ -35,6 +37,7 @@ impl Hystart {
         match name {
             HystartName::Off => Hystart::Off,
             HystartName::Linux => Hystart::Linux(LinuxHystart::default()),
+            HystartName::Linux310 => Hystart::Linux(LinuxHystart { is_310: true, ..LinuxHystart::default() }),
             HystartName::PlusPlus => Hystart::PlusPlus(HystartPlusPlus::default()),
         }
     }
@@ -67,7 +70,9 @@ impl Hystart {
     pub fn reset(&mut self) {
         match self {
             Hystart::Off => {}
-            Hystart::Linux(linux) => *linux = LinuxHystart::default(),
+            Hystart::Linux(linux) => {
+                *linux = LinuxHystart { is_310: linux.is_310, ..LinuxHystart::default() }
+            }
             Hystart::PlusPlus(plus) => *plus = HystartPlusPlus::default(),
         }
     }
@@ -93,6 +98,7 @@ const CSS_ROUNDS: u32 = 5;
 pub struct LinuxHystart {
     found: bool,
     round: Option<Round>,
+    is_310: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -113,7 +119,9 @@ impl Round {
 
 impl LinuxHystart {
     fn on_rtt(&mut self, sample: &AckSample, rtt: Duration, base: Duration, mut window: Window) -> Window {
-        if self.found || window.cwnd < LOW_WINDOW {
+        // What ends a hole was retransmitted, and 3.10 takes no sample from SACK (tcp_clean_rtx_queue).
+        let ambiguous = self.is_310 && (sample.state.in_reduction() || !sample.una_advanced);
+        if self.found || window.cwnd < LOW_WINDOW || ambiguous {
             return window;
         }
         let round = match &mut self.round {
@@ -124,14 +132,16 @@ impl LinuxHystart {
         // the shortest RTT plus what the host may have held back, at most 1 ms (hystart_ack_delay).
         if sample.now.saturating_since(round.last_ack) <= ACK_DELTA {
             round.last_ack = sample.now;
-            let threshold = (base + ack_delay(sample, window)) / 2;
+            let held_back = if self.is_310 { Duration::ZERO } else { ack_delay(sample, window) };
+            let threshold = (base + held_back) / 2;
             self.found |= sample.now.saturating_since(round.start) > threshold;
         }
         round.curr_rtt = round.curr_rtt.min(rtt);
         if round.samples < MIN_SAMPLES {
             round.samples += 1;
         } else {
-            let margin = (base / 8).max(DELAY_MIN).min(DELAY_MAX);
+            let share = if self.is_310 { 16 } else { 8 };
+            let margin = (base / share).max(DELAY_MIN).min(DELAY_MAX);
             self.found |= round.curr_rtt > base + margin;
         }
         if self.found {

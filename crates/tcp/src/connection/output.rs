@@ -44,52 +44,70 @@ impl Pending {
 impl Connection {
     /// The next packet to send; `None` when there is nothing to send at `now`.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Packet> {
+        let mut packet = Packet::default();
+        self.transmit_into(now, &mut packet).then_some(packet)
+    }
+
+    /// As [`poll_transmit`](Self::poll_transmit), into a packet whose memory is used again; false when there is nothing to
+    /// send.
+    pub fn transmit_into(&mut self, now: Instant, packet: &mut Packet) -> bool {
         if let Some(seq) = self.output.reset.take() {
-            return Some(self.build_reset(seq, false));
+            self.build_reset(seq, false, packet);
+            return true;
         }
         if core::mem::take(&mut self.output.abort) {
-            return Some(self.build_reset(self.snd_seq(self.sender.board.nxt()), true));
+            self.build_reset(self.snd_seq(self.sender.board.nxt()), true, packet);
+            return true;
         }
         match self.state {
-            State::Closed if !self.receiver.acks.is_due() => return None,
-            State::SynSent | State::SynReceived => return self.poll_handshake(now),
+            State::Closed if !self.receiver.acks.is_due() => return false,
+            State::SynSent | State::SynReceived => return self.poll_handshake(now, packet),
             State::Closed | State::TimeWait => {}
             _ => {
-                if self.receiver.acks.is_due() && self.receiver.has_blocks() {
-                    // SACK blocks find no room beside a full segment.
-                    return Some(self.build_ack(now));
-                }
-                if !self.sender.is_idle() {
-                    let supply = self.supply();
-                    if let Some(transmission) = self.sender.poll(now, supply) {
-                        return Some(self.build_data(now, transmission));
-                    }
-                }
-                if core::mem::take(&mut self.sender.window_probe)
-                    | core::mem::take(&mut self.output.keep_alive)
-                {
-                    return Some(self.build_probe(now));
+                // SACK blocks find no room beside a full segment.
+                let blocks_first = self.receiver.acks.is_due() && self.receiver.has_blocks();
+                if !blocks_first && self.poll_data(now, packet) {
+                    return true;
                 }
             }
         }
-        if self.receiver.acks.is_due() || core::mem::take(&mut self.output.challenge) {
-            return Some(self.build_ack(now));
+        let due = self.receiver.acks.is_due() || core::mem::take(&mut self.output.challenge);
+        if due {
+            self.build_ack(now, packet);
         }
-        None
+        due
     }
 
-    fn poll_handshake(&mut self, now: Instant) -> Option<Packet> {
+    fn poll_data(&mut self, now: Instant, packet: &mut Packet) -> bool {
+        if !self.sender.is_idle() {
+            let supply = self.supply();
+            if let Some(transmission) = self.sender.poll(now, supply) {
+                self.build_data(now, transmission, packet);
+                return true;
+            }
+        }
+        let probe =
+            core::mem::take(&mut self.sender.window_probe) | core::mem::take(&mut self.output.keep_alive);
+        if probe {
+            self.build_probe(now, packet);
+        }
+        probe
+    }
+
+    fn poll_handshake(&mut self, now: Instant, packet: &mut Packet) -> bool {
         if core::mem::take(&mut self.output.challenge) && self.state == State::SynReceived {
-            return Some(self.build_ack(now));
+            self.build_ack(now, packet);
+            return true;
         }
         if !self.handshake.due {
-            return None;
+            return false;
         }
         self.handshake.on_sent(now);
-        Some(self.build_syn(now))
+        self.build_syn(now, packet);
+        true
     }
 
-    fn build_syn(&mut self, now: Instant) -> Packet {
+    fn build_syn(&mut self, now: Instant, packet: &mut Packet) {
         let answering = self.state == State::SynReceived;
         let (timestamps, sack) = match answering {
             true => (self.agreed.timestamps, self.agreed.sack),
@@ -113,10 +131,10 @@ impl Connection {
             options,
             ..TcpRepr::default()
         };
-        Packet::build_tcp(self.key, &repr, Payload::Length(0))
+        packet.become_tcp(self.key, &repr, Payload::Length(0));
     }
 
-    fn build_data(&mut self, now: Instant, transmission: Transmission) -> Packet {
+    fn build_data(&mut self, now: Instant, transmission: Transmission, packet: &mut Packet) {
         let Transmission { start, end, fin, .. } = transmission;
         let data_end = end - u64::from(fin);
         let payload = self.queue.payload(start, data_end);
@@ -128,11 +146,11 @@ impl Connection {
             flags |= Flags::PSH;
         }
         self.receiver.acks.on_data_sent(now);
-        self.build(now, start, flags, TcpOptionsRepr::default(), payload)
+        self.build(now, start, flags, TcpOptionsRepr::default(), payload, packet);
     }
 
     /// A pure ACK, with SACK blocks: three beside timestamps, four without (RFC 2018, Section 3).
-    fn build_ack(&mut self, now: Instant) -> Packet {
+    fn build_ack(&mut self, now: Instant, packet: &mut Packet) {
         let mut sack_blocks = SackBlocks::default();
         if self.agreed.sack && self.receiver.has_blocks() {
             let room = if self.agreed.timestamps { 3 } else { 4 };
@@ -141,13 +159,13 @@ impl Connection {
             });
         }
         let options = TcpOptionsRepr { sack_blocks, ..TcpOptionsRepr::default() };
-        self.build(now, self.sender.board.nxt(), Flags::ACK, options, Payload::Length(0))
+        self.build(now, self.sender.board.nxt(), Flags::ACK, options, Payload::Length(0), packet);
     }
 
     /// A segment from before the window, which must be answered (Linux tcp_xmit_probe_skb).
-    fn build_probe(&mut self, now: Instant) -> Packet {
+    fn build_probe(&mut self, now: Instant, packet: &mut Packet) {
         let seq = self.sender.board.una() - 1;
-        self.build(now, seq, Flags::ACK, TcpOptionsRepr::default(), Payload::Length(0))
+        self.build(now, seq, Flags::ACK, TcpOptionsRepr::default(), Payload::Length(0), packet);
     }
 
     fn build(
@@ -157,7 +175,8 @@ impl Connection {
         flags: Flags,
         mut options: TcpOptionsRepr,
         payload: Payload,
-    ) -> Packet {
+        packet: &mut Packet,
+    ) {
         if self.agreed.timestamps {
             options.timestamps = Some((self.sender.timestamp(now), self.ts_recent));
         }
@@ -170,13 +189,13 @@ impl Connection {
             ..TcpRepr::default()
         };
         self.receiver.acks.on_ack_sent();
-        Packet::build_tcp(self.key, &repr, payload)
+        packet.become_tcp(self.key, &repr, payload);
     }
 
-    fn build_reset(&self, seq: Seq, acks: bool) -> Packet {
+    fn build_reset(&self, seq: Seq, acks: bool, packet: &mut Packet) {
         let flags = if acks { Flags::RST | Flags::ACK } else { Flags::RST };
         let ack = if acks { self.snd_seq(self.receiver.nxt) } else { Seq(0) };
         let repr = TcpRepr { seq, ack, flags, ..TcpRepr::default() };
-        Packet::build_tcp(self.key, &repr, Payload::Length(0))
+        packet.become_tcp(self.key, &repr, Payload::Length(0));
     }
 }

@@ -102,5 +102,12 @@ impl Connection {
 }
 
 fn earliest<const N: usize>(times: [Option<Instant>; N]) -> Option<Instant> {
-    times.into_iter().flatten().min()
+    let mut first = None;
+    for time in times {
+        first = match (first, time) {
+            (Some(first), Some(time)) => Some(time.min(first)),
+            (first, time) => time.or(first),
+        };
+    }
+    first
 }

@@ -11,6 +11,8 @@ pub(crate) struct AckPolicy {
     compress: bool,
     /// ACKs to be sent at once: the peer is probably in slow start.
     quick: u32,
+    /// So many when data begins, and after a silence (Linux tcp_incr_quickack).
+    quick_most: u32,
     quick_started: bool,
     /// The connection sends data as well, which carries ACKs.
     pingpong: bool,
@@ -32,6 +34,8 @@ pub(crate) struct AckPolicy {
 const ATO_MIN: Duration = Duration::from_millis(40);
 /// Linux TCP_DELACK_MAX: 200 ms.
 const DELACK_MAX: Duration = Duration::from_millis(200);
+/// Linux TCP_RTO_MIN, by which a timeout exceeds the RTT.
+const RTO_MIN: Duration = Duration::from_millis(200);
 /// Linux TCP_MAX_QUICKACKS.
 const MAX_QUICKACKS: u32 = 16;
 /// Linux net.ipv4.tcp_comp_sack_nr.
@@ -45,6 +49,7 @@ impl AckPolicy {
             delayed_ack: config.delayed_ack,
             compress: config.sack_compression,
             quick: 0,
+            quick_most: 2,
             quick_started: false,
             pingpong: false,
             ato: Duration::ZERO,
@@ -65,7 +70,7 @@ impl AckPolicy {
     /// Tells the window, for the number of quick ACKs, and the RTT, for compression.
     pub(crate) fn on_established(&mut self, window: u64, mss: u32) {
         let quick = window / (2 * u64::from(mss.max(1)));
-        self.quick = (quick.max(2) as u32).min(MAX_QUICKACKS);
+        self.quick_most = (quick.max(2) as u32).min(MAX_QUICKACKS);
     }
 
     /// The smoothed RTT, where the sending half knows it.
@@ -79,17 +84,22 @@ impl AckPolicy {
         let gap = now.saturating_since(self.last_data);
         if !self.quick_started {
             self.quick_started = true;
-            self.quick = self.quick.max(2);
+            self.quick = self.quick.max(self.quick_most);
             self.ato = ATO_MIN;
         } else if gap <= ATO_MIN / 2 {
             self.ato = self.ato / 2 + ATO_MIN / 2;
         } else if gap < self.ato {
             self.ato = (self.ato / 2 + gap).min(DELACK_MAX);
-        } else if gap > DELACK_MAX {
+        } else if gap > self.srtt + RTO_MIN {
             // Silence for longer than a timeout: the peer begins with slow start again.
-            self.quick = self.quick.max(2);
+            self.quick = self.quick.max(self.quick_most);
         }
         self.last_data = now;
+    }
+
+    /// The window has grown: the next ACK tells so at once (Linux tcp_grow_window).
+    pub(super) fn on_window_growth(&mut self) {
+        self.quick |= 1;
     }
 
     /// Data in order, nothing missing; `unacked` bytes have come since the last ACK.

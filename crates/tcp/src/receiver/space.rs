@@ -1,4 +1,5 @@
-//! How large the receive buffer is: fixed, or as Linux tunes it (tcp_input.c:tcp_rcv_space_adjust).
+//! How large the receive buffer is, and how much of it is offered: fixed, or as Linux tunes both
+//! (tcp_input.c:tcp_rcv_space_adjust, tcp_grow_window).
 
 use paceline_wire::{Duration, Instant};
 
@@ -8,27 +9,48 @@ use crate::config::ReceiveBuffer;
 #[derive(Clone, Debug)]
 pub(super) struct Space {
     size: u64,
+    /// Linux rcv_ssthresh: what may be offered, which follows the size as data comes.
+    rcv_ssthresh: u64,
     max: u64,
     auto: bool,
-    /// Bytes read in the last round trip.
+    /// Linux advmss: the MSS that we offered, timestamps or not.
+    advmss: u64,
+    /// Bytes read in the last round trip (Linux rcvq_space.space).
     space: u64,
     copied_at: u64,
     since: Instant,
     /// The receiver's own RTT, smoothed by eighths.
     rtt: Duration,
+    rtt_echo: Option<u32>,
 }
 
 impl Space {
-    pub(super) fn new(config: ReceiveBuffer, copied: u64) -> Self {
+    pub(super) fn new(config: ReceiveBuffer, advmss: u16, copied: u64) -> Self {
+        let advmss = u64::from(advmss);
         Space {
             size: u64::from(config.initial()),
+            rcv_ssthresh: u64::from(config.initial()),
             max: u64::from(config.max()),
             auto: matches!(config, ReceiveBuffer::Auto { .. }),
-            space: u64::from(config.initial()),
+            advmss,
+            // A peer is expected to send an initial window per round trip (tcp_init_buffer_space).
+            space: u64::from(config.initial()).min(INITIAL_WINDOW * advmss),
             copied_at: copied,
             since: Instant::ZERO,
             rtt: Duration::ZERO,
+            rtt_echo: None,
         }
+    }
+
+    /// A segment came, `unread` bytes wait: two more segments may be offered, if there is room (Linux tcp_grow_window).
+    /// Returns whether there was.
+    pub(super) fn on_segment(&mut self, unread: u64, len: u64) -> bool {
+        let room = self.size.saturating_sub(unread).saturating_sub(self.rcv_ssthresh);
+        if room == 0 || len < SMALL {
+            return false;
+        }
+        self.rcv_ssthresh += room.min(2 * self.advmss.max(len));
+        true
     }
 
     /// The application starts to read here.
@@ -40,20 +62,30 @@ impl Space {
         self.size
     }
 
-    /// A sample of the receiver's RTT: timestamps echoed by the peer's data.
-    pub(super) fn on_rtt(&mut self, rtt: Duration) {
+    /// How much of it may be offered while `unread` bytes wait (Linux __tcp_select_window).
+    pub(super) fn free(&self, unread: u64) -> u64 {
+        self.size.saturating_sub(unread).min(self.rcv_ssthresh)
+    }
+
+    /// A sample of the receiver's RTT: timestamps echoed by the peer's data. Only the first segment that an ACK released
+    /// tells it, the others came after it (Linux rcv_rtt_last_tsecr).
+    pub(super) fn on_rtt(&mut self, echo: u32, rtt: Duration) {
+        if self.rtt_echo == Some(echo) {
+            return;
+        }
+        self.rtt_echo = Some(echo);
         self.rtt = if self.rtt.is_zero() { rtt } else { (self.rtt * 7 + rtt) / 8 };
     }
 
     /// The application has read up to `copied`.
-    pub(super) fn on_read(&mut self, now: Instant, copied: u64, mss: u32) {
+    pub(super) fn on_read(&mut self, now: Instant, copied: u64) {
         if !self.auto || self.rtt.is_zero() || now.saturating_since(self.since) < self.rtt {
             return;
         }
         let read = copied - self.copied_at;
         if read > self.space {
             // Twice what was read, room for slow start to double, and for a few segments.
-            let window = 2 * read + 16 * u64::from(mss);
+            let window = 2 * read + 16 * self.advmss;
             let growth = window * (read - self.space) / self.space.max(1);
             let window = window.saturating_add(2 * growth);
             self.size = self.size.max(window.min(self.max));
@@ -63,3 +95,8 @@ impl Space {
         self.since = now;
     }
 }
+
+/// Linux TCP_INIT_CWND, segments.
+const INITIAL_WINDOW: u64 = 10;
+/// Linux tcp_event_data_recv: shorter segments do not let the window grow.
+const SMALL: u64 = 128;

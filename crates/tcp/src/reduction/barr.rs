@@ -4,48 +4,67 @@ use alloc::collections::VecDeque;
 
 use paceline_wire::{Duration, Instant};
 
-use super::{Entry, RateReduction, ReductionName, slow_start};
+use super::{Entry, RateReduction, ReductionName};
 use crate::congestion::{AckSample, Window};
+use crate::filter::WindowedMax;
 
 /// W = B x RTT (Eq. (4)), B measured over the last M ACKs (Eq. (3)), some of them from before the loss.
 ///
-/// Our choice: and over two RTTs at least. At 100 Mbit/s M ACKs come within a fraction of an RTT; a pause then lowers W so
-/// far that the sender itself pauses for longer, one RTT later, and so on. Over two RTTs the echo of a pause is half of it.
-#[derive(Clone, Debug, Default)]
+/// Our choice: the highest B of the last RTT. At 100 Mbit/s M ACKs come within a fraction of an RTT, and a burst of losses
+/// leaves a gap in them at any rate; a pause of the sender's own is not what the path can carry, and a W that follows it
+/// pauses again one RTT later.
+#[derive(Clone, Debug)]
 pub struct Barr {
-    /// Points in time, an RTT / 64 apart or more, with what had been delivered by then, cumulatively or by SACK, because the
+    /// When each of the last M ACKs came, and what had been delivered by then, cumulatively or by SACK, because the
     /// cumulative ACK alone stands still in recovery.
-    points: VecDeque<Point>,
-    last: Point,
+    acks: VecDeque<Point>,
+    delivered: u64,
+    /// Packets per second times 1,024, in the window of an RTT.
+    bandwidth: WindowedMax,
     w: u32,
     /// cwnd when recovery began.
     prior_cwnd: u32,
     rtt: Duration,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Point {
     at: Instant,
-    acks: u64,
     delivered: u64,
 }
 
 /// slide_wnd_size of Section VI.
-const M: u64 = 200;
-/// Points per RTT that are kept.
-const POINTS_PER_RTT: u64 = 64;
+const M: usize = 200;
+/// Of the rate.
+const SCALE: u64 = 1_024;
+const NANOS_PER_SECOND: u64 = 1_000_000_000;
+
+impl Default for Barr {
+    fn default() -> Self {
+        Barr {
+            acks: VecDeque::with_capacity(M + 1),
+            delivered: 0,
+            bandwidth: WindowedMax::new(0, 0),
+            w: 0,
+            prior_cwnd: 0,
+            rtt: Duration::ZERO,
+        }
+    }
+}
 
 impl Barr {
-    /// Drops points that the interval does not need.
-    fn trim(&mut self) {
-        let span = self.rtt * 2;
-        while let Some(second) = self.points.get(1) {
-            let long_enough = self.last.at.saturating_since(second.at) >= span;
-            if self.last.acks - second.acks < M || !long_enough {
-                return;
-            }
-            self.points.pop_front();
+    /// Eq. (3), once M ACKs have come.
+    fn measure(&mut self, now: Instant) {
+        self.acks.push_back(Point { at: now, delivered: self.delivered });
+        if self.acks.len() <= M {
+            return;
         }
+        let Some(first) = self.acks.pop_front() else { return };
+        let time = now.saturating_since(first.at).as_nanos().max(1);
+        let packets = u128::from(self.delivered - first.delivered);
+        let rate = packets * u128::from(SCALE * NANOS_PER_SECOND) / u128::from(time);
+        let rate = u64::try_from(rate).unwrap_or(u64::MAX);
+        self.bandwidth.update(self.rtt.as_nanos(), now.as_nanos(), rate);
     }
 }
 
@@ -61,14 +80,8 @@ impl RateReduction for Barr {
         if let Some(rtt) = sample.rtt {
             self.rtt = rtt;
         }
-        self.last.at = sample.now;
-        self.last.acks += 1;
-        self.last.delivered += u64::from(sample.delivered);
-        let apart = self.rtt / POINTS_PER_RTT;
-        if self.points.back().is_none_or(|point| sample.now.saturating_since(point.at) >= apart) {
-            self.points.push_back(self.last);
-            self.trim();
-        }
+        self.delivered += u64::from(sample.delivered);
+        self.measure(sample.now);
     }
 
     fn enter(&mut self, _entry: &Entry, window: Window) -> u32 {
@@ -79,14 +92,11 @@ impl RateReduction for Barr {
 
     fn on_ack(&mut self, sample: &AckSample, window: &mut Window) -> u32 {
         let grown = slow_start(self.w, sample, window);
-        if let Some(first) = self.points.front() {
-            let time = self.last.at.saturating_since(first.at).as_nanos();
-            if time > 0 {
-                let packets =
-                    u128::from(self.last.delivered - first.delivered) * u128::from(self.rtt.as_nanos());
-                let estimate = u32::try_from(packets.div_ceil(u128::from(time))).unwrap_or(u32::MAX);
-                self.w = estimate.max(if grown > self.w { grown } else { 2 });
-            }
+        let per_rtt = u128::from(self.bandwidth.get()) * u128::from(self.rtt.as_nanos());
+        let estimate = per_rtt.div_ceil(u128::from(SCALE * NANOS_PER_SECOND));
+        let estimate = u32::try_from(estimate).unwrap_or(u32::MAX);
+        if estimate > 0 {
+            self.w = estimate.max(if grown > self.w { grown } else { 2 });
         }
         self.w
     }
@@ -98,6 +108,16 @@ impl RateReduction for Barr {
 
     fn lowers_ssthresh(&self) -> bool {
         false
+    }
+}
+
+/// Slow start goes on during recovery where the loss does not affect ssthresh: at high loss rates a flow is in recovery
+/// before slow start ends, and would never fill its path. Our choice, because the text says that neither cwnd nor ssthresh
+/// is affected, and nothing of how the window grows.
+fn slow_start(w: u32, sample: &AckSample, window: &Window) -> u32 {
+    match w < window.ssthresh && sample.cwnd_limited {
+        true => w.saturating_add(sample.delivered).min(window.ssthresh),
+        false => w,
     }
 }
 
@@ -119,6 +139,6 @@ mod tests {
         let entry = Entry { now: sample.now, recover_fs: 180, in_flight: 170, srtt: Duration::ZERO };
         assert_eq!(barr.enter(&entry, window), 180);
         assert_eq!(barr.on_ack(&sample, &mut window), 100);
-        assert!(barr.points.len() as u64 <= M + 2 * POINTS_PER_RTT);
+        assert_eq!(barr.acks.len(), M);
     }
 }

@@ -30,7 +30,7 @@ impl Sender {
                     self.try_to_open(now);
                 }
                 self.identify_losses(now, flags);
-                self.hack1(*flags);
+                self.detect_discards(*flags);
                 if self.state != CaState::Recovery && self.board.lost_out() > 0 {
                     self.enter_recovery(now);
                 }
@@ -108,61 +108,6 @@ impl Sender {
         }
     }
 
-    /// OR, Section VIII, Hack 1: duplicate ACKs without news by SACK answer data beyond the window, so the retransmission
-    /// that should have opened it is lost. After DupThresh the first segment goes again.
-    fn hack1(&mut self, flags: Flags) {
-        if !self.config.hack1 {
-            return;
-        }
-        if flags.una_advanced || flags.data_sacked {
-            self.stray_duplicates = 0;
-            return;
-        }
-        if flags.not_duplicate() {
-            return;
-        }
-        self.stray_duplicates += 1;
-        self.mark_discarded();
-        if self.stray_duplicates < crate::detection::DUP_THRESH {
-            return;
-        }
-        self.stray_duplicates = 0;
-        let Some(first) = self.board.first_hole() else { return };
-        let Some(segment) = self.board.get(first) else { return };
-        // Our choice: not again within a round trip of the last time, because the answer cannot have come.
-        let answered = segment.sent_at + self.rtt.srtt() <= self.last_arrival;
-        let lost_again = segment.mark.contains(Mark::RETRANSMITTED) && answered;
-        if segment.is_lost_and_waiting() || (lost_again && self.board.mark_lost(first)) {
-            self.totals.hack1 += 1;
-            // A fast retransmit, whatever cwnd says: what went beyond the window still counts as in flight.
-            self.forced = Some(Forced::Lost);
-        }
-    }
-
-    /// A duplicate without news answers a segment beyond the window, which the receiver has thrown away. Our choice: it is
-    /// lost and has left the pipe; otherwise a window full of such segments keeps even the retransmissions back that would
-    /// show the next loss.
-    fn mark_discarded(&mut self) {
-        let edge = self.board.una() + self.snd_wnd;
-        if self.board.nxt() <= edge {
-            return;
-        }
-        let (mut number, end) = (self.board.number_at(edge), self.board.numbers().1);
-        if (self.discarded_to.wrapping_sub(number) as i32) > 0
-            && (end.wrapping_sub(self.discarded_to) as i32) >= 0
-        {
-            number = self.discarded_to;
-        }
-        while number != end {
-            let marked = self.board.mark_lost(number);
-            number = number.wrapping_add(1);
-            if marked {
-                break;
-            }
-        }
-        self.discarded_to = number;
-    }
-
     /// tcp_enter_recovery.
     pub(super) fn enter_recovery(&mut self, now: Instant) {
         self.prior_ssthresh = 0;
@@ -171,7 +116,7 @@ impl Sender {
             self.prior_ssthresh = current_ssthresh(self.state, self.window);
             self.begin_reduction(now);
         }
-        self.stray_duplicates = 0;
+        self.forget_strays();
         self.totals.recoveries += 1;
         self.usage.on_recovery();
         self.forced = Some(Forced::Lost);
@@ -186,6 +131,9 @@ impl Sender {
         self.prior_cwnd = self.window.cwnd;
         if self.reduction.lowers_ssthresh() || self.congestion.owns_window() {
             self.window.ssthresh = self.congestion.ssthresh(self.window);
+        } else {
+            // Beta is 1 (OR, Eq. (21)). A timeout during this recovery leaves ssthresh, so that slow start ends here.
+            self.window.ssthresh = self.window.ssthresh.max(self.window.cwnd);
         }
         if self.congestion.owns_window() {
             return;

@@ -190,7 +190,7 @@ impl Sender {
     /// Where the peer's window ends, and how much further new data may go in recovery.
     fn window_end(&self) -> u64 {
         let end = self.board.una() + self.snd_wnd;
-        if self.state != CaState::Recovery {
+        if self.state != CaState::Recovery || !self.may_exceed_window() {
             return end;
         }
         let span = self.board.highest_sack() - self.board.una();

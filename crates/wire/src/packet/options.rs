@@ -111,9 +111,13 @@ impl From<&[(Seq, Seq)]> for SackBlocks {
 }
 
 impl TcpOptionsRepr {
-    /// The option area, padded to whole words: the bytes, and how many of them count.
-    pub(super) fn encode(&self) -> ([u8; MAX_OPTIONS_LEN], usize) {
-        let mut area = Area { bytes: [kind::END; MAX_OPTIONS_LEN], len: 0 };
+    /// Writes the option area, padded to whole words; returns how many bytes count.
+    pub(super) fn encode(&self, bytes: &mut [u8; MAX_OPTIONS_LEN]) -> usize {
+        if let (Some(timestamps), true) = (self.timestamps, self.only_timestamps()) {
+            return encode_timestamps(bytes, timestamps);
+        }
+        bytes.fill(kind::END);
+        let mut area = Area { bytes, len: 0 };
         if let Some(mss) = self.mss {
             area.push(&[&[kind::MSS, 4], &mss.to_be_bytes()]);
         }
@@ -131,16 +135,33 @@ impl TcpOptionsRepr {
         }
         area.push(&[self.extra]);
         area.push_sack(self.sack_blocks.as_slice());
-        (area.bytes, area.len.next_multiple_of(4))
+        area.len.next_multiple_of(4)
+    }
+
+    /// As in nearly every segment.
+    fn only_timestamps(&self) -> bool {
+        self.mss.is_none()
+            && self.window_scale.is_none()
+            && !self.sack_permitted
+            && self.sack_blocks.len == 0
+            && self.extra.is_empty()
     }
 }
 
-struct Area {
-    bytes: [u8; MAX_OPTIONS_LEN],
+/// Aligned as everyone does (RFC 7323, Appendix A).
+fn encode_timestamps(bytes: &mut [u8; MAX_OPTIONS_LEN], (value, echo): (u32, u32)) -> usize {
+    bytes[..4].copy_from_slice(&[kind::NOP, kind::NOP, kind::TIMESTAMPS, 10]);
+    bytes[4..8].copy_from_slice(&value.to_be_bytes());
+    bytes[8..12].copy_from_slice(&echo.to_be_bytes());
+    12
+}
+
+struct Area<'a> {
+    bytes: &'a mut [u8; MAX_OPTIONS_LEN],
     len: usize,
 }
 
-impl Area {
+impl Area<'_> {
     /// Appends `parts` together, or nothing.
     fn push(&mut self, parts: &[&[u8]]) {
         let len: usize = parts.iter().map(|part| part.len()).sum();

@@ -2,7 +2,7 @@
 
 use etherparse::{IpNumber, Ipv4HeaderSlice, Ipv6HeaderSlice, Ipv6RawExtHeaderSlice, TcpHeaderSlice};
 
-use super::{Checksum, HEADER_CAPACITY, LINK_CAPACITY, OpaqueReason, Packet, Payload};
+use super::{HEADER_CAPACITY, OpaqueReason, Packet, Payload};
 use crate::buffer::{Buffer, BufferPool};
 
 impl Packet {
@@ -30,21 +30,20 @@ impl Packet {
         opaque: Option<OpaqueReason>,
         payload: Payload,
     ) -> Packet {
-        let mut packet = Packet {
-            payload,
-            header: [0; HEADER_CAPACITY],
-            link: [0; LINK_CAPACITY],
-            offload: None,
-            gso_size: None,
-            link_len: 0,
-            header_len: header.len() as u8,
-            tcp_at: tcp_at as u8,
-            opaque,
-            checksum: Checksum::Full,
-        };
+        let mut packet = Packet::bare(payload);
+        packet.header_len = header.len() as u8;
+        packet.tcp_at = tcp_at as u8;
+        packet.opaque = opaque;
         packet.header[..header.len()].copy_from_slice(header);
         packet.set_link(link);
         packet
+    }
+}
+
+/// An opaque packet of no bytes.
+impl Default for Packet {
+    fn default() -> Packet {
+        Packet::from_parts(&[], &[], 0, Some(OpaqueReason::NotIp), Payload::Length(0))
     }
 }
 

@@ -32,11 +32,14 @@ bitflags::bitflags! {
 /// A view of the TCP header of a packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Tcp<'a> {
-    // At least 20 bytes.
-    header: &'a [u8],
+    header: &'a [u8; FIXED_LEN],
+    options: &'a [u8],
     payload_len: u32,
     ecn: Ecn,
 }
+
+/// A TCP header without options.
+const FIXED_LEN: usize = 20;
 
 impl Packet {
     /// The TCP header; `None` in an opaque packet.
@@ -47,38 +50,46 @@ impl Packet {
     /// Only for a TCP packet.
     pub(super) fn tcp_view(&self) -> Tcp<'_> {
         let header = &self.header()[usize::from(self.tcp_at)..];
+        // A TCP packet has a whole header.
+        let (header, options) = header.split_first_chunk().unwrap_or((&[0; FIXED_LEN], &[]));
         // The length of a payload fits 32 bits: so does that of a buffer.
-        Tcp { header, payload_len: self.payload.len() as u32, ecn: ecn_of(self.header()) }
+        Tcp { header, options, payload_len: self.payload.len() as u32, ecn: ecn_of(self.header()) }
     }
 }
 
 impl<'a> Tcp<'a> {
     /// The source port.
+    #[inline]
     pub fn src_port(self) -> u16 {
         u16_at(self.header, 0)
     }
 
     /// The destination port.
+    #[inline]
     pub fn dst_port(self) -> u16 {
         u16_at(self.header, 2)
     }
 
     /// The sequence number.
+    #[inline]
     pub fn seq(self) -> Seq {
         Seq(u32_at(self.header, 4))
     }
 
     /// The acknowledgement number; it counts only with the ACK flag.
+    #[inline]
     pub fn ack(self) -> Seq {
         Seq(u32_at(self.header, 8))
     }
 
     /// The control bits.
+    #[inline]
     pub fn flags(self) -> Flags {
         Flags::from_bits_truncate(u16_at(self.header, 12))
     }
 
     /// The window as it stands in the header, not scaled.
+    #[inline]
     pub fn window(self) -> u16 {
         u16_at(self.header, 14)
     }
@@ -111,13 +122,15 @@ impl<'a> Tcp<'a> {
     }
 
     /// The ECN field of the IP header.
+    #[inline]
     pub fn ecn(self) -> Ecn {
         self.ecn
     }
 
     /// The bytes of the option area.
+    #[inline]
     pub fn options(self) -> &'a [u8] {
-        &self.header[20..]
+        self.options
     }
 
     /// Maximum segment size, in a SYN.

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use paceline_gateway::Event;
 use paceline_linux::emulator::Series;
 use paceline_path::Delivered;
 use paceline_sim::measure::PathProbe;
@@ -13,7 +14,7 @@ use paceline_wire::{Duration, Instant, Packet};
 use crate::interrupt;
 use crate::run::hosts::SAMPLE_INTERVAL;
 use crate::run::lab::Watch;
-use crate::run::series::SenderRow;
+use crate::run::series::{GatewayRow, SenderRow};
 use crate::run::traces::{LinkTrace, Traces, TransferTrace};
 use crate::scenario::{Direction, Profile, Scenario};
 
@@ -150,6 +151,7 @@ fn micros(time: Duration) -> u32 {
 /// Looks on every 100 ms: rows of senders, progress, Ctrl-C.
 pub(super) struct Steps<'a> {
     pub(super) rows: Vec<SenderRow>,
+    pub(super) gateway: Vec<GatewayRow>,
     names: Vec<(String, u32)>,
     read: Vec<u64>,
     total: u64,
@@ -160,7 +162,7 @@ impl<'a> Steps<'a> {
     pub(super) fn new(scenario: &Scenario, watch: &'a dyn Watch) -> Self {
         let names: Vec<(String, u32)> =
             numbered(scenario).map(|(flow, index)| (scenario.flows[flow].name.clone(), index)).collect();
-        Steps { rows: Vec::new(), read: vec![0; names.len()], total: 0, names, watch }
+        Steps { rows: Vec::new(), gateway: Vec::new(), read: vec![0; names.len()], total: 0, names, watch }
     }
 }
 
@@ -185,6 +187,26 @@ impl SimWatch for Steps<'_> {
             retransmitted_segments: status.total_retrans,
             acknowledged_bytes: status.bytes_acked,
             received_mbps: received as f64 * 8e-6 / SAMPLE_INTERVAL.as_secs_f64(),
+        });
+    }
+
+    fn gateway(&mut self, now: Instant, transfer: usize, event: &Event) {
+        let Event::Acked { client_window, virtual_window, in_flight, waiting, rate, rtt, delay } = event
+        else {
+            return;
+        };
+        let Some((flow, index)) = self.names.get(transfer) else { return };
+        self.gateway.push(GatewayRow {
+            flow: flow.clone(),
+            index: *index,
+            time_s: now.saturating_since(Instant::ZERO).as_secs_f64(),
+            client_window_bytes: *client_window,
+            virtual_window_bytes: *virtual_window,
+            in_flight_bytes: *in_flight,
+            waiting_bytes: *waiting,
+            rate_mbps: rate.as_mbps(),
+            rtt_ms: rtt.as_secs_f64() * 1e3,
+            ack_delay_ms: delay.as_secs_f64() * 1e3,
         });
     }
 

@@ -10,6 +10,7 @@ use paceline_sim::workload::{Reader, SizeRange};
 use paceline_tcp::{Config, CongestionName, DetectionName, ReceiveBuffer};
 use paceline_wire::{Instant, Rate};
 
+use crate::run::links::link_seeds;
 use crate::scenario::{Direction, Flow, IpVersion, Profile, Protocol, Scenario, Tcp};
 
 /// # Errors
@@ -28,6 +29,7 @@ pub(super) fn setup(scenario: &Scenario, seed: u64, folder: &FilePath) -> Result
         duration: scenario.duration.to_wire(),
         seed,
         path,
+        link_seeds: vec![link_seeds(seed, 0), link_seeds(seed, 1)],
         gateway: config.map(|config| GatewayAt { links_before: 1, config }),
         flows: scenario.flows.iter().map(|flow| self::flow(flow, scenario)).collect::<Result<_, _>>()?,
         patience: scenario.patience().to_wire() - scenario.duration.to_wire(),

@@ -3,7 +3,8 @@
 use paceline_path::random::{Probability, Random};
 use paceline_path::{Delay, LinkConfig, Loss, LossScope, QueueLimit, RateProcess, ScriptedLoss};
 use paceline_tcp::{
-    Config, CongestionName, DetectionName, ReceiveBuffer, ReductionName, SendBufferName, ValidationName,
+    Config, CongestionName, DetectionName, HystartName, ReceiveBuffer, ReductionName, SendBufferName,
+    ValidationName,
 };
 use paceline_wire::{Duration, Rate};
 
@@ -51,12 +52,13 @@ impl SenderSetup {
 
     fn config(&self) -> Config {
         // FACK stands for the paper's kernel, in which cwnd ends at the receive window: so does the send buffer, then.
-        let validation = match self.detection {
-            DetectionName::Fack => ValidationName::Linux310,
-            _ => ValidationName::Linux,
+        let (validation, hystart) = match self.detection {
+            DetectionName::Fack => (ValidationName::Linux310, HystartName::Linux310),
+            _ => (ValidationName::Linux, HystartName::Linux),
         };
         Config {
             validation,
+            hystart,
             congestion: self.congestion,
             reduction: self.reduction,
             detection: self.detection,
@@ -75,8 +77,8 @@ impl SenderSetup {
 /// P of Table 3.
 const DURATION: Duration = Duration::from_secs(200);
 /// The link charges 1,515 bytes for a packet of 1,500.
-const FRAMED_BYTES: f64 = 1_515.0;
-const PACKET_BYTES: f64 = 1_500.0;
+const FRAMING_BYTES: u64 = 15;
+const PACKET_BYTES: u64 = 1_500;
 const SEGMENT_BYTES: u32 = 1_448;
 /// Gigabit Ethernet, which the hosts of the testbed had (Section VII.A): it charges 38 bytes for framing.
 const NIC_MBPS: f64 = 1_000.0 * 1_500.0 / 1_538.0;
@@ -88,9 +90,9 @@ const BURST_INTERVAL_S: f64 = 15.0;
 const FIRST_BURST_S: f64 = 20.0;
 
 impl Setup {
-    /// The bottleneck in IP bytes: framing is charged as a lower rate. All that matters is sent in full packets.
+    /// What the bottleneck carries of IP bytes in full packets.
     pub fn rate(&self) -> Rate {
-        Rate::from_mbps(self.mbps * PACKET_BYTES / FRAMED_BYTES)
+        Rate::from_mbps(self.mbps).mul_ratio(PACKET_BYTES, PACKET_BYTES + FRAMING_BYTES)
     }
 
     /// What of it can be payload.
@@ -109,7 +111,8 @@ impl Setup {
             path.push(PathLink { name: "drops".into(), down, up: LinkConfig::default() });
         }
         let down = LinkConfig {
-            rate: RateProcess::Constant(self.rate()),
+            rate: RateProcess::Constant(Rate::from_mbps(self.mbps)),
+            framing_bytes: FRAMING_BYTES,
             queue: QueueLimit::Packets(QUEUE_PACKETS),
             delay: delay.clone(),
             loss,
@@ -159,7 +162,7 @@ impl Setup {
     /// Where in a window a burst falls is drawn, for what happens depends on it.
     fn bursts(&self, packets: u32, seed: u64) -> Vec<ScriptedLoss> {
         let mut random = Random::named(seed, "bursts");
-        let packets_per_s = self.rate().as_bytes_per_sec() as f64 / PACKET_BYTES;
+        let packets_per_s = self.rate().as_bytes_per_sec() as f64 / PACKET_BYTES as f64;
         let count = ((DURATION.as_secs_f64() - FIRST_BURST_S) / BURST_INTERVAL_S) as u32;
         let position = |number: u32| {
             let at_s = FIRST_BURST_S + f64::from(number) * BURST_INTERVAL_S;

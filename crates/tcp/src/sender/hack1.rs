@@ -1,0 +1,91 @@
+//! Hack 1 (OR, Section VIII): what tells that a retransmission was lost while data goes beyond the window.
+
+use super::Sender;
+use super::ack::Flags;
+use super::transmit::Forced;
+use crate::detection::DUP_THRESH;
+use crate::scoreboard::Mark;
+
+/// State of Hack 1.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Hack1 {
+    /// Duplicate ACKs without news by SACK.
+    stray_duplicates: u32,
+    /// Segments beyond the window, up to this number, that such duplicates answered.
+    discarded_to: u32,
+    /// SND.NXT when a retransmission was last found lost.
+    doubted_to: u64,
+}
+
+impl Sender {
+    /// OR, Section VIII, Hack 1: duplicate ACKs without news by SACK answer data beyond the window, so the retransmission
+    /// that should have opened it is lost. After DupThresh the first segment goes again.
+    pub(super) fn detect_discards(&mut self, flags: Flags) {
+        if !self.config.hack1 {
+            return;
+        }
+        if flags.lost_retransmission {
+            self.hack1.doubted_to = self.board.nxt();
+        }
+        if flags.una_advanced || flags.data_sacked {
+            self.hack1.stray_duplicates = 0;
+            return;
+        }
+        if flags.not_duplicate() {
+            return;
+        }
+        self.hack1.stray_duplicates += 1;
+        self.mark_discarded();
+        if self.hack1.stray_duplicates < DUP_THRESH {
+            return;
+        }
+        self.hack1.stray_duplicates = 0;
+        self.hack1.doubted_to = self.board.nxt();
+        let Some(first) = self.board.first_hole() else { return };
+        let Some(segment) = self.board.get(first) else { return };
+        // Our choice: not again within a round trip of the last time, because the answer cannot have come.
+        let answered = segment.sent_at + self.rtt.srtt() <= self.last_arrival;
+        let lost_again = segment.mark.contains(Mark::RETRANSMITTED) && answered;
+        if segment.is_lost_and_waiting() || (lost_again && self.board.mark_lost(first)) {
+            self.totals.hack1 += 1;
+            // A fast retransmit, whatever cwnd says: what went beyond the window still counts as in flight.
+            self.forced = Some(Forced::Lost);
+        }
+    }
+
+    /// A duplicate without news answers a segment beyond the window, which the receiver has thrown away. Our choice: it is
+    /// lost and has left the pipe; otherwise a window full of such segments keeps even the retransmissions back that would
+    /// show the next loss.
+    fn mark_discarded(&mut self) {
+        let edge = self.board.una() + self.snd_wnd;
+        if self.board.nxt() <= edge {
+            return;
+        }
+        let (mut number, end) = (self.board.number_at(edge), self.board.numbers().1);
+        if (self.hack1.discarded_to.wrapping_sub(number) as i32) > 0
+            && (end.wrapping_sub(self.hack1.discarded_to) as i32) >= 0
+        {
+            number = self.hack1.discarded_to;
+        }
+        while number != end {
+            let marked = self.board.mark_lost(number);
+            number = number.wrapping_add(1);
+            if marked {
+                break;
+            }
+        }
+        self.hack1.discarded_to = number;
+    }
+
+    /// New data may go beyond the window only on the assumption that retransmissions arrive (Section VIII). Our choice: once
+    /// one was lost, nothing goes there until all that was sent by then is acknowledged. What the receiver throws away has
+    /// to be retransmitted, hundreds of segments at once, of which again some are lost, and so on for seconds.
+    pub(super) fn may_exceed_window(&self) -> bool {
+        self.board.una() >= self.hack1.doubted_to
+    }
+
+    /// Another episode begins.
+    pub(super) fn forget_strays(&mut self) {
+        self.hack1.stray_duplicates = 0;
+    }
+}
