@@ -97,7 +97,7 @@ impl Setup {
 
     /// What of it can be payload.
     pub fn payload_mbps(&self) -> f64 {
-        self.mbps * f64::from(SEGMENT_BYTES) / FRAMED_BYTES
+        self.mbps * f64::from(SEGMENT_BYTES) / (PACKET_BYTES + FRAMING_BYTES) as f64
     }
 
     /// One bulk flow over this path.
