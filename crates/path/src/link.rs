@@ -203,6 +203,11 @@ impl Link {
         Some(self.in_flight.next_arrival().map_or(leaving, |arrival| arrival.min(leaving)))
     }
 
+    /// Whether every packet leaves the bottleneck when it is handed over: there is no limit, and no outage holds it.
+    pub fn is_instant(&self) -> bool {
+        self.server.is_instant()
+    }
+
     /// Totals so far.
     pub fn counters(&self) -> &LinkCounters {
         &self.counters
