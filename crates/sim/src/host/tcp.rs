@@ -152,10 +152,13 @@ impl TcpHost {
             None => (RouteBy::SourcePort, self.setup.key.dst.port()),
         };
         let index = u32::from(by.port_of(packet)?.checked_sub(first)?);
-        let known = self.live.iter().find(|&&end| self.ends[end].index == index);
-        if known.is_some() {
-            return known.copied();
+        match self.live.iter().find(|&&end| self.ends[end].index == index) {
+            Some(&end) => Some(end),
+            None => self.find_new(packet, now, index),
         }
+    }
+
+    fn find_new(&mut self, packet: &Packet, now: Instant, index: u32) -> Option<usize> {
         let over = self.ends.iter().any(|end| end.index == index);
         if over || self.plan.is_some() || !packet.tcp()?.flags().contains(Flags::SYN) {
             return None;
