@@ -159,6 +159,52 @@ pub(crate) enum SweepOn {
 pub(crate) enum ReproduceCommand {
     /// Opportunistic retransmission: Tables 1 to 15 and Figs. 3 to 5, published and ours
     Or(ReproduceOrArgs),
+    /// The mobile accelerator: Figs. 4 to 25, Tables 1 to 4, its scenarios' bounds, and the virtual-time lab beside the simulator
+    Accelerator(ReproduceAcceleratorArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReproduceAcceleratorArgs {
+    /// Only this figure: 4, 5, 6, 8, 9, 13, 15, 16, 18 to 22, 24 or 25; may be given several times
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(4..=25))]
+    pub(crate) figure: Vec<u8>,
+    /// Only this table, 1 to 4; may be given several times
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=4))]
+    pub(crate) table: Vec<u8>,
+    /// Only this part; may be given several times [default: all, or figures if one is named]
+    #[arg(long, value_enum)]
+    pub(crate) part: Vec<AcceleratorPart>,
+    /// Runs of each variant, with seeds from 1; one where nothing is drawn
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub(crate) runs: u32,
+    /// Runs at the same time [default: one for each core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) jobs: Option<u32>,
+    /// Folder for plots and for what each run left
+    #[arg(long, value_name = "DIR", default_value = "results/reproduce")]
+    pub(crate) out: PathBuf,
+    /// Print one JSON object instead of tables
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Fail (exit code 1) if a bound is missed
+    #[arg(long)]
+    pub(crate) check: bool,
+}
+
+/// What `reproduce accelerator` consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AcceleratorPart {
+    /// Figures and tables
+    Figures,
+    /// The bounds of scenarios/accelerator
+    Bounds,
+    /// The simulator beside the virtual-time lab
+    Lab,
+}
+
+impl AcceleratorPart {
+    pub(crate) const ALL: [AcceleratorPart; 3] =
+        [AcceleratorPart::Figures, AcceleratorPart::Bounds, AcceleratorPart::Lab];
 }
 
 #[derive(Debug, Args)]

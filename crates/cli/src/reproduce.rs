@@ -1,5 +1,6 @@
 //! `paceline reproduce`: published experiments run anew in the simulator, side by side with what was published.
 
+pub(crate) mod accelerator;
 mod kept;
 pub(crate) mod or;
 mod pool;

@@ -30,6 +30,7 @@ use crate::result::{
 };
 use crate::scenario::{ScenarioFile, Tcp, Variant, load_file};
 pub(crate) use collect::link_result;
+pub(crate) use difference::agrees;
 use lab::Watch;
 
 /// A table of link directions observed for `duration`.

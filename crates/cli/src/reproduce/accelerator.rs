@@ -1,0 +1,126 @@
+//! The mobile accelerator (W. S. Wan, CUHK 2010): its figures and tables, the bounds of its scenarios, and the virtual-time lab, each
+//! beside the simulator with the gateway that also handles live packets.
+
+mod agreement;
+mod bounds;
+mod cells;
+mod figures;
+mod scenarios;
+mod series;
+
+use crate::args::{AcceleratorPart, ReproduceAcceleratorArgs};
+use crate::error::{Error, Result};
+use crate::interrupt;
+use crate::result::new_table;
+
+use super::report::Report;
+use cells::Cell;
+use scenarios::{Outcomes, Wanted};
+
+pub(crate) fn command(args: &ReproduceAcceleratorArgs) -> Result<()> {
+    interrupt::watch()?;
+    let plan = Plan::new(args);
+    std::fs::create_dir_all(&args.out)
+        .map_err(|error| Error::io(format_args!("make {}", args.out.display()), &error))?;
+    let outcomes = scenarios::run(&plan.wanted(), args)?;
+    let report = plan.report(&outcomes, args)?;
+    if plan.is_whole() {
+        report.save(&args.out.join("accelerator.json"))?;
+    }
+    if args.json {
+        println!("{}", report.to_json()?);
+    } else {
+        print_cells(&report.cells);
+        report.print_rest(&args.out);
+    }
+    report.judge(args.check)
+}
+
+/// What is to be shown.
+struct Plan {
+    parts: Vec<AcceleratorPart>,
+    figures: Vec<&'static figures::Figure>,
+    cells: Vec<cells::Published>,
+    whole: bool,
+}
+
+impl Plan {
+    fn new(args: &ReproduceAcceleratorArgs) -> Plan {
+        let some = !args.figure.is_empty() || !args.table.is_empty();
+        let parts = match (args.part.is_empty(), some) {
+            (false, _) => args.part.clone(),
+            (true, true) => vec![AcceleratorPart::Figures],
+            (true, false) => AcceleratorPart::ALL.to_vec(),
+        };
+        let figures = parts.contains(&AcceleratorPart::Figures);
+        let of_figure = |figure: &&figures::Figure| {
+            figures && (!some || figure.numbers.iter().any(|number| args.figure.contains(number)))
+        };
+        let of_cell = |cell: &cells::Published| {
+            let by_figure = cell.figure.is_some_and(|number| args.figure.contains(&number));
+            let by_table = cell.table_number().is_some_and(|number| args.table.contains(&number));
+            figures && (!some || by_figure || by_table)
+        };
+        Plan {
+            whole: !some && AcceleratorPart::ALL.iter().all(|part| parts.contains(part)),
+            figures: figures::ALL.iter().filter(of_figure).collect(),
+            cells: cells::published().into_iter().filter(of_cell).collect(),
+            parts,
+        }
+    }
+
+    fn is_whole(&self) -> bool {
+        self.whole
+    }
+
+    fn wanted(&self) -> Wanted {
+        let mut wanted = Wanted::default();
+        self.figures.iter().for_each(|figure| figure.want(&mut wanted));
+        self.cells.iter().for_each(|cell| wanted.add(cell.scenario, cell.variant));
+        if self.parts.contains(&AcceleratorPart::Bounds) || self.parts.contains(&AcceleratorPart::Lab) {
+            wanted.add_judged();
+        }
+        wanted
+    }
+
+    fn report(&self, outcomes: &Outcomes, args: &ReproduceAcceleratorArgs) -> Result<Report<Cell>> {
+        let cells = cells::measured(&self.cells, outcomes)?;
+        let mut report = Report { cells, bounds: Vec::new(), sections: Vec::new() };
+        for figure in &self.figures {
+            report.sections.push(figure.section(outcomes, &args.out)?);
+        }
+        if self.parts.contains(&AcceleratorPart::Bounds) {
+            let (section, bounds) = bounds::judge(outcomes)?;
+            report.sections.push(section);
+            report.bounds.extend(bounds);
+        }
+        if self.parts.contains(&AcceleratorPart::Lab) {
+            let (section, bounds) = agreement::compare(outcomes)?;
+            report.sections.push(section);
+            report.bounds.extend(bounds);
+        }
+        Ok(report)
+    }
+}
+
+fn print_cells(cells: &[Cell]) {
+    if cells.is_empty() {
+        return;
+    }
+    let mut table =
+        new_table(4, &["", "case", "metric", "accelerator", "published", "ours", "95 %", "runs", "note"]);
+    for cell in cells {
+        table.add_row([
+            cell.place(),
+            cell.case.clone(),
+            cell.metric.to_string(),
+            cell.accelerator.to_string(),
+            cell.published.map_or("-".into(), |value| format!("{value}")),
+            cell.value.map_or("-".into(), |value| format!("{value:.3}")),
+            cell.ci95.map_or("-".into(), |width| format!("± {width:.3}")),
+            cell.runs.to_string(),
+            cell.note.to_string(),
+        ]);
+    }
+    println!("{table}\n");
+}

@@ -1,0 +1,135 @@
+//! Time series of a run, read back from the files that lie beside its result.
+
+use std::path::Path;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::error::{Error, Result};
+use crate::plot::{Line, Panel};
+use crate::result::RunFiles;
+
+/// All that a figure may show of one run.
+#[derive(Debug, Default)]
+pub(super) struct Series {
+    pub(super) senders: Vec<Sender>,
+    delivered: Vec<Delivered>,
+    links: Vec<Link>,
+    /// Empty without a gateway.
+    pub(super) gateway: Vec<Gateway>,
+}
+
+/// A sender, every 100 ms.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Sender {
+    pub(super) time_s: f64,
+    pub(super) cwnd_segments: f64,
+    pub(super) rtt_ms: f64,
+    pub(super) rto_ms: f64,
+    pub(super) peer_window_bytes: f64,
+    pub(super) retransmitted_segments: u64,
+}
+
+/// A flow at the gateway, every 100 ms.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Gateway {
+    pub(super) time_s: f64,
+    pub(super) client_window_bytes: f64,
+    pub(super) virtual_window_bytes: f64,
+    pub(super) waiting_bytes: f64,
+    pub(super) ack_delay_ms: f64,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Delivered {
+    flow: String,
+    time_s: f64,
+    payload_bytes: f64,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Link {
+    link: String,
+    time_s: f64,
+    delivered_bytes: f64,
+}
+
+impl Series {
+    pub(super) fn read(files: &RunFiles) -> Result<Series> {
+        let gateway = files.with("gateway.csv");
+        Ok(Series {
+            senders: rows(&files.with("senders.csv"))?,
+            delivered: rows(&files.with("delivered.csv"))?,
+            links: rows(&files.with("links.csv"))?,
+            gateway: if gateway.exists() { rows(&gateway)? } else { Vec::new() },
+        })
+    }
+
+    /// Mbit/s of payload that the radio link delivered to a flow, averaged over `bin_s`.
+    pub(super) fn throughput(&self, flow: &str, bin_s: f64, until_s: f64) -> Vec<(f64, f64)> {
+        let rows = self.delivered.iter().filter(|row| row.flow == flow);
+        rates(rows.map(|row| (row.time_s, row.payload_bytes)), bin_s, until_s)
+    }
+
+    /// Mbit/s of IP bytes that a link delivered.
+    pub(super) fn link_rate(&self, link: &str, bin_s: f64, until_s: f64) -> Vec<(f64, f64)> {
+        let rows = self.links.iter().filter(|row| row.link == link);
+        rates(rows.map(|row| (row.time_s, row.delivered_bytes)), bin_s, until_s)
+    }
+
+    /// Payload that the radio link delivered to a flow in a stretch of the run.
+    pub(super) fn bytes(&self, flow: &str, from_s: f64, to_s: f64) -> f64 {
+        let rows = self.delivered.iter().filter(|row| row.flow == flow);
+        rows.filter(|row| (from_s..to_s).contains(&row.time_s)).map(|row| row.payload_bytes).sum()
+    }
+
+    /// A quantity of the sender until `until_s`.
+    pub(super) fn of_sender(&self, until_s: f64, of: impl Fn(&Sender) -> f64) -> Vec<(f64, f64)> {
+        let rows = self.senders.iter().filter(|row| row.time_s <= until_s);
+        rows.map(|row| (row.time_s, of(row))).collect()
+    }
+
+    /// A quantity of the gateway until `until_s`.
+    pub(super) fn of_gateway(&self, until_s: f64, of: impl Fn(&Gateway) -> f64) -> Vec<(f64, f64)> {
+        let rows = self.gateway.iter().filter(|row| row.time_s <= until_s);
+        rows.map(|row| (row.time_s, of(row))).collect()
+    }
+}
+
+pub(super) fn panel(title: &str, lines: Vec<(&str, Vec<(f64, f64)>)>) -> Panel {
+    let line = |(colour, (label, points)): (usize, (&str, Vec<(f64, f64)>))| Line {
+        label: label.into(),
+        colour,
+        points,
+    };
+    Panel { title: title.into(), lines: lines.into_iter().enumerate().map(line).collect() }
+}
+
+fn rates(rows: impl Iterator<Item = (f64, f64)>, bin_s: f64, until_s: f64) -> Vec<(f64, f64)> {
+    let mut bins = vec![0.0; (until_s / bin_s).ceil() as usize];
+    for (time_s, bytes) in rows {
+        // Rows carry two digits; half a hundredth keeps them in their bin.
+        if let Some(bin) = bins.get_mut(((time_s + 0.005) / bin_s) as usize) {
+            *bin += bytes;
+        }
+    }
+    let mbps = |(bin, bytes): (usize, f64)| ((bin as f64 + 0.5) * bin_s, bytes * 8e-6 / bin_s);
+    bins.into_iter().enumerate().map(mbps).collect()
+}
+
+fn rows<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>> {
+    let fault = |error: csv::Error| Error::failed(format!("cannot read {}: {error}", path.display()));
+    let mut reader = csv::Reader::from_path(path).map_err(fault)?;
+    reader.deserialize().collect::<csv::Result<Vec<T>>>().map_err(fault)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_become_rates() {
+        let rows = [(0.0, 100_000.0), (0.99, 25_000.0), (1.0, 250_000.0), (7.0, 1.0)];
+        assert_eq!(rates(rows.into_iter(), 1.0, 2.0), [(0.5, 1.0), (1.5, 2.0)]);
+    }
+}
