@@ -4,6 +4,7 @@ mod accounting;
 mod ack;
 mod hack1;
 mod newreno;
+mod next_seg;
 mod recovery;
 mod timers;
 mod transmit;
@@ -64,6 +65,7 @@ pub(crate) struct Sender {
     pub(crate) probes_out: u32,
     pub(crate) window_probe: bool,
     hack1: hack1::Hack1,
+    next_seg: next_seg::NextSeg,
     usage: transmit::Usage,
     next_departure: Instant,
     last_send: Instant,
@@ -145,6 +147,7 @@ impl Sender {
             probes_out: 0,
             window_probe: false,
             hack1: hack1::Hack1::default(),
+            next_seg: next_seg::NextSeg::default(),
             usage: transmit::Usage::default(),
             next_departure: Instant::ZERO,
             last_send: Instant::ZERO,
