@@ -6,6 +6,7 @@ use crate::congestion::{CongestionName, HystartName};
 use crate::detection::DetectionName;
 use crate::names::named;
 use crate::reduction::ReductionName;
+use crate::schedule::ScheduleName;
 use crate::send_buffer::SendBufferName;
 
 named! {
@@ -32,6 +33,8 @@ pub struct Config {
     pub opportunistic: bool,
     /// Hack 1 of OR: duplicate ACKs without news by SACK tell that a retransmission was lost.
     pub hack1: bool,
+    /// How much may be outstanding, beside the congestion window.
+    pub schedule: ScheduleName,
     /// Loss detection.
     pub detection: DetectionName,
     /// How the send buffer grows.
@@ -111,6 +114,7 @@ impl Default for Config {
             reduction: ReductionName::Prr,
             opportunistic: false,
             hack1: false,
+            schedule: ScheduleName::Window,
             detection: DetectionName::RackTlp,
             send_buffer: SendBufferName::Linux,
             send_buffer_initial: 16 << 10,

@@ -21,6 +21,7 @@ use crate::event::{Event, Observer};
 use crate::rate_sample::DeliveryRate;
 use crate::reduction::RateReduction;
 use crate::rtt::RttEstimator;
+use crate::schedule::Accelerated;
 use crate::scoreboard::Scoreboard;
 
 pub(crate) use ack::{AckInput, AckVerdict};
@@ -66,6 +67,7 @@ pub(crate) struct Sender {
     pub(crate) window_probe: bool,
     hack1: hack1::Hack1,
     next_seg: next_seg::NextSeg,
+    schedule: Option<Accelerated>,
     usage: transmit::Usage,
     next_departure: Instant,
     last_send: Instant,
@@ -148,6 +150,7 @@ impl Sender {
             window_probe: false,
             hack1: hack1::Hack1::default(),
             next_seg: next_seg::NextSeg::default(),
+            schedule: config.schedule.build(),
             usage: transmit::Usage::default(),
             next_departure: Instant::ZERO,
             last_send: Instant::ZERO,

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use paceline_tcp::{DetectionName, HystartName, ReductionName, SendBufferName, UnknownName};
+use paceline_tcp::{DetectionName, HystartName, ReductionName, ScheduleName, SendBufferName, UnknownName};
 use serde::de::{Deserialize, Deserializer, Error as _};
 
 /// What differs from Linux 6.1, in the simulator.
@@ -21,6 +21,9 @@ pub(crate) struct Tcp {
     pub(crate) send_buffer_growth: Option<SendBufferName>,
     #[serde(deserialize_with = "by_name")]
     pub(crate) hystart: Option<HystartName>,
+    /// How much may be outstanding, beside the congestion window.
+    #[serde(deserialize_with = "by_name")]
+    pub(crate) schedule: Option<ScheduleName>,
     /// cwnd never exceeds so many packets.
     pub(crate) cwnd_max: Option<u32>,
 }

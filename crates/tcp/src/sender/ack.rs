@@ -8,6 +8,7 @@ use crate::config::ValidationName;
 use crate::congestion::{AckSample, CaState};
 use crate::detection::LossSample;
 use crate::event::Event;
+use crate::schedule::Answer;
 
 /// An ACK as the connection hands it over, positions unwrapped, the window in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -96,10 +97,23 @@ impl Sender {
             }
             self.on_probe_answered(input.now);
         }
+        self.take_schedule(input.now, flags.una_advanced);
         if let Some(sample) = sample {
             self.react(input, prior_una, sample, flags);
         }
         if old { AckVerdict::Old } else { AckVerdict::Taken }
+    }
+
+    fn take_schedule(&mut self, now: Instant, advanced: bool) {
+        let Some(schedule) = &mut self.schedule else { return };
+        schedule.on_ack(&Answer {
+            now,
+            ack: self.board.una(),
+            advanced,
+            window: self.snd_wnd,
+            hole: self.board.sacked_out() > 0,
+            rtt: self.rtt.min(),
+        });
     }
 
     /// Whether the window may be taken over from this segment (RFC 9293, Section 3.10.7.4), and takes it. True if it

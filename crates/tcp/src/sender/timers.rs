@@ -162,12 +162,30 @@ impl Sender {
         if self.board.is_empty() {
             return true;
         }
+        if self.snd_wnd == 0 {
+            return self.on_closed_window(now);
+        }
         if self.retransmits >= self.config.retries {
             return false;
         }
         self.totals.timeouts += 1;
         self.enter_loss(now);
         self.retransmits += 1;
+        self.forced = Some(Forced::First);
+        self.backoff += 1;
+        let at = now + self.rto();
+        self.set_timer(TimerKind::Retransmission, at);
+        true
+    }
+
+    /// The peer has taken back its window, and what is in flight lies beyond it: sending it again probes the window (the first
+    /// case of tcp_retransmit_timer). No timeout is counted, and each expiry lowers ssthresh anew, because `retransmits` stays 0.
+    fn on_closed_window(&mut self, now: Instant) -> bool {
+        if self.probes_out >= self.config.retries {
+            return false;
+        }
+        self.probes_out += 1;
+        self.enter_loss(now);
         self.forced = Some(Forced::First);
         self.backoff += 1;
         let at = now + self.rto();

@@ -171,7 +171,7 @@ impl Sender {
         // The window binds retransmissions, too, but for the first segment (tcp_output.c:__tcp_retransmit_skb), and only
         // new data may go beyond it.
         let segment = self.board.get(number)?;
-        if segment.end > self.board.una() + self.snd_wnd && segment.start != self.board.una() {
+        if segment.end > self.offered_end() && segment.start != self.board.una() {
             return None;
         }
         self.raise_high_rxt(number);
@@ -188,9 +188,15 @@ impl Sender {
         may
     }
 
+    /// Where the peer's window ends, or will have ended when data arrives.
+    fn offered_end(&self) -> u64 {
+        let extension = self.schedule.as_ref().map_or(0, |schedule| schedule.extension());
+        self.board.una() + self.snd_wnd + extension
+    }
+
     /// Where the peer's window ends, and how much further new data may go in recovery.
     fn window_end(&self) -> u64 {
-        let end = self.board.una() + self.snd_wnd;
+        let end = self.offered_end();
         if self.state != CaState::Recovery || !self.may_exceed_window() {
             return end;
         }

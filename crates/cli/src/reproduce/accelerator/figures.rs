@@ -166,7 +166,7 @@ fn fig_22(series: &Series) -> Vec<Panel> {
 const SEGMENT_BYTES: f64 = 1_460.0;
 const WHOLE_S: f64 = 700.0;
 
-pub(super) const ALL: [Figure; 11] = [
+pub(super) const ALL: [Figure; 12] = [
     Figure {
         numbers: &[4],
         name: "fig-4",
@@ -285,6 +285,27 @@ pub(super) const ALL: [Figure; 11] = [
         ],
         text: "With losses that grow with the load (chosen, see the scenario), because independent losses of 0.6 % do not allow what \
                was published with 192 KB; `receiver-buffers` has those.",
+        panels: None,
+    },
+    Figure {
+        numbers: &[],
+        name: "sender",
+        title: "Section 9.4: the schedule in the sending endpoint",
+        scenario: "sender",
+        variants: &[
+            "unaccelerated,loss=0%",
+            "sender,loss=0%",
+            "gateway,loss=0%",
+            "unaccelerated,loss=0.1%",
+            "sender,loss=0.1%",
+            "gateway,loss=0.1%",
+            "unaccelerated,loss=0.6%",
+            "sender,loss=0.6%",
+            "gateway,loss=0.6%",
+        ],
+        text: "A client with 17 KB of window. `sender` counts with what the client will have freed when data arrives (Eqs. (3), \
+               (5), (10)), as the gateway does, and so passes the offered window. It cannot repair from the edge of the radio link, \
+               nor keep losses from its congestion control: with losses the gateway is ahead. Beyond RFC 9293; off by default.",
         panels: None,
     },
 ];

@@ -44,7 +44,7 @@ macro_rules! source {
     };
 }
 
-pub(super) const SOURCES: [Source; 21] = [
+pub(super) const SOURCES: [Source; 22] = [
     source!("window-limited", 1),
     source!("production", 10),
     source!("lossy", 10),
@@ -66,6 +66,7 @@ pub(super) const SOURCES: [Source; 21] = [
     source!(figure "transfer", 10, series),
     source!(figure "datagrams", 3),
     source!(figure "load", 10),
+    source!(figure "sender", 10),
 ];
 
 /// What is to be run: scenarios with parts of variant names, as in `paceline run --only`.

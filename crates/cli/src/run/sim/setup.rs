@@ -163,6 +163,7 @@ fn set(config: &mut Config, tcp: &Tcp) {
     config.cwnd_clamp = tcp.cwnd_max.unwrap_or(config.cwnd_clamp);
     config.opportunistic = tcp.opportunistic_retransmission;
     config.hack1 = tcp.hack1;
+    config.schedule = tcp.schedule.unwrap_or(config.schedule);
 }
 
 fn congestion(key: &str, name: &str) -> Result<CongestionName, String> {

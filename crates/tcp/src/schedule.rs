@@ -1,0 +1,197 @@
+//! The mobile accelerator's estimation and schedule in the sending endpoint (W. S. Wan, CUHK 2010, Section 9.4).
+//!
+//! A window that a receiver offers is half a round trip old when it arrives, and as old again when data gets there: by then the
+//! application has taken out what came in the meantime. Eq. (10) counts with that: R x rtt more than the window may be
+//! outstanding. This goes beyond RFC 9293, which is why nobody has it unless they ask for it, and it is all that an endpoint can do
+//! of the accelerator: losses are repaired from here, not from the edge of the radio link, they are the congestion control's
+//! business as ever, and while a hole is open the offered window binds, because the receiver throws away what is beyond it.
+
+use alloc::collections::VecDeque;
+
+use paceline_wire::{Duration, Instant, Rate};
+
+use crate::names::named;
+
+named! {
+    /// How much may be outstanding, beside the congestion window.
+    ScheduleName {
+        /// What the receiver offers (RFC 9293).
+        #[default]
+        Window = "window",
+        /// And what it will have freed by the time that data arrives.
+        Accelerated = "sender-accelerated",
+    }
+}
+
+impl ScheduleName {
+    /// A new instance; `None` for the window alone.
+    pub(crate) fn build(self) -> Option<Accelerated> {
+        (self == ScheduleName::Accelerated).then(Accelerated::default)
+    }
+}
+
+/// Estimators and schedule of one connection.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Accelerated {
+    points: VecDeque<Point>,
+    /// r of Eq. (3): acknowledged bytes.
+    link: Option<Rate>,
+    /// R of Eq. (5): movement of the right edge.
+    reception: Option<Rate>,
+    /// a_max: the largest window offered.
+    window_max: u64,
+    extension: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Point {
+    at: Instant,
+    /// n_i.
+    ack: u64,
+    /// a_i + n_i.
+    right_edge: u64,
+}
+
+/// What an ACK says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answer {
+    pub(crate) now: Instant,
+    /// n_i, and whether it is more than before.
+    pub(crate) ack: u64,
+    pub(crate) advanced: bool,
+    /// a_i.
+    pub(crate) window: u64,
+    /// The receiver lacks something that it has more of beyond.
+    pub(crate) hole: bool,
+    /// Eq. (2) smooths it; ours is the shortest, as in the gateway: the smoothed one contains the queue that the schedule builds.
+    pub(crate) rtt: Option<Duration>,
+}
+
+/// k of Eqs. (3) and (5). Our choice, as the gateway's: ACKs of one sample.
+const ACK_INTERVAL: usize = 16;
+/// Our choice, as the gateway's: longer than the clumps in which a radio scheduler lets ACKs go.
+const INTERVAL_MIN: Duration = Duration::from_millis(50);
+/// Our choice: 50 ms of ACKs at 5,000 a second; at more, a sample is shorter.
+const POINTS_MAX: usize = 256;
+
+impl Accelerated {
+    /// Takes an ACK.
+    pub(crate) fn on_ack(&mut self, answer: &Answer) {
+        self.window_max = self.window_max.max(answer.window);
+        if answer.hole {
+            // The cumulative ACK stands still and will leap: R is held.
+            self.points.clear();
+        } else if answer.advanced {
+            self.estimate(answer);
+        }
+        self.extension = if answer.hole { 0 } else { self.credit(answer) };
+    }
+
+    /// How many bytes beyond the offered window may be outstanding.
+    pub(crate) fn extension(&self) -> u64 {
+        self.extension
+    }
+
+    /// Eq. (10) when its ACK has just come: R x rtt, less what the application has not yet taken out of its buffer. A closed
+    /// window is closed. R never counts for more than arrives, or a window that grows would be taken for data.
+    fn credit(&self, answer: &Answer) -> u64 {
+        let (Some(link), Some(reception), Some(rtt)) = (self.link, self.reception, answer.rtt) else {
+            return 0;
+        };
+        if answer.window == 0 {
+            return 0;
+        }
+        let filled = self.window_max - answer.window;
+        link.min(reception).bytes_in(rtt).saturating_sub(filled)
+    }
+
+    fn estimate(&mut self, answer: &Answer) {
+        let newest = Point { at: answer.now, ack: answer.ack, right_edge: answer.ack + answer.window };
+        self.points.push_back(newest);
+        // The shortest stretch of at least k ACKs and INTERVAL_MIN.
+        while self.points.len() > ACK_INTERVAL + 1
+            && (newest.at.saturating_since(self.points[1].at) >= INTERVAL_MIN
+                || self.points.len() > POINTS_MAX)
+        {
+            self.points.pop_front();
+        }
+        let Some(&oldest) = self.points.front() else { return };
+        let time = newest.at.saturating_since(oldest.at);
+        if self.points.len() <= ACK_INTERVAL || time < INTERVAL_MIN {
+            return;
+        }
+        let rate = |bytes| Rate::from_bytes_in(bytes, time);
+        self.link = Some(smooth(self.link, rate(newest.ack - oldest.ack)));
+        let moved = newest.right_edge.saturating_sub(oldest.right_edge);
+        self.reception = Some(smooth(self.reception, rate(moved)));
+    }
+}
+
+/// Eq. (2), alpha = 1/8.
+fn smooth(average: Option<Rate>, sample: Rate) -> Rate {
+    let Some(average) = average else { return sample };
+    let sum = 7 * u128::from(average.as_bytes_per_sec()) + u128::from(sample.as_bytes_per_sec());
+    Rate::from_bytes_per_sec((sum / 8) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Duration = Duration::from_millis(100);
+
+    fn answer(ms: u64, ack: u64, window: u64) -> Answer {
+        let now = Instant::ZERO + Duration::from_millis(ms);
+        Answer { now, ack, advanced: true, window, hole: false, rtt: Some(RTT) }
+    }
+
+    /// 7.2 Mbit/s for a second.
+    fn settled(window: impl Fn(u64) -> u64) -> Accelerated {
+        let mut schedule = Accelerated::default();
+        (0..100).for_each(|i| schedule.on_ack(&answer(10 * i, 9_000 * i, window(i))));
+        schedule
+    }
+
+    #[test]
+    fn a_receiver_that_keeps_up_is_sent_a_round_trip_more() {
+        assert_eq!(settled(|_| 17_520).extension(), 90_000);
+        // Nothing is known of the first ACKs.
+        let mut schedule = Accelerated::default();
+        (0..10).for_each(|i| schedule.on_ack(&answer(10 * i, 9_000 * i, 17_520)));
+        assert_eq!(schedule.extension(), 0);
+    }
+
+    #[test]
+    fn what_fills_the_buffer_counts_against_it() {
+        // The application takes nothing: every ACK offers 9,000 bytes less.
+        let schedule = settled(|i| 1_000_000 - 9_000 * i);
+        assert_eq!(schedule.reception, Some(Rate::ZERO));
+        assert_eq!(schedule.extension(), 0);
+    }
+
+    #[test]
+    fn a_window_that_grows_is_no_data() {
+        assert_eq!(settled(|i| 17_520 + 18_000 * i).extension(), 90_000);
+    }
+
+    #[test]
+    fn holes_and_closed_windows_end_it_and_the_rate_is_held() {
+        let mut schedule = settled(|_| 17_520);
+        schedule.on_ack(&Answer { hole: true, advanced: false, ..answer(1_000, 891_000, 17_520) });
+        assert_eq!(schedule.extension(), 0);
+        schedule.on_ack(&answer(1_200, 908_520, 17_520));
+        assert_eq!(schedule.extension(), 90_000);
+        schedule.on_ack(&answer(1_210, 908_520, 0));
+        assert_eq!(schedule.extension(), 0);
+    }
+
+    #[test]
+    fn few_points_are_kept() {
+        let mut schedule = Accelerated::default();
+        for i in 0..10_000u64 {
+            let now = Instant::ZERO + Duration::from_micros(10 * i);
+            schedule.on_ack(&Answer { now, ..answer(0, 1_000 * i, 64_000) });
+        }
+        assert!(schedule.points.len() <= POINTS_MAX);
+    }
+}
