@@ -8,7 +8,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 PACELINE := $(TARGET)/debug/paceline
 FUZZ_SECONDS ?= 60
 
-.PHONY: help demo test build prove live results reproduce lint doc check fuzz bench clean setup
+.PHONY: help demo test build prove live results reproduce lint doc check fuzz bench speed clean setup
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -40,7 +40,7 @@ results: setup ## docs/results.md and the bounds again, from what is in results/
 
 reproduce: setup ## the published experiments in the simulator: results/reproduce, docs/reproduction.md (half an hour; resumable)
 	$(CARGO) run --release --locked --package paceline-cli -- reproduce or $(ARGS)
-	$(CARGO) run --release --locked --package paceline-cli -- reproduce accelerator $(ARGS)
+	$(CARGO) run --release --locked --package paceline-cli -- reproduce accelerator
 	$(CARGO) xtask reproduction
 
 lint: ## formatting, clippy (warnings are errors), the rules of CONTRIBUTING.md that a program can check
@@ -56,6 +56,10 @@ fuzz: ## every fuzz target for FUZZ_SECONDS each (nightly Rust and cargo-fuzz)
 
 bench: ## cost of the gateway beside kernel forwarding and a null forwarder (root)
 	$(CARGO) run --release --locked --package paceline-cli -- bench gateway
+
+speed: ## how fast the simulator is: time, instructions, memory, and ns-3 beside it (docs/speed.md)
+	$(CARGO) bench --locked --package paceline-sim
+	benches/ns3/run
 
 clean: ## remove what was built
 	$(CARGO) clean

@@ -105,11 +105,9 @@ fn earlier_section<'a>(page: &'a str, heading: &str) -> Option<&'a str> {
 fn section_of(paper: &Paper, report: &Report) -> String {
     let mut text = format!("\n## {}\n\n    {}\n", paper.heading, paper.command);
     write_bounds(&mut text, &report.bounds);
+    text.push_str(&cells::tables(&report.cells));
     for section in &report.sections {
         write_section(&mut text, section);
-    }
-    if !report.cells.is_empty() {
-        text.push_str(&cells::tables(&report.cells));
     }
     text
 }

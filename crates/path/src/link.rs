@@ -160,7 +160,11 @@ impl Link {
 
     #[inline]
     fn enqueue(&mut self, parcel: Parcel, Admitted { arrival, fate, .. }: Admitted) {
-        self.queue.push(Waiting { parcel, arrival, fate });
+        let waiting = Waiting { parcel, arrival, fate };
+        if self.server.is_instant() && self.in_service.is_none() && self.queue.len() == 0 {
+            return self.leave(waiting, Service { start: arrival, finish: arrival, sending: Duration::ZERO });
+        }
+        self.queue.push(waiting);
         if self.in_service.is_none() {
             self.serve(arrival);
         }
@@ -197,6 +201,11 @@ impl Link {
         };
         let leaving = finish + self.delay.at(self.since_start(finish));
         Some(self.in_flight.next_arrival().map_or(leaving, |arrival| arrival.min(leaving)))
+    }
+
+    /// Whether every packet leaves the bottleneck when it is handed over: there is no limit, and no outage holds it.
+    pub fn is_instant(&self) -> bool {
+        self.server.is_instant()
     }
 
     /// Totals so far.
@@ -246,46 +255,47 @@ impl Link {
 
     fn serve(&mut self, now: Instant) {
         loop {
-            match self.in_service.take() {
-                Some((waiting, service)) if service.finish <= now => {
-                    self.free_at = service.finish;
-                    self.leave(waiting, service);
-                }
-                Some(unfinished) => {
-                    self.in_service = Some(unfinished);
-                    return;
-                }
-                None => {}
+            if self.in_service.as_ref().is_some_and(|(_, service)| service.finish > now) {
+                return;
             }
-            self.schedule_next();
-            match self.next {
-                Some(Next::At(service)) if service.start <= now => {
+            if let Some((waiting, service)) = self.in_service.take() {
+                self.leave(waiting, service);
+            }
+            let Some(next) = self.next_service() else { return };
+            match next {
+                Next::At(service) if service.start <= now => {
                     self.next = None;
                     self.in_service = self.queue.pop().map(|waiting| (waiting, service));
                 }
-                _ => return,
+                _ => {
+                    self.next = Some(next);
+                    return;
+                }
             }
         }
     }
 
-    /// Finds out when the first packet of the queue will be served.
-    fn schedule_next(&mut self) {
-        let (None, Some(first)) = (self.next, self.queue.front()) else { return };
+    /// When the first packet of the queue will be served; `None` without one.
+    fn next_service(&mut self) -> Option<Next> {
+        let first = self.queue.front()?;
+        if self.next.is_some() {
+            return self.next;
+        }
         let ready = first.arrival.max(self.free_at).saturating_since(self.start);
-        self.next =
-            Some(match self.server.serve(ready, u64::from(first.parcel.bytes) + self.framing_bytes) {
-                None => Next::Never,
-                Some(service) => Next::At(Service {
-                    start: self.start + service.start,
-                    finish: self.start + service.finish,
-                    sending: service.sending,
-                }),
-            });
+        Some(match self.server.serve(ready, u64::from(first.parcel.bytes) + self.framing_bytes) {
+            None => Next::Never,
+            Some(service) => Next::At(Service {
+                start: self.start + service.start,
+                finish: self.start + service.finish,
+                sending: service.sending,
+            }),
+        })
     }
 
     /// The last byte of a packet has left the bottleneck.
     fn leave(&mut self, waiting: Waiting, service: Service) {
         let Waiting { parcel, arrival, fate } = waiting;
+        self.free_at = service.finish;
         self.counters.transmitted.add(parcel.bytes);
         self.counters.sending += service.sending;
         let left = self.since_start(service.finish);

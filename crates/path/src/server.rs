@@ -65,6 +65,12 @@ impl Server {
         }
     }
 
+    /// Whether every packet leaves when it arrives.
+    #[inline]
+    pub(crate) fn is_instant(&self) -> bool {
+        matches!(self.process, RateProcess::Unlimited) && self.holds.is_empty()
+    }
+
     /// Sends a packet that is at the head of the queue from `ready` on. `ready` is never before the finish of the packet
     /// served last. `None`: it never leaves.
     pub(crate) fn serve(&mut self, ready: Duration, bytes: u64) -> Option<Service> {

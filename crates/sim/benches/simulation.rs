@@ -1,60 +1,53 @@
-//! How fast the simulator is: `cargo bench -p paceline-sim`
+//! How fast the simulator is, in time: `cargo bench -p paceline-sim --bench simulation`
 //!
-//! Time per run of five simulated seconds, and elements per second, which are packets given to nodes and timers that were due;
-//! with a growing rate, and with a growing number of flows that share a link.
+//! - `single_flow`: 20 simulated seconds of the flow of scenarios/single-flow.toml, and events per second.
+//! - `simulated_second`: what one simulated second costs, by rate and number of flows that share the link, their opening
+//!   and slow start included.
 
 #![expect(missing_docs, reason = "criterion's macros make functions without documentation")]
 
+mod cases;
+
 use std::hint::black_box;
+use std::time::Instant as Clock;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use paceline_path::{Delay, LinkConfig, QueueLimit, RateProcess};
 use paceline_sim::run;
-use paceline_sim::scenario::{Flow, PathLink, Scenario};
-use paceline_wire::{Duration, Rate};
 
-const SIMULATED: Duration = Duration::from_secs(5);
+/// Simulated, and divided by.
+const SECONDS: u64 = 2;
 
-/// Bulk downloads over one link with a round trip of 40 ms and a queue of as much.
-fn scenario(mbps: f64, flows: u32) -> Scenario {
-    let rate = Rate::from_mbps(mbps);
-    let delay = Delay::Constant(Duration::from_millis(20));
-    let queue = QueueLimit::Bytes(rate.bytes_in(Duration::from_millis(40)).max(30_000));
-    let down = LinkConfig {
-        rate: RateProcess::Constant(rate),
-        queue,
-        delay: delay.clone(),
-        ..LinkConfig::default()
-    };
-    let up = LinkConfig { delay, ..LinkConfig::default() };
-    let interval = Duration::from_micros(500);
-    Scenario {
-        duration: SIMULATED,
-        path: vec![PathLink { name: "radio".into(), down, up }],
-        flows: vec![Flow { count: flows, interval, ..Flow::default() }],
-        patience: Duration::ZERO,
-        ..Scenario::default()
-    }
+fn single_flow(criterion: &mut Criterion) {
+    let scenario = cases::single_flow(20);
+    let Ok(result) = run(&scenario) else { return };
+    let mut group = criterion.benchmark_group("single_flow");
+    group.sample_size(20).throughput(Throughput::Elements(result.events));
+    group.bench_function("20 s, 20 Mbit/s, 100 ms", |bencher| bencher.iter(|| run(black_box(&scenario))));
+    group.finish();
 }
 
-fn simulation(criterion: &mut Criterion) {
-    let cases =
-        [(20.0, 1), (100.0, 1), (1_000.0, 1), (100.0, 10), (100.0, 100), (1_000.0, 100), (1_000.0, 1_000)];
-    let mut group = criterion.benchmark_group("five_seconds");
+fn simulated_second(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("simulated_second");
     group.sample_size(10);
-    for (mbps, flows) in cases {
-        let scenario = scenario(mbps, flows);
-        let Ok(result) = run(&scenario) else { continue };
-        group.throughput(Throughput::Elements(result.events));
-        group.bench_function(
-            BenchmarkId::from_parameter(format!("{mbps} Mbit/s, {flows} flows")),
-            |bencher| {
-                bencher.iter(|| run(black_box(&scenario)));
-            },
-        );
+    for mbps in [20.0, 100.0, 1_000.0] {
+        for flows in [1, 10, 100, 1_000] {
+            let scenario = cases::shared_link(mbps, flows, SECONDS);
+            let Ok(result) = run(&scenario) else { continue };
+            group.throughput(Throughput::Elements(result.events / SECONDS));
+            let id = BenchmarkId::from_parameter(format!("{mbps} Mbit/s, {flows} flows"));
+            group.bench_function(id, |bencher| {
+                bencher.iter_custom(|iterations| {
+                    let started = Clock::now();
+                    for _ in 0..iterations {
+                        let _ = black_box(run(black_box(&scenario)));
+                    }
+                    started.elapsed() / SECONDS as u32
+                });
+            });
+        }
     }
     group.finish();
 }
 
-criterion_group!(benches, simulation);
+criterion_group!(benches, single_flow, simulated_second);
 criterion_main!(benches);

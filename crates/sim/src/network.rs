@@ -364,8 +364,16 @@ enum End {
     Link(LinkId),
 }
 
-#[inline]
-fn resolve(switches: &[Switch], mut to: Hop, packet: &Packet) -> Option<End> {
+#[inline(always)]
+fn resolve(switches: &[Switch], to: Hop, packet: &Packet) -> Option<End> {
+    match to {
+        Hop::Node(node, port) => Some(End::Node(node, port)),
+        Hop::Link(link) => Some(End::Link(link)),
+        Hop::Switch(_) => resolve_switches(switches, to, packet),
+    }
+}
+
+fn resolve_switches(switches: &[Switch], mut to: Hop, packet: &Packet) -> Option<End> {
     for _ in 0..=switches.len() {
         match to {
             Hop::Node(node, port) => return Some(End::Node(node, port)),

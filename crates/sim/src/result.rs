@@ -24,7 +24,7 @@ pub struct RunResult {
     pub gateway: Option<GatewayResult>,
     /// Over delivered downlink segments: last link's queue and gateway together.
     pub path_delay_ms: Percentiles,
-    /// Packets given to nodes, and timers that were due.
+    /// What happened at a time of its own: packets that left a bottleneck, packets given to nodes, timers that were due.
     pub events: u64,
     /// What the checker found; empty unless the scenario is checked, and then it should be.
     pub findings: Vec<String>,

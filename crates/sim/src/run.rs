@@ -101,6 +101,7 @@ struct Run<'a> {
 struct AtEnd {
     links: BTreeMap<String, LinkResult>,
     path_delay_ms: Percentiles,
+    departures: u64,
     /// Of groups whose flows end then.
     flows: Vec<Vec<FlowResult>>,
 }
@@ -196,12 +197,21 @@ impl Run<'_> {
                 PathDelay::Probe(probe) => probe.delays().percentiles(),
                 PathDelay::LastLink(meter) => meter.queue_delay().percentiles(),
             },
+            departures: self.departures(),
             flows: self.groups.iter().map(|group| group.results(network)).collect(),
         }
     }
 
+    /// Packets that have left a bottleneck at a time of their own.
+    fn departures(&self) -> u64 {
+        let links = self.topology.links.iter().map(|named| self.topology.network.link(named.id));
+        links.filter(|link| !link.is_instant()).map(|link| link.counters().transmitted.packets).sum()
+    }
+
     fn result(&self, at_end: AtEnd) -> RunResult {
         let network = &self.topology.network;
+        // Links that were healed have counted anew.
+        let departures = self.departures() + if self.scenario.heals { at_end.departures } else { 0 };
         let gateway = self.topology.gateway.as_ref().and_then(|gateway| {
             let SimNode::Gateway(node) = network.node(gateway.id) else { return None };
             let sojourn_ms = gateway.log.lock().map(|log| log.sojourn.percentiles()).unwrap_or_default();
@@ -218,7 +228,7 @@ impl Run<'_> {
             links: at_end.links,
             gateway,
             path_delay_ms: at_end.path_delay_ms,
-            events: network.counts().events,
+            events: departures + network.counts().events,
             findings: checked.chain(self.findings.iter().cloned()).collect(),
         }
     }

@@ -82,6 +82,7 @@ fn draw(seed: u64) -> Scenario {
         patience: PATIENCE,
         heals: true,
         checked: true,
+        ..Scenario::default()
     }
 }
 

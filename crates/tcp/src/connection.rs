@@ -10,7 +10,7 @@ mod timers;
 
 use alloc::boxed::Box;
 
-use paceline_wire::{FlowKey, Instant, Packet, Seq};
+use paceline_wire::{FlowKey, HeaderTemplate, Instant, Packet, Seq};
 
 use crate::config::Config;
 use crate::event::{Event, Observer};
@@ -70,6 +70,7 @@ pub struct Connection {
     config: Config,
     /// The direction in which it sends.
     key: FlowKey,
+    template: HeaderTemplate,
     state: State,
     reason: Option<CloseReason>,
     sender: Sender,
@@ -133,6 +134,7 @@ impl Connection {
         Connection {
             config: *config,
             key,
+            template: HeaderTemplate::tcp(key),
             state,
             reason: None,
             sender: Sender::new(config, seed, iss + 1),

@@ -65,6 +65,12 @@ pub trait LossDetection: Debug + Send {
     /// A recovery was not called for (undo), or ended as it should.
     fn on_recovery_end(&mut self, _undone: bool) {}
 
+    /// Whether what is not yet known to be lost is sent again when nothing else may go (RFC 6675, Section 4, NextSeg rules (3)
+    /// and (4)).
+    fn retransmits_early(&self) -> bool {
+        false
+    }
+
     /// Whether the tail is probed before the timeout (RFC 8985, Section 7).
     fn probes_tail(&self) -> bool {
         false

@@ -4,6 +4,7 @@ mod accounting;
 mod ack;
 mod hack1;
 mod newreno;
+mod next_seg;
 mod recovery;
 mod timers;
 mod transmit;
@@ -65,6 +66,7 @@ pub(crate) struct Sender {
     pub(crate) probes_out: u32,
     pub(crate) window_probe: bool,
     hack1: hack1::Hack1,
+    next_seg: next_seg::NextSeg,
     schedule: Option<Accelerated>,
     usage: transmit::Usage,
     next_departure: Instant,
@@ -147,6 +149,7 @@ impl Sender {
             probes_out: 0,
             window_probe: false,
             hack1: hack1::Hack1::default(),
+            next_seg: next_seg::NextSeg::default(),
             schedule: config.schedule.build(),
             usage: transmit::Usage::default(),
             next_departure: Instant::ZERO,

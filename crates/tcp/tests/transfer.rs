@@ -126,9 +126,11 @@ fn one_loss_costs_one_retransmission() {
         let mut duplex = Duplex::new(server, client_config(260_640), lossy(&[(500, 1)]), up, 3);
         finish(&mut duplex, 3_000_000, 20, detection.as_str());
         let status = duplex.server_status().unwrap();
+        // RFC 6675 adds one rescue to a recovery in which nothing else may go: here the window is full.
+        let retransmitted = if detection == DetectionName::Rfc6675 { 2 } else { 1 };
         assert_eq!(
             (status.total_retrans, status.total_rto, status.recoveries),
-            (1, 0, 1),
+            (retransmitted, 0, 1),
             "{detection}: {status:?}"
         );
     }

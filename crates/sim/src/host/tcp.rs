@@ -12,6 +12,9 @@ use crate::workload::{Reader, Sink, Source, Workload};
 #[derive(Debug)]
 pub(crate) struct TcpHost {
     setup: TcpSetup,
+    /// Where packets to this host have the client's port, and that of the first transfer.
+    by: RouteBy,
+    first_port: u16,
     /// Of a client: what it will open.
     plan: Option<Plan>,
     ends: Vec<TransferEnd>,
@@ -78,12 +81,18 @@ impl Plan {
 impl TcpHost {
     /// Opens connections.
     pub(crate) fn client(setup: TcpSetup, plan: Plan) -> Self {
-        TcpHost { setup, plan: Some(plan), ends: Vec::new(), live: Vec::new(), now: Instant::ZERO }
+        Self::new(setup, RouteBy::DestinationPort, Some(plan))
     }
 
     /// Waits for them.
     pub(crate) fn server(setup: TcpSetup) -> Self {
-        TcpHost { setup, plan: None, ends: Vec::new(), live: Vec::new(), now: Instant::ZERO }
+        Self::new(setup, RouteBy::SourcePort, None)
+    }
+
+    fn new(setup: TcpSetup, by: RouteBy, plan: Option<Plan>) -> Self {
+        let client = if plan.is_some() { setup.key.src } else { setup.key.dst };
+        let first_port = client.port();
+        TcpHost { setup, by, first_port, plan, ends: Vec::new(), live: Vec::new(), now: Instant::ZERO }
     }
 
     /// All transfers that were opened, in that order.
@@ -147,15 +156,14 @@ impl TcpHost {
     /// Which transfer a packet belongs to: its client's port says so, and switches lead no others here. A SYN may open one.
     #[inline]
     fn find(&mut self, packet: &Packet, now: Instant) -> Option<usize> {
-        let (by, first) = match self.plan {
-            Some(_) => (RouteBy::DestinationPort, self.setup.key.src.port()),
-            None => (RouteBy::SourcePort, self.setup.key.dst.port()),
-        };
-        let index = u32::from(by.port_of(packet)?.checked_sub(first)?);
-        let known = self.live.iter().find(|&&end| self.ends[end].index == index);
-        if known.is_some() {
-            return known.copied();
+        let index = u32::from(self.by.port_of(packet)?.checked_sub(self.first_port)?);
+        match self.live.iter().find(|&&end| self.ends[end].index == index) {
+            Some(&end) => Some(end),
+            None => self.find_new(packet, now, index),
         }
+    }
+
+    fn find_new(&mut self, packet: &Packet, now: Instant, index: u32) -> Option<usize> {
         let over = self.ends.iter().any(|end| end.index == index);
         if over || self.plan.is_some() || !packet.tcp()?.flags().contains(Flags::SYN) {
             return None;

@@ -3,10 +3,18 @@
 use hdrhistogram::Histogram;
 use paceline_wire::Duration;
 
-/// Times seen, as a histogram of microseconds. It has room for what was seen and no more, for every flow has one.
+/// Times seen. A few are kept as they are, for every flow has its own and a histogram takes 40 KB; many are counted in a
+/// histogram of microseconds. Both give the same quantiles.
 #[derive(Clone, Debug)]
 pub struct Quantiles {
-    histogram: Histogram<u32>,
+    seen: Seen,
+}
+
+#[derive(Clone, Debug)]
+enum Seen {
+    /// Microseconds.
+    Few(Vec<u32>),
+    Many(Box<Histogram<u32>>),
 }
 
 /// In milliseconds, to a microsecond; `None` where nothing was measured.
@@ -23,25 +31,44 @@ pub struct Percentiles {
 impl Quantiles {
     /// Nothing seen yet.
     pub fn new() -> Self {
-        #[expect(clippy::expect_used, reason = "three digits are within the bounds of the crate")]
-        let histogram = Histogram::new(3).expect("valid digits");
-        Quantiles { histogram }
+        Quantiles { seen: Seen::Few(Vec::new()) }
     }
 
     /// Adds one; longer than ten minutes counts as ten minutes.
+    #[inline]
     pub fn record(&mut self, time: Duration) {
-        // It grows by itself, and what is cut at ten minutes always fits.
-        let _ = self.histogram.record(((time.as_nanos() + 500) / 1_000).min(LONGEST_US));
+        let us = ((time.as_nanos() + 500) / 1_000).min(LONGEST_US);
+        match &mut self.seen {
+            // It grows by itself, and what is cut at ten minutes always fits.
+            Seen::Many(histogram) => {
+                let _ = histogram.record(us);
+            }
+            Seen::Few(times) if times.len() < FEW_MAX => times.push(us as u32),
+            Seen::Few(_) => self.count_from_now_on(us),
+        }
+    }
+
+    fn count_from_now_on(&mut self, us: u64) {
+        let Seen::Few(times) = &self.seen else { return };
+        let mut histogram = histogram();
+        for us in times.iter().copied().map(u64::from).chain([us]) {
+            let _ = histogram.record(us);
+        }
+        self.seen = Seen::Many(Box::new(histogram));
     }
 
     /// The time that a fraction of 0 to 1 does not exceed; zero when nothing was seen.
     pub fn quantile(&self, fraction: f64) -> Duration {
-        Duration::from_micros(self.histogram.value_at_quantile(fraction))
+        let [time] = self.quantiles([fraction]);
+        time
     }
 
     /// How many were seen.
     pub fn count(&self) -> u64 {
-        self.histogram.len()
+        match &self.seen {
+            Seen::Few(times) => times.len() as u64,
+            Seen::Many(histogram) => histogram.len(),
+        }
     }
 
     /// The three that results report.
@@ -49,9 +76,34 @@ impl Quantiles {
         if self.count() == 0 {
             return Percentiles::default();
         }
-        let ms = |fraction| Some((self.quantile(fraction).as_nanos() as f64 / 1e3).round() / 1e3);
-        Percentiles { p50: ms(0.5), p95: ms(0.95), p99: ms(0.99) }
+        let ms = |time: Duration| Some((time.as_nanos() as f64 / 1e3).round() / 1e3);
+        let [p50, p95, p99] = self.quantiles([0.5, 0.95, 0.99]).map(ms);
+        Percentiles { p50, p95, p99 }
     }
+
+    fn quantiles<const N: usize>(&self, fractions: [f64; N]) -> [Duration; N] {
+        let times = match &self.seen {
+            Seen::Many(histogram) => {
+                return fractions
+                    .map(|fraction| Duration::from_micros(histogram.value_at_quantile(fraction)));
+            }
+            Seen::Few(times) => times,
+        };
+        let mut sorted = times.clone();
+        sorted.sort_unstable();
+        // As the histogram rounds.
+        let scale = histogram();
+        fractions.map(|fraction| {
+            let rank = (fraction.min(1.0) * sorted.len() as f64).ceil() as usize;
+            let us = sorted.get(rank.max(1) - 1).map_or(0, |&us| scale.highest_equivalent(us.into()));
+            Duration::from_micros(us)
+        })
+    }
+}
+
+#[expect(clippy::expect_used, reason = "three digits are within the bounds of the crate")]
+fn histogram() -> Histogram<u32> {
+    Histogram::new(3).expect("valid digits")
 }
 
 impl Default for Quantiles {
@@ -61,10 +113,39 @@ impl Default for Quantiles {
 }
 
 const LONGEST_US: u64 = 600_000_000;
+/// Our choice: a tenth of what a histogram of a tenth of a second takes.
+const FEW_MAX: usize = 1_000;
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn few_give_the_quantiles_that_a_histogram_gives(
+            times in prop::collection::vec(0u64..3_000_000, 1..60), fraction in 0.01f64..1.0,
+        ) {
+            let (mut few, mut many) = (Quantiles::new(), Quantiles { seen: Seen::Many(Box::new(histogram())) });
+            for us in &times {
+                few.record(Duration::from_micros(*us));
+                many.record(Duration::from_micros(*us));
+            }
+            prop_assert_eq!(few.quantile(fraction), many.quantile(fraction));
+            prop_assert_eq!(few.percentiles(), many.percentiles());
+        }
+    }
+
+    #[test]
+    fn few_become_many() {
+        let mut times = Quantiles::new();
+        for us in 0..3_000 {
+            times.record(Duration::from_micros(us));
+        }
+        assert!(matches!(times.seen, Seen::Many(_)));
+        assert_eq!((times.count(), times.quantile(0.5)), (3_000, Duration::from_micros(1_499)));
+    }
 
     #[test]
     fn quantiles_are_within_three_digits() {

@@ -131,7 +131,7 @@ impl Connection {
             options,
             ..TcpRepr::default()
         };
-        packet.become_tcp(self.key, &repr, Payload::Length(0));
+        packet.become_tcp(&self.template, &repr, Payload::Length(0));
     }
 
     fn build_data(&mut self, now: Instant, transmission: Transmission, packet: &mut Packet) {
@@ -189,13 +189,13 @@ impl Connection {
             ..TcpRepr::default()
         };
         self.receiver.acks.on_ack_sent();
-        packet.become_tcp(self.key, &repr, payload);
+        packet.become_tcp(&self.template, &repr, payload);
     }
 
     fn build_reset(&self, seq: Seq, acks: bool, packet: &mut Packet) {
         let flags = if acks { Flags::RST | Flags::ACK } else { Flags::RST };
         let ack = if acks { self.snd_seq(self.receiver.nxt) } else { Seq(0) };
         let repr = TcpRepr { seq, ack, flags, ..TcpRepr::default() };
-        packet.become_tcp(self.key, &repr, Payload::Length(0));
+        packet.become_tcp(&self.template, &repr, Payload::Length(0));
     }
 }

@@ -35,6 +35,10 @@ impl LossDetection for Rfc6675 {
         outcome
     }
 
+    fn retransmits_early(&self) -> bool {
+        true
+    }
+
     fn on_recovery_end(&mut self, undone: bool) {
         if undone {
             // Marks were taken back: judge again from the start.

@@ -142,6 +142,10 @@ impl Sender {
         prior_una: u64,
         flags: &mut Flags,
     ) -> Option<AckSample> {
+        // As with every segment that a receiver of data gets.
+        if self.board.is_empty() && input.sacks.is_empty() {
+            return None;
+        }
         let min_rtt = self.rtt.min().unwrap_or(Duration::MAX);
         let prior_fack = self.board.highest_sack();
         let prior_in_flight = self.in_flight();

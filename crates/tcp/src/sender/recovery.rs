@@ -117,6 +117,7 @@ impl Sender {
             self.begin_reduction(now);
         }
         self.forget_strays();
+        self.reset_high_rxt();
         self.totals.recoveries += 1;
         self.usage.on_recovery();
         self.forced = Some(Forced::Lost);

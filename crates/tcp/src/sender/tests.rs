@@ -215,6 +215,21 @@ fn new_data_goes_beyond_the_window_only_in_recovery_and_after_the_holes() {
     }
 }
 
+/// RFC 6675, Section 4, NextSeg, rules (1), (3) and (4), where the window leaves no room for (2).
+#[test]
+fn when_nothing_else_may_go_what_is_not_known_to_be_lost_goes_again() {
+    let config = Config { reduction: ReductionName::Qarr, initial_cwnd: 20, ..plain(DetectionName::Rfc6675) };
+    let mut bench = Bench::new(config, 2_000);
+    assert_eq!(bench.send().len(), 20);
+    bench.now = 100;
+    // One hole below four that arrived, another below a single one.
+    bench.ack(1_000, &[(1_100, 1_500), (1_600, 1_700)]);
+    assert_eq!(bench.send(), [-1_000, -1_500, -2_900]);
+    // The next hole goes, too, but the rescue happens once in a recovery.
+    bench.ack(1_000, &[(1_100, 1_500), (1_600, 1_700), (1_800, 1_900)]);
+    assert_eq!(bench.send(), [-1_700]);
+}
+
 #[test]
 fn hack1_sends_the_first_segment_again_after_three_duplicates_without_news() {
     for hack1 in [false, true] {

@@ -125,7 +125,7 @@ impl Sender {
         if let Some(transmission) = self.poll_retransmission(now, supply) {
             return Some(transmission);
         }
-        let transmission = self.poll_new(now, supply);
+        let transmission = self.poll_new(now, supply).or_else(|| self.poll_early_retransmission(now));
         if transmission.is_none() && self.usage.round_open {
             self.finish_round(now, supply);
         }
@@ -174,6 +174,7 @@ impl Sender {
         if segment.end > self.offered_end() && segment.start != self.board.una() {
             return None;
         }
+        self.raise_high_rxt(number);
         self.retransmit(now, number)
     }
 
@@ -302,7 +303,7 @@ impl Sender {
         self.usage.cwnd_used = 0;
     }
 
-    fn retransmit(&mut self, now: Instant, number: u32) -> Option<Transmission> {
+    pub(super) fn retransmit(&mut self, now: Instant, number: u32) -> Option<Transmission> {
         let idle = self.in_flight() == 0;
         let segment = self.board.get(number)?;
         let (start, end, fin) = (segment.start, segment.end, segment.mark.contains(Mark::FIN));

@@ -25,43 +25,93 @@ pub struct TcpRepr {
     pub options: TcpOptionsRepr,
 }
 
-impl Packet {
-    /// A TCP packet with a partial checksum, hop limit 64, not ECN-capable, "don't fragment" set, and no link header.
+/// What the headers of all packets from one address and port to another have in common.
+#[derive(Clone, Copy, Debug)]
+pub struct HeaderTemplate {
+    /// IP header and ports; lengths and checksums are missing.
+    bytes: [u8; TEMPLATE_LEN],
+    /// Where the header behind that of IP starts.
+    ip_header_len: u8,
+    /// The sum of the addresses.
+    addresses: u64,
+}
+
+impl HeaderTemplate {
+    /// Of TCP in this direction: hop limit 64, not ECN-capable, "don't fragment" set.
     ///
-    /// If only one address is IPv4, both become IPv6. A length that the IP header cannot say is written as zero.
+    /// If only one address is IPv4, both become IPv6.
+    pub fn tcp(key: FlowKey) -> Self {
+        Self::new(key, IP_PROTOCOL_TCP)
+    }
+
+    fn new(key: FlowKey, protocol: u8) -> Self {
+        let mut bytes = [0; TEMPLATE_LEN];
+        let ip_header_len = match (key.src.ip(), key.dst.ip()) {
+            (IpAddr::V4(src), IpAddr::V4(dst)) => {
+                bytes[..12].copy_from_slice(&[0x45, 0, 0, 0, 0, 0, 0x40, 0, HOP_LIMIT, protocol, 0, 0]);
+                bytes[12..16].copy_from_slice(&src.octets());
+                bytes[16..20].copy_from_slice(&dst.octets());
+                IPV4_HEADER_LEN
+            }
+            _ => {
+                bytes[..8].copy_from_slice(&[0x60, 0, 0, 0, 0, 0, protocol, HOP_LIMIT]);
+                bytes[8..24].copy_from_slice(&ipv6_octets(key.src));
+                bytes[24..40].copy_from_slice(&ipv6_octets(key.dst));
+                IPV6_HEADER_LEN
+            }
+        };
+        bytes[ip_header_len..ip_header_len + 2].copy_from_slice(&key.src.port().to_be_bytes());
+        bytes[ip_header_len + 2..ip_header_len + 4].copy_from_slice(&key.dst.port().to_be_bytes());
+        let addresses = match ip_header_len {
+            IPV4_HEADER_LEN => checksum::sum(&bytes[12..20]),
+            _ => checksum::sum(&bytes[8..40]),
+        };
+        HeaderTemplate { bytes, ip_header_len: ip_header_len as u8, addresses }
+    }
+}
+
+impl Packet {
+    /// A TCP packet with a partial checksum and no link header, otherwise as [`HeaderTemplate::tcp`] says.
+    ///
+    /// A length that the IP header cannot say is written as zero.
     pub fn build_tcp(key: FlowKey, tcp: &TcpRepr, payload: Payload) -> Packet {
         let mut packet = Packet::bare(Payload::Length(0));
-        packet.become_tcp(key, tcp, payload);
+        packet.become_tcp(&HeaderTemplate::tcp(key), tcp, payload);
         packet
     }
 
     /// Turns this packet, whatever it was, into the one that [`build_tcp`](Self::build_tcp) makes.
-    pub fn become_tcp(&mut self, key: FlowKey, tcp: &TcpRepr, payload: Payload) {
-        let tcp_at = if key.src.is_ipv4() && key.dst.is_ipv4() { IPV4_HEADER_LEN } else { IPV6_HEADER_LEN };
-        let options_len = self.write_tcp(tcp_at, key, tcp);
+    pub fn become_tcp(&mut self, template: &HeaderTemplate, tcp: &TcpRepr, payload: Payload) {
+        self.header[..TEMPLATE_LEN].copy_from_slice(&template.bytes);
+        let tcp_at = usize::from(template.ip_header_len);
+        let Some(header) = self.header[tcp_at..].first_chunk_mut() else { return };
+        let tcp_header_len = write_tcp(header, tcp);
+        let tcp_len = tcp_header_len + payload.len();
+        // The pseudo header, which is all that a partial checksum sums.
+        let sum = checksum::fold(template.addresses + checksum::tcp_and_len(tcp_len));
+        header[16..18].copy_from_slice(&sum.to_be_bytes());
         self.payload = payload;
         self.offload = None;
         self.gso_size = None;
         self.link_len = 0;
-        self.header_len = (tcp_at + TCP_HEADER_LEN + options_len) as u8;
-        self.tcp_at = tcp_at as u8;
+        self.header_len = (tcp_at + tcp_header_len) as u8;
+        self.tcp_at = template.ip_header_len;
         self.opaque = None;
         self.checksum = Checksum::Partial;
-        let addresses = self.write_ip_header(key, IP_PROTOCOL_TCP);
-        let sum = addresses + checksum::tcp_and_len(self.tcp_len());
-        self.set_checksum_field(checksum::fold(sum));
+        self.write_ip_len(template);
     }
 
     /// A UDP packet without a checksum, opaque like every UDP packet: cross traffic.
     pub fn build_udp(key: FlowKey, payload: Payload) -> Packet {
+        let template = HeaderTemplate::new(key, IP_PROTOCOL_UDP);
         let mut packet = Packet::bare(payload);
-        let udp_at = if key.src.is_ipv4() && key.dst.is_ipv4() { IPV4_HEADER_LEN } else { IPV6_HEADER_LEN };
-        let len = u16::try_from(8 + packet.payload.len()).unwrap_or(0);
-        let words = [key.src.port(), key.dst.port(), len, 0];
-        packet.write_words(udp_at, words);
+        packet.header[..TEMPLATE_LEN].copy_from_slice(&template.bytes);
+        let udp_at = usize::from(template.ip_header_len);
+        let len = u16::try_from(UDP_HEADER_LEN + packet.payload.len()).unwrap_or(0);
+        packet.header[udp_at + 4..udp_at + 6].copy_from_slice(&len.to_be_bytes());
         packet.header_len = (udp_at + UDP_HEADER_LEN) as u8;
         packet.opaque = Some(OpaqueReason::NotTcp);
-        packet.write_ip_header(key, IP_PROTOCOL_UDP);
+        packet.write_ip_len(&template);
         packet
     }
 
@@ -82,63 +132,36 @@ impl Packet {
         }
     }
 
-    /// The TCP header but for its checksum; returns the length of the options.
-    fn write_tcp(&mut self, tcp_at: usize, key: FlowKey, tcp: &TcpRepr) -> usize {
-        let Some((fixed, options)) = self.header[tcp_at..].split_first_chunk_mut::<TCP_HEADER_LEN>() else {
-            return 0;
-        };
-        let options_len = match options.first_chunk_mut() {
-            Some(area) => tcp.options.encode(area),
-            None => 0,
-        };
-        let data_offset = (TCP_HEADER_LEN + options_len) as u16 / 4;
-        fixed[0..2].copy_from_slice(&key.src.port().to_be_bytes());
-        fixed[2..4].copy_from_slice(&key.dst.port().to_be_bytes());
-        fixed[4..8].copy_from_slice(&tcp.seq.0.to_be_bytes());
-        fixed[8..12].copy_from_slice(&tcp.ack.0.to_be_bytes());
-        fixed[12..14].copy_from_slice(&(data_offset << 12 | tcp.flags.bits()).to_be_bytes());
-        fixed[14..16].copy_from_slice(&tcp.window.to_be_bytes());
-        fixed[18..20].copy_from_slice(&tcp.urgent_pointer.to_be_bytes());
-        options_len
-    }
-
-    fn write_words<const N: usize>(&mut self, at: usize, words: [u16; N]) {
-        for (number, word) in words.into_iter().enumerate() {
-            self.header[at + 2 * number..at + 2 * number + 2].copy_from_slice(&word.to_be_bytes());
-        }
-    }
-
-    /// The IP header of a packet whose `header_len` is set; returns the sum of its addresses.
-    fn write_ip_header(&mut self, key: FlowKey, protocol: u8) -> u64 {
+    /// Length and, in IPv4, header checksum; until now both are zero.
+    fn write_ip_len(&mut self, template: &HeaderTemplate) {
         let len = self.ip_len();
-        match (key.src.ip(), key.dst.ip()) {
-            (IpAddr::V4(src), IpAddr::V4(dst)) => {
-                let total_len = u16::try_from(len).unwrap_or(0);
-                let (src, dst) = (src.to_bits(), dst.to_bits());
-                let addresses = words(src) + words(dst);
-                let protocol = u16::from_be_bytes([HOP_LIMIT, protocol]);
-                let sum = addresses + u64::from(IPV4_START) + u64::from(total_len);
-                let sum = !checksum::fold(sum + u64::from(DONT_FRAGMENT) + u64::from(protocol));
-                self.write_words(0, [IPV4_START, total_len, 0, DONT_FRAGMENT, protocol, sum]);
-                self.header[12..16].copy_from_slice(&src.to_be_bytes());
-                self.header[16..20].copy_from_slice(&dst.to_be_bytes());
-                addresses
-            }
-            _ => {
-                let payload_len = u16::try_from(len - IPV6_HEADER_LEN).unwrap_or(0);
-                let next_header = u16::from_be_bytes([protocol, HOP_LIMIT]);
-                self.write_words(0, [0x6000, 0, payload_len, next_header]);
-                self.header[8..24].copy_from_slice(&ipv6_octets(key.src));
-                self.header[24..40].copy_from_slice(&ipv6_octets(key.dst));
-                checksum::sum(&self.header[8..40])
-            }
+        if usize::from(template.ip_header_len) == IPV4_HEADER_LEN {
+            let len = u16::try_from(len).unwrap_or(0);
+            self.header[2..4].copy_from_slice(&len.to_be_bytes());
+            let sum = !checksum::fold(checksum::sum(&self.header[..12]) + template.addresses);
+            self.header[10..12].copy_from_slice(&sum.to_be_bytes());
+        } else {
+            let len = u16::try_from(len - IPV6_HEADER_LEN).unwrap_or(0);
+            self.header[4..6].copy_from_slice(&len.to_be_bytes());
         }
     }
 }
 
-/// The two words of an address, added.
-fn words(address: u32) -> u64 {
-    u64::from(address >> 16) + u64::from(address & 0xffff)
+/// All of it but ports and checksum; returns its length.
+#[inline]
+fn write_tcp(header: &mut [u8; TCP_HEADER_LEN + MAX_OPTIONS_LEN], tcp: &TcpRepr) -> usize {
+    let options_len = match header.last_chunk_mut() {
+        Some(area) => tcp.options.encode(area),
+        None => 0,
+    };
+    let len = TCP_HEADER_LEN + options_len;
+    let data_offset = len as u16 / 4;
+    header[4..8].copy_from_slice(&tcp.seq.0.to_be_bytes());
+    header[8..12].copy_from_slice(&tcp.ack.0.to_be_bytes());
+    header[12..14].copy_from_slice(&(data_offset << 12 | tcp.flags.bits()).to_be_bytes());
+    header[14..16].copy_from_slice(&tcp.window.to_be_bytes());
+    header[18..20].copy_from_slice(&tcp.urgent_pointer.to_be_bytes());
+    len
 }
 
 fn ipv6_octets(address: SocketAddr) -> [u8; 16] {
@@ -152,9 +175,8 @@ const IPV4_HEADER_LEN: usize = 20;
 const IPV6_HEADER_LEN: usize = 40;
 const TCP_HEADER_LEN: usize = 20;
 const UDP_HEADER_LEN: usize = 8;
-/// Version 4, five words of header, no differentiated service.
-const IPV4_START: u16 = 0x4500;
-const DONT_FRAGMENT: u16 = 0x4000;
+/// IPv6 and ports.
+const TEMPLATE_LEN: usize = 44;
 const HOP_LIMIT: u8 = 64;
 const IP_PROTOCOL_TCP: u8 = 6;
 const IP_PROTOCOL_UDP: u8 = 17;

@@ -13,7 +13,7 @@ mod tcp;
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-pub use build::TcpRepr;
+pub use build::{HeaderTemplate, TcpRepr};
 pub use edit::{NoRoom, TcpMut};
 pub use integrity::Checksum;
 pub use options::{SackBlocks, TcpOptionsRepr};
@@ -57,6 +57,7 @@ impl Packet {
     }
 
     /// True when [`tcp`](Self::tcp) has a view.
+    #[inline]
     pub fn is_tcp(&self) -> bool {
         self.opaque.is_none()
     }
@@ -91,6 +92,7 @@ impl Packet {
     }
 
     /// The length of the IP packet, headers and payload; of a super-packet as a whole.
+    #[inline]
     pub fn ip_len(&self) -> usize {
         usize::from(self.header_len) + self.payload.len()
     }
@@ -103,21 +105,25 @@ impl Packet {
     }
 
     /// IP and TCP header bytes. Of an opaque packet its first bytes: `header` and `payload` together are the packet.
+    #[inline]
     pub fn header(&self) -> &[u8] {
         &self.header[..usize::from(self.header_len)]
     }
 
     /// Where the TCP header starts in [`header`](Self::header): `csum_start` of a virtio header, less the link header.
+    #[inline]
     pub fn tcp_offset(&self) -> Option<usize> {
         self.is_tcp().then_some(usize::from(self.tcp_at))
     }
 
     /// What follows the header.
+    #[inline]
     pub fn payload(&self) -> &Payload {
         &self.payload
     }
 
     /// The payload size of the segments of a super-packet; `None` for a packet that fits the wire as it is.
+    #[inline]
     pub fn gso_size(&self) -> Option<u16> {
         self.gso_size
     }
@@ -227,6 +233,7 @@ const USUAL_HEADER: usize = 80;
 /// Ethernet and two VLAN tags.
 const LINK_CAPACITY: usize = 22;
 
+#[inline]
 fn ecn_of(ip_header: &[u8]) -> Ecn {
     let bits = match ip_header {
         [first, _, ..] if first >> 4 == 6 => ip_header[1] >> 4,

@@ -16,6 +16,7 @@ pub enum Payload {
 
 impl Payload {
     /// The number of bytes.
+    #[inline]
     pub fn len(&self) -> usize {
         match self {
             Payload::Bytes(buffer) => buffer.len(),

@@ -43,11 +43,13 @@ const FIXED_LEN: usize = 20;
 
 impl Packet {
     /// The TCP header; `None` in an opaque packet.
+    #[inline]
     pub fn tcp(&self) -> Option<Tcp<'_>> {
         self.is_tcp().then(|| self.tcp_view())
     }
 
     /// Only for a TCP packet.
+    #[inline]
     pub(super) fn tcp_view(&self) -> Tcp<'_> {
         let header = &self.header()[usize::from(self.tcp_at)..];
         // A TCP packet has a whole header.
@@ -105,6 +107,7 @@ impl<'a> Tcp<'a> {
     }
 
     /// Bytes of data.
+    #[inline]
     pub fn payload_len(self) -> usize {
         self.payload_len as usize
     }

@@ -1,6 +1,6 @@
 //! Flows beyond the tables.
 
-use paceline_sim::reproduce::or::{BeyondFlow, Question, SlowStart, Variant};
+use paceline_sim::reproduce::or::{BeyondFlow, FAST_READER, Question, SlowStart, Variant};
 use paceline_sim::run_watched;
 use paceline_sim::statistics::Sample;
 
@@ -102,14 +102,16 @@ fn bounds(records: &Records, runs: u64) -> Vec<Bound> {
         / of(Question::HigherLoss, "qarr", Variant::Original)
         - 1.0;
     let eager = of(Question::EagerReader, "qarr", Variant::Optimized);
-    // The first is the fast one.
     let readers =
         flows.iter().filter(|flow| flow.variant == Variant::Optimized && flow.reads_mbps().is_some());
+    let ratio = |flow: &BeyondFlow, variant: Variant| {
+        of(flow.question, "qarr", variant) / of(flow.question, "qarr", Variant::Original)
+    };
     let readers: Vec<[f64; 2]> = readers
-        .map(|flow| [Variant::Optimized, Variant::Original].map(|variant| of(flow.question, "qarr", variant)))
+        .map(|flow| [Variant::Optimized, Variant::OptimizedHack1].map(|variant| ratio(flow, variant)))
         .collect();
-    let fast = readers.first().map_or(f64::NAN, |reader| reader[0] / eager);
-    let least = readers.iter().map(|reader| reader[0] / reader[1]).fold(f64::NAN, f64::min);
+    let fast = of(Question::Reader(FAST_READER), "qarr", Variant::Optimized) / eager;
+    let least = |n: usize| readers.iter().map(|reader| reader[n]).fold(f64::NAN, f64::min);
     let large = |variant| of(Question::LargeBdp(SlowStart::Full), "qarr", variant);
     vec![
         Bound::at_least("Vegas + QARR at 0.2 %: optimised above original, %", 30.0, gain * 100.0),
@@ -121,10 +123,16 @@ fn bounds(records: &Records, runs: u64) -> Vec<Bound> {
         .with_note("our choice of a bound; the paper's reader had a tenth of a processor"),
         Bound::at_least(
             "readers at 1.2, 1 and 0.5 of the link rate: optimised over original, least",
-            0.98,
-            least,
+            0.97,
+            least(0),
         )
-        .with_note("our choice of a bound: the optimisation takes nothing away, two points of noise allowed"),
+        .with_note("our choice of a bound: nothing is taken away but noise"),
+        Bound::at_least(
+            "readers at 1.2, 1 and 0.5 of the link rate: with Hack 1 over original, least",
+            0.97,
+            least(1),
+        )
+        .with_note("our choice of a bound"),
         Bound::at_least(
             "10 Gbit/s, 50 ms, 1e-5, full slow start: QARR optimised over original",
             1.0,

@@ -81,12 +81,7 @@ fn of_flows(cells: &[CellResult]) -> Vec<Bound> {
             8.0,
             mean_points(cells, |c| matches!(c.table, 6 | 7 | 10 | 11) && is_adaptive(c)),
         ),
-        at_most(
-            "Tables 6 to 13: pairs of a column in the wrong order that are 10 points apart",
-            0.0,
-            wrong_order(cells),
-        )
-        .map(|bound| bound.with_note("Veno and Westwood with RH and PRR are judged by Linux 6.1 instead")),
+        wrong_order(cells),
     ];
     all.into_iter().flatten().collect()
 }
@@ -204,8 +199,9 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     (count > 0).then(|| sum / f64::from(count))
 }
 
-/// Pairs of one column that the paper has more than 10 points apart, and we the other way round.
-fn wrong_order(cells: &[CellResult]) -> Option<f64> {
+/// Pairs of one column that the paper has more than 10 points apart, and we the other way round. Veno and Westwood with RH and
+/// PRR are judged by Linux 6.1 instead.
+fn wrong_order(cells: &[CellResult]) -> Option<Bound> {
     let judged =
         |cell: &&CellResult| matches!(cell.table, 6..=13) && (is_adaptive(cell) || is_judged_by_paper(cell));
     let of_flows: Vec<&CellResult> = cells.iter().filter(judged).collect();
@@ -218,8 +214,19 @@ fn wrong_order(cells: &[CellResult]) -> Option<f64> {
         let ours = one.utilization_percent.zip(other.utilization_percent).map(|(a, b)| a - b);
         same_column && published > Some(10.0) && ours < Some(0.0)
     };
-    let count = of_flows.iter().flat_map(|one| of_flows.iter().filter(|other| wrong(one, other))).count();
-    Some(count as f64)
+    // Each pair is counted where the paper's lower cell stands.
+    let mut lower = Vec::new();
+    for cell in &of_flows {
+        let above = of_flows.iter().filter(|other| wrong(other, cell)).count();
+        if above > 0 {
+            lower.push((above, format!("Table {} {}: {above}", cell.table, cell.place())));
+        }
+    }
+    let count: usize = lower.iter().map(|(above, _)| above).sum();
+    let places: Vec<String> = lower.into_iter().map(|(_, place)| place).collect();
+    let name = "Tables 6 to 13: pairs of a column in the wrong order that are 10 points apart";
+    let bound = Bound::at_most(name, 0.0, count as f64);
+    Some(if count > 0 { bound.with_note(places.join("; ")) } else { bound })
 }
 
 /// The least gain by Hack 1 over the same cell as found.

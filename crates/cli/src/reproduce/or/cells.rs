@@ -170,6 +170,13 @@ impl CellResult {
             _ => (self.value - self.published) * 100.0,
         }
     }
+
+    /// Its row and column.
+    pub(super) fn place(&self) -> String {
+        let row = [self.congestion_control.as_str(), self.loss_recovery.as_str(), self.variant];
+        let row: Vec<&str> = row.into_iter().filter(|part| !part.is_empty()).collect();
+        format!("{} {}", row.join(" "), self.axis_value)
+    }
 }
 
 pub(super) fn print(cells: &[CellResult]) {
@@ -184,17 +191,10 @@ pub(super) fn print(cells: &[CellResult]) {
         }
         for note in notes {
             let of_note = of_table.iter().filter(|cell| cell.note == Some(note));
-            println!("{}: {note}", of_note.map(place).collect::<Vec<_>>().join("; "));
+            println!("{}: {note}", of_note.map(CellResult::place).collect::<Vec<_>>().join("; "));
         }
         println!();
     }
-}
-
-/// Row and column of a cell.
-fn place(cell: &CellResult) -> String {
-    let parts = [cell.congestion_control.as_str(), cell.loss_recovery.as_str(), cell.variant];
-    let row: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-    format!("{} {}", row.join(" "), cell.axis_value)
 }
 
 fn table(cells: &[CellResult]) -> String {

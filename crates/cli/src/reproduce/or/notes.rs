@@ -44,6 +44,25 @@ const NOTES: &[Note] = &[
                by as much; the published 0.99 does not show that",
     },
     Note {
+        tables: &[6, 7, 8, 9],
+        recoveries: &["RH", "PRR"],
+        variants: &[],
+        congestion: &["Veno", "Westwood"],
+        side: Side::Above,
+        text: "the code of Veno and Westwood has changed since the paper's kernel; ours is today's and is judged by Linux 6.1, \
+               with which it agrees",
+    },
+    Note {
+        tables: &[6, 7],
+        recoveries: &["QARR"],
+        variants: &["original"],
+        congestion: &["Veno", "Westwood", "Vegas"],
+        side: Side::Above,
+        text: "Section VII.C: the burst after a recovery raises the RTT, which makes QARR lower cwnd without need, and those that \
+               grow slowly do not make up for it. Ours acts once a round trip, on the shortest RTT of it, and is not lowered by a spike: it reaches what the window \
+               allows, as the published CUBIC + QARR does",
+    },
+    Note {
         tables: &[10, 11, 15],
         recoveries: &["BARR"],
         variants: &["original"],

@@ -9,7 +9,7 @@ mod recovery_meter;
 mod rtt_after;
 mod sender_trace;
 
-pub use beyond::{BeyondFlow, Question, SlowStart};
+pub use beyond::{BeyondFlow, FAST_READER, Question, SlowStart};
 pub use cells::{Cell, Setup, SetupLoss, Variant};
 pub use experiment::SenderSetup;
 pub use outcome::{CellRun, Outcome, measure};
