@@ -337,7 +337,7 @@ const ANSWERS: [Answer; 9] = [
         scenario: "receiver-buffers",
         variants: ["unaccelerated,client=nexus-one", "accelerated,client=nexus-one"],
         measure: Measure::Metric("goodput_mbps", 1.0),
-        note: "81 KB from the start: how the handset adapts is not said",
+        note: "81 KB from the start: how the handset adapts is not said; 0.6 % of independent losses leave an unaccelerated sender less",
     },
     Answer {
         case: "fairness measured network 100 ms",
@@ -345,7 +345,8 @@ const ANSWERS: [Answer; 9] = [
         scenario: "fairness",
         variants: ["unaccelerated,measured", "accelerated,measured"],
         measure: Measure::Metric("fairness.jain_100ms", 1.0),
-        note: "128 KB of window without, 17 KB with the accelerator, as published",
+        note: "128 KB of window without, 17 KB with the accelerator, as published; without, independent losses keep both flows small \
+               and even",
     },
 ];
 
@@ -375,7 +376,8 @@ const STEPS: InText = InText {
 const BLACKOUT: InText = InText {
     metric: "blackout_s",
     measure: Measure::Metric("longest_gap_s", 1.0),
-    note: "the longest stretch with less than a tenth of the link; published: more than that",
+    note: "the longest stretch with less than a tenth of the link; published: more than that. It lasts until all that the client \
+           discarded is repaired, a packet in a round trip or a timeout: the server's timers decide",
     ..STEPS
 };
 const BUFFER: InText = InText {
