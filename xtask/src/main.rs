@@ -1,5 +1,5 @@
 //! Checks and reports of this repository: `cargo xtask check` before every commit, `cargo xtask results` after the proofs,
-//! `cargo xtask reproduction` after `paceline reproduce`.
+//! `cargo xtask reproduction` after `paceline reproduce`, `cargo xtask virtual-lab` before it.
 
 mod bounds;
 mod licenses;
@@ -9,6 +9,7 @@ mod reproduction;
 mod results;
 mod statistics;
 mod tidy;
+mod virtual_lab;
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -23,7 +24,8 @@ fn main() -> ExitCode {
             .collect(),
         Some("results") => results::write(&root).unwrap_or_else(|error| vec![error]),
         Some("reproduction") => reproduction::write(&root).unwrap_or_else(|error| vec![error]),
-        _ => vec!["usage: cargo xtask check|results|reproduction".to_string()],
+        Some("virtual-lab") => virtual_lab::write(&root).unwrap_or_else(|error| vec![error]),
+        _ => vec!["usage: cargo xtask check|results|reproduction|virtual-lab".to_string()],
     };
     for finding in &findings {
         eprintln!("{finding}");

@@ -100,3 +100,56 @@ impl Space {
 const INITIAL_WINDOW: u64 = 10;
 /// Linux tcp_event_data_recv: shorter segments do not let the window grow.
 const SMALL: u64 = 128;
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    fn tuned() -> Space {
+        Space::new(ReceiveBuffer::Auto { initial: 65_536, max: 3_000_000 }, 1_460, 0)
+    }
+
+    /// One round trip of 100 ms in which `segments` full-sized segments come and are read.
+    fn round(space: &mut Space, number: u64, copied: &mut u64, segments: u64) {
+        for n in 0..segments {
+            let now = Instant::ZERO + Duration::from_millis(100 * number + n / 2);
+            space.on_rtt(number as u32, Duration::from_millis(100 + n / 2));
+            space.on_segment(0, 1_448);
+            *copied += 1_448;
+            space.on_read(now, *copied);
+        }
+    }
+
+    /// As the virtual lab's Linux 6.1 offers it: 64 KB for two round trips, and from then on what slow start needs.
+    #[test]
+    fn the_window_grows_ahead_of_slow_start() {
+        let (mut space, mut copied) = (tuned(), 0);
+        let mut offered = Vec::new();
+        for (number, segments) in [(1, 10), (2, 20), (3, 40), (4, 80), (5, 160)] {
+            round(&mut space, number, &mut copied, segments);
+            offered.push(space.free(0) / 1_448);
+        }
+        assert_eq!(offered[..2], [45, 45]);
+        assert!((110..=130).contains(&offered[2]) && (260..=300).contains(&offered[3]), "{offered:?}");
+        assert!(offered[4] > 3 * 160, "{offered:?}");
+    }
+
+    #[test]
+    fn a_fixed_buffer_is_offered_whole() {
+        let mut space = Space::new(ReceiveBuffer::Fixed(17_520), 1_460, 0);
+        assert!(!space.on_segment(0, 1_460));
+        assert_eq!((space.free(0), space.free(2_920)), (17_520, 14_600));
+    }
+
+    #[test]
+    fn the_first_segment_of_a_round_tells_the_round_trip() {
+        let mut space = tuned();
+        space.on_rtt(7, Duration::from_millis(100));
+        space.on_rtt(7, Duration::from_millis(180));
+        assert_eq!(space.rtt, Duration::from_millis(100));
+        space.on_rtt(8, Duration::from_millis(180));
+        assert_eq!(space.rtt, Duration::from_millis(110));
+    }
+}

@@ -7,6 +7,7 @@ use super::*;
 use crate::congestion::CongestionName;
 use crate::detection::DetectionName;
 use crate::reduction::ReductionName;
+use crate::schedule::ScheduleName;
 
 /// A sender of segments of 100 bytes from position 1,000 on, with an RTT of 100 ms.
 struct Bench {
@@ -119,6 +120,36 @@ fn a_timeout_sends_the_first_segment_and_backs_off() {
     bench.ack(1_100, &[(3_000, 3_100)]);
     let sent = bench.send();
     assert!(!sent.is_empty() && sent.iter().all(|&start| start < 0), "{sent:?}");
+}
+
+/// Linux tcp_retransmit_timer: a peer that takes its window back is probed with what is in flight, and each time lowers ssthresh.
+#[test]
+fn timeouts_into_a_closed_window_are_probes() {
+    let mut bench = Bench::filled(plain(DetectionName::Rfc6675), 20);
+    bench.sender.snd_wnd = 0;
+    bench.fire();
+    assert_eq!((bench.send(), bench.sender.window.ssthresh), (vec![-1_000], 10));
+    bench.fire();
+    assert_eq!((bench.send(), bench.sender.window.ssthresh), (vec![-1_000], 2));
+    assert_eq!((bench.sender.totals.timeouts, bench.sender.totals.segments_retransmitted), (0, 2));
+}
+
+/// The schedule lets a round trip more than the offered window be outstanding, but not while something is missing.
+#[test]
+fn the_schedule_goes_beyond_the_window_until_there_is_a_hole() {
+    let config = Config { schedule: ScheduleName::Accelerated, ..plain(DetectionName::RackTlp) };
+    let mut bench = Bench::new(Config { initial_cwnd: 1_000, ..config }, 1_000);
+    bench.send();
+    for n in 1..=60 {
+        bench.now = 100 + 10 * n;
+        bench.ack(1_000 + 100 * n, &[]);
+        bench.send();
+    }
+    let outstanding = |bench: &Bench| bench.sender.board.nxt() - bench.sender.board.una();
+    // 100 bytes in 10 ms are 1,000 in a round trip.
+    assert_eq!(outstanding(&bench), 2_000);
+    bench.ack(7_000, &[(7_100, 7_200)]);
+    assert_eq!(bench.sender.offered_end(), 7_000 + 1_000);
 }
 
 /// RFC 5682, Section 3.1, step 3.b: an ACK of what was never sent again shows that the timeout was wrong.

@@ -189,7 +189,7 @@ impl Sender {
     }
 
     /// Where the peer's window ends, or will have ended when data arrives.
-    fn offered_end(&self) -> u64 {
+    pub(super) fn offered_end(&self) -> u64 {
         let extension = self.schedule.as_ref().map_or(0, |schedule| schedule.extension());
         self.board.una() + self.snd_wnd + extension
     }

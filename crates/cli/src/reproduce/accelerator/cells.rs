@@ -53,7 +53,7 @@ pub(super) struct Published {
 pub(super) enum Measure {
     /// A number of the result, times a factor.
     Metric(&'static str, f64),
-    /// Mbit/s of payload of the first flow from a time on.
+    /// Bit/s of payload of the download from a time on.
     Since(f64),
     /// Ratio of the bytes of two flows in a stretch of the run, to those of the first flow.
     Ratio(&'static str, &'static str, f64, f64),
@@ -91,7 +91,11 @@ pub(super) fn published() -> Vec<Published> {
         figure: Some(row.figure),
         case: row.case.into(),
         metric: row.metric,
-        accelerator: if row.variant.starts_with("unaccelerated") { "without" } else { "with" },
+        accelerator: if row.scenario == "datagrams" || row.variant.starts_with("unaccelerated") {
+            "without"
+        } else {
+            "with"
+        },
         sending_rate_mbps: None,
         published: row.published,
         scenario: row.scenario,
@@ -152,7 +156,7 @@ impl Measure {
             })),
             Measure::Since(from_s) => of_series(&|series| {
                 let to_s = series.senders.last()?.time_s;
-                Some(series.bytes("download", from_s, to_s) * 8e-6 / (to_s - from_s))
+                Some(series.bytes("download", from_s, to_s) * 8.0 / (to_s - from_s))
             }),
             Measure::Ratio(flow, to, from_s, to_s) => {
                 of_series(&|series| Some(series.bytes(flow, from_s, to_s) / series.bytes(to, from_s, to_s)))

@@ -13,7 +13,6 @@ use crate::result::RunFiles;
 #[derive(Debug, Default)]
 pub(super) struct Series {
     pub(super) senders: Vec<Sender>,
-    delivered: Vec<Delivered>,
     links: Vec<Link>,
     /// Empty without a gateway.
     pub(super) gateway: Vec<Gateway>,
@@ -22,12 +21,14 @@ pub(super) struct Series {
 /// A sender, every 100 ms.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Sender {
+    flow: String,
     pub(super) time_s: f64,
     pub(super) cwnd_segments: f64,
     pub(super) rtt_ms: f64,
     pub(super) rto_ms: f64,
     pub(super) peer_window_bytes: f64,
     pub(super) retransmitted_segments: u64,
+    received_mbps: f64,
 }
 
 /// A flow at the gateway, every 100 ms.
@@ -38,13 +39,6 @@ pub(super) struct Gateway {
     pub(super) virtual_window_bytes: f64,
     pub(super) waiting_bytes: f64,
     pub(super) ack_delay_ms: f64,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-struct Delivered {
-    flow: String,
-    time_s: f64,
-    payload_bytes: f64,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -59,16 +53,20 @@ impl Series {
         let gateway = files.with("gateway.csv");
         Ok(Series {
             senders: rows(&files.with("senders.csv"))?,
-            delivered: rows(&files.with("delivered.csv"))?,
             links: rows(&files.with("links.csv"))?,
             gateway: if gateway.exists() { rows(&gateway)? } else { Vec::new() },
         })
     }
 
-    /// Mbit/s of payload that the radio link delivered to a flow, averaged over `bin_s`.
+    /// Mbit/s that a flow's receiver read, averaged over `bin_s`, which is a multiple of 100 ms.
     pub(super) fn throughput(&self, flow: &str, bin_s: f64, until_s: f64) -> Vec<(f64, f64)> {
-        let rows = self.delivered.iter().filter(|row| row.flow == flow);
-        rates(rows.map(|row| (row.time_s, row.payload_bytes)), bin_s, until_s)
+        // A row tells of the 100 ms before it.
+        rates(self.read(flow).map(|(time_s, bytes)| (time_s - STEP_S, bytes)), bin_s, until_s)
+    }
+
+    fn read(&self, flow: &str) -> impl Iterator<Item = (f64, f64)> {
+        let rows = self.senders.iter().filter(move |row| row.flow == flow);
+        rows.map(|row| (row.time_s, row.received_mbps * STEP_S / 8e-6))
     }
 
     /// Mbit/s of IP bytes that a link delivered.
@@ -77,10 +75,9 @@ impl Series {
         rates(rows.map(|row| (row.time_s, row.delivered_bytes)), bin_s, until_s)
     }
 
-    /// Payload that the radio link delivered to a flow in a stretch of the run.
+    /// Bytes that a flow's receiver read in a stretch of the run.
     pub(super) fn bytes(&self, flow: &str, from_s: f64, to_s: f64) -> f64 {
-        let rows = self.delivered.iter().filter(|row| row.flow == flow);
-        rows.filter(|row| (from_s..to_s).contains(&row.time_s)).map(|row| row.payload_bytes).sum()
+        self.read(flow).filter(|(time_s, _)| (from_s..to_s).contains(time_s)).map(|(_, bytes)| bytes).sum()
     }
 
     /// A quantity of the sender until `until_s`.
@@ -95,6 +92,9 @@ impl Series {
         rows.map(|row| (row.time_s, of(row))).collect()
     }
 }
+
+/// Of the rows of senders.
+const STEP_S: f64 = 0.1;
 
 pub(super) fn panel(title: &str, lines: Vec<(&str, Vec<(f64, f64)>)>) -> Panel {
     let line = |(colour, (label, points)): (usize, (&str, Vec<(f64, f64)>))| Line {
