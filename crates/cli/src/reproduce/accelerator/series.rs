@@ -61,10 +61,10 @@ impl Series {
     /// Mbit/s that a flow's receiver read, averaged over `bin_s`, which is a multiple of 100 ms.
     pub(super) fn throughput(&self, flow: &str, bin_s: f64, until_s: f64) -> Vec<(f64, f64)> {
         // A row tells of the 100 ms before it.
-        rates(self.read(flow).map(|(time_s, bytes)| (time_s - STEP_S, bytes)), bin_s, until_s)
+        rates(self.received(flow).map(|(time_s, bytes)| (time_s - STEP_S, bytes)), bin_s, until_s)
     }
 
-    fn read(&self, flow: &str) -> impl Iterator<Item = (f64, f64)> {
+    fn received(&self, flow: &str) -> impl Iterator<Item = (f64, f64)> {
         let rows = self.senders.iter().filter(move |row| row.flow == flow);
         rows.map(|row| (row.time_s, row.received_mbps * STEP_S / 8e-6))
     }
@@ -77,7 +77,10 @@ impl Series {
 
     /// Bytes that a flow's receiver read in a stretch of the run.
     pub(super) fn bytes(&self, flow: &str, from_s: f64, to_s: f64) -> f64 {
-        self.read(flow).filter(|(time_s, _)| (from_s..to_s).contains(time_s)).map(|(_, bytes)| bytes).sum()
+        self.received(flow)
+            .filter(|(time_s, _)| (from_s..to_s).contains(time_s))
+            .map(|(_, bytes)| bytes)
+            .sum()
     }
 
     /// A quantity of the sender until `until_s`.
