@@ -64,7 +64,7 @@ impl Series {
         rates(self.received(flow).map(|(time_s, bytes)| (time_s - STEP_S, bytes)), bin_s, until_s)
     }
 
-    fn received(&self, flow: &str) -> impl Iterator<Item = (f64, f64)> {
+    fn received<'a>(&'a self, flow: &'a str) -> impl Iterator<Item = (f64, f64)> + 'a {
         let rows = self.senders.iter().filter(move |row| row.flow == flow);
         rows.map(|row| (row.time_s, row.received_mbps * STEP_S / 8e-6))
     }

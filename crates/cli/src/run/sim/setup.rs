@@ -2,13 +2,14 @@
 
 use std::path::Path as FilePath;
 
+use paceline_path::random::Random;
 use paceline_sim::result::Direction as SimDirection;
 use paceline_sim::scenario::{
     Flow as SimFlow, GatewayAt, Load, PathLink, Scenario as SimScenario, TcpFlow, Transport,
 };
 use paceline_sim::workload::{Reader, SizeRange};
 use paceline_tcp::{Config, CongestionName, DetectionName, ReceiveBuffer};
-use paceline_wire::{Instant, Rate};
+use paceline_wire::{Duration, Instant, Rate};
 
 use crate::run::links::link_seeds;
 use crate::scenario::{Direction, Flow, IpVersion, Profile, Protocol, Scenario, Tcp};
@@ -31,10 +32,25 @@ pub(super) fn setup(scenario: &Scenario, seed: u64, folder: &FilePath) -> Result
         path,
         link_seeds: vec![link_seeds(seed, 0), link_seeds(seed, 1)],
         gateway: config.map(|config| GatewayAt { links_before: 1, config }),
-        flows: scenario.flows.iter().map(|flow| self::flow(flow, scenario)).collect::<Result<_, _>>()?,
+        flows: flows(scenario, seed)?,
         patience: scenario.patience().to_wire() - scenario.duration.to_wire(),
         ..SimScenario::default()
     })
+}
+
+/// Processes of a host do not start at the same instant. Our choice: each flow after the first up to a millisecond later, by seed, so
+/// that flows that share a queue do not meet there in the same way in every run.
+fn flows(scenario: &Scenario, seed: u64) -> Result<Vec<SimFlow>, String> {
+    let mut flows = Vec::with_capacity(scenario.flows.len());
+    for (number, flow) in scenario.flows.iter().enumerate() {
+        let mut flow = self::flow(flow, scenario)?;
+        if number > 0 {
+            let mut late = Random::named(seed, &format!("start of {}", flow.name));
+            flow.start += late.duration_up_to(LATE_MAX);
+        }
+        flows.push(flow);
+    }
+    Ok(flows)
 }
 
 fn flow(flow: &Flow, scenario: &Scenario) -> Result<SimFlow, String> {
@@ -177,6 +193,7 @@ fn congestion(key: &str, name: &str) -> Result<CongestionName, String> {
 const INITIAL_BYTES: u32 = 65_536;
 /// As in the lab.
 const SERVER_RECEIVE_BUFFER_BYTES: u64 = 6_291_456;
+const LATE_MAX: Duration = Duration::from_millis(1);
 /// As in the lab: UDP payload.
 const DATAGRAM_BYTES: u32 = 1_452;
 /// 1,500 bytes less the headers of IPv6 and TCP.
