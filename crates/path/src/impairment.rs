@@ -7,7 +7,7 @@ use paceline_wire::{Duration, Packet};
 
 use crate::config::LinkConfig;
 use crate::delay::Jitter;
-use crate::loss::{Candidate, LossProcess, LossScope};
+use crate::loss::{Candidate, Loss, LossProcess, LossScope};
 use crate::originals::Originals;
 use crate::random::{Probability, Random};
 
@@ -34,6 +34,8 @@ pub(crate) struct Fate {
 /// Draws fates.
 #[derive(Clone, Debug)]
 pub(crate) struct Impairments {
+    /// Nothing ever befalls a packet, and no draw is made.
+    none: bool,
     loss: LossProcess,
     /// Only where originals are treated otherwise.
     originals: Option<Originals>,
@@ -49,6 +51,10 @@ impl Impairments {
     pub(crate) fn new<R>(config: &LinkConfig<R>, seed: u64) -> Self {
         let named = |name| Random::named(seed, name);
         Impairments {
+            none: config.loss == Loss::None
+                && config.jitter.is_none()
+                && config.reorder.is_none()
+                && config.duplicate.is_zero(),
             loss: LossProcess::new(config.loss.clone(), named("loss")),
             originals: (config.loss_on == LossScope::Originals).then(|| Originals::new(FLOWS_MAX)),
             jitter: config.jitter.map(|jitter| (jitter, named("jitter"))),
@@ -58,7 +64,12 @@ impl Impairments {
     }
 
     /// The fate of a packet handed over at a time since the start of the link.
+    #[inline]
     pub(crate) fn decide(&mut self, at: Duration, packet: &Packet) -> Fate {
+        if self.none { Fate::default() } else { self.draw(at, packet) }
+    }
+
+    fn draw(&mut self, at: Duration, packet: &Packet) -> Fate {
         let in_scope = self.originals.as_mut().is_none_or(|originals| originals.is_original(packet));
         let chance = |choice: &mut Option<(Probability, Random)>| {
             choice.as_mut().is_some_and(|(probability, random)| random.chance(*probability))

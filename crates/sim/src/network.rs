@@ -369,22 +369,19 @@ fn resolve(switches: &[Switch], to: Hop, packet: &Packet) -> Option<End> {
     match to {
         Hop::Node(node, port) => Some(End::Node(node, port)),
         Hop::Link(link) => Some(End::Link(link)),
-        Hop::Switch(_) => resolve_switches(switches, to, packet),
+        Hop::Switch(switch) => resolve_switch(switches, switch, packet, 0),
     }
 }
 
-fn resolve_switches(switches: &[Switch], mut to: Hop, packet: &Packet) -> Option<End> {
-    for _ in 0..=switches.len() {
-        match to {
-            Hop::Node(node, port) => return Some(End::Node(node, port)),
-            Hop::Link(link) => return Some(End::Link(link)),
-            Hop::Switch(switch) => {
-                let Switch { by, ways } = &switches[switch.0 as usize];
-                to = ways.get(usize::from(by.port_of(packet)?)).copied().flatten()?;
-            }
-        }
+/// `passed` switches lie before this one: more than there are would be a circle.
+fn resolve_switch(switches: &[Switch], switch: SwitchId, packet: &Packet, passed: usize) -> Option<End> {
+    let Switch { by, ways } = &switches[switch.0 as usize];
+    match ways.get(usize::from(by.port_of(packet)?)).copied().flatten()? {
+        Hop::Node(node, port) => Some(End::Node(node, port)),
+        Hop::Link(link) => Some(End::Link(link)),
+        Hop::Switch(next) if passed < switches.len() => resolve_switch(switches, next, packet, passed + 1),
+        Hop::Switch(_) => None,
     }
-    None
 }
 
 impl RouteBy {

@@ -20,6 +20,7 @@ pub(crate) struct Incoming {
 
 impl Incoming {
     /// Reads the header; `None` in an opaque packet.
+    #[inline]
     pub(crate) fn parse(packet: &Packet) -> Option<Incoming> {
         let tcp = packet.tcp()?;
         let mut incoming = Incoming {

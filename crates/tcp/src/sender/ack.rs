@@ -87,9 +87,12 @@ impl Sender {
             self.probes_out = 0;
         }
         self.last_arrival = input.now;
-        self.usage.open_round();
         self.frto_new_data = false;
         let was_empty = self.board.is_empty();
+        // A segment that brings a mere receiver data changes nothing for its sending half.
+        if flags.una_advanced || flags.window_update || !was_empty || !input.sacks.is_empty() {
+            self.usage.open_round();
+        }
         let sample = self.account(input, ack, prior_una, &mut flags);
         if was_empty {
             if flags.dsack {

@@ -134,9 +134,9 @@ impl Sender {
 
     /// When the pacer lets the next packet go, if one could.
     pub(crate) fn departure(&self, supply: Supply) -> Option<Instant> {
-        let room = self.in_flight() < self.window.cwnd;
-        let something = supply.end > self.board.nxt() || self.board.lost_out() > 0;
-        (self.paced() && room && something && self.usage.round_open).then_some(self.next_departure)
+        let room = || self.in_flight() < self.window.cwnd;
+        let something = || supply.end > self.board.nxt() || self.board.lost_out() > 0;
+        (self.usage.round_open && self.paced() && room() && something()).then_some(self.next_departure)
     }
 
     /// Whether a poll may have something to send, cheaply.

@@ -497,7 +497,6 @@ const FIGURES: [InText; 23] = [
         variant: "fig-24,rate=3mbit",
         measure: Measure::Missing(3.0),
         note: "a link of 5.4 Mbit/s with 0.6 % loss below it and a queue of 60 packets, which is chosen",
-        ..STEPS
     },
     InText {
         figure: 24,

@@ -99,8 +99,11 @@ impl Series {
 /// Of the rows of senders.
 const STEP_S: f64 = 0.1;
 
-pub(super) fn panel(title: &str, lines: Vec<(&str, Vec<(f64, f64)>)>) -> Panel {
-    let line = |(colour, (label, points)): (usize, (&str, Vec<(f64, f64)>))| Line {
+/// A name and its points.
+type Named<'a> = (&'a str, Vec<(f64, f64)>);
+
+pub(super) fn panel(title: &str, lines: Vec<Named<'_>>) -> Panel {
+    let line = |(colour, (label, points)): (usize, Named<'_>)| Line {
         label: label.into(),
         colour,
         points,
