@@ -103,11 +103,7 @@ const STEP_S: f64 = 0.1;
 type Named<'a> = (&'a str, Vec<(f64, f64)>);
 
 pub(super) fn panel(title: &str, lines: Vec<Named<'_>>) -> Panel {
-    let line = |(colour, (label, points)): (usize, Named<'_>)| Line {
-        label: label.into(),
-        colour,
-        points,
-    };
+    let line = |(colour, (label, points)): (usize, Named<'_>)| Line { label: label.into(), colour, points };
     Panel { title: title.into(), lines: lines.into_iter().enumerate().map(line).collect() }
 }
 
