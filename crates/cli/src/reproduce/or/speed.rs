@@ -80,7 +80,7 @@ fn bulk_flows(count: u32) -> Scenario {
 }
 
 impl Speed {
-    /// `all_s` is the processor time of all runs of all parts.
+    /// `all_s` is the processor time of ten runs of all parts.
     pub(super) fn report(&self, all_s: Option<f64>) -> (Section, Vec<Bound>) {
         let ratio = self.many_flows_ns / self.one_flow_ns;
         let mut bounds = vec![
@@ -100,9 +100,12 @@ impl Speed {
         ];
         if let Some(all_s) = all_s {
             let minutes = all_s / 60.0 / 2.0;
-            rows.push(vec!["all of this reproduction, minutes on 2 cores".into(), number(minutes, 1)]);
+            rows.push(vec![
+                "all of this reproduction with 10 runs a cell, minutes on 2 cores".into(),
+                number(minutes, 1),
+            ]);
             bounds.push(Bound::at_most("all of reproduce or, minutes on 2 cores", 25.0, minutes).with_note(
-                "the sum of the runs' times, halved: right when nothing else ran beside them, and for 10 runs a cell",
+                "the sum of the runs' times, halved, and for 10 runs a cell: right when nothing else ran beside them",
             ));
         }
         let section = Section {
