@@ -30,11 +30,7 @@ struct Paper {
 }
 
 const PAPERS: [Paper; 2] = [
-    Paper {
-        name: "or",
-        heading: "Opportunistic retransmission",
-        command: "paceline reproduce or --runs 1",
-    },
+    Paper { name: "or", heading: "Opportunistic retransmission", command: "paceline reproduce or --runs 1" },
     Paper { name: "accelerator", heading: "Mobile accelerator", command: "paceline reproduce accelerator" },
 ];
 
