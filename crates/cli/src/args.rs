@@ -70,15 +70,8 @@ pub(crate) struct RunArgs {
     /// Repetitions of each variant, with seeds that count upwards [default: as the scenario says]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) runs: Option<u32>,
-    /// Seed of the first repetition [default: as the scenario says]
-    #[arg(long, value_name = "S")]
-    pub(crate) seed: Option<u64>,
-    /// Length of each run, such as 10s [default: as the scenario says]
-    #[arg(long, value_name = "TIME")]
-    pub(crate) duration: Option<Time>,
-    /// Only variants whose name has these comma-separated parts; may be given several times
-    #[arg(long, value_name = "VARIANT")]
-    pub(crate) only: Vec<String>,
+    #[command(flatten)]
+    pub(crate) of: Selection,
     /// Runs at the same time; in the lab more than the machine can bear distorts what is measured
     /// [default: 1 in the lab, one for each core in the simulator]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
@@ -101,6 +94,20 @@ pub(crate) struct RunArgs {
     pub(crate) check: bool,
 }
 
+/// What of a scenario is run.
+#[derive(Debug, Args)]
+pub(crate) struct Selection {
+    /// Seed of the first repetition [default: as the scenario says]
+    #[arg(long, value_name = "S")]
+    pub(crate) seed: Option<u64>,
+    /// Length of each run, such as 10s [default: as the scenario says]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) duration: Option<Time>,
+    /// Only variants whose name has these comma-separated parts; may be given several times
+    #[arg(long, value_name = "VARIANT")]
+    pub(crate) only: Vec<String>,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum On {
     /// Real packets between kernel sockets in network namespaces (needs root)
@@ -120,21 +127,11 @@ pub(crate) struct SweepArgs {
     /// :4log for even ratios); may be given several times, every combination is run
     #[arg(long, value_name = "KEY=VALUES")]
     pub(crate) vary: Vec<String>,
-    /// Where to run
-    #[arg(long, value_enum, default_value_t = SweepOn::Sim)]
-    pub(crate) on: SweepOn,
     /// Repetitions of each combination, with seeds that count upwards
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) runs: u32,
-    /// Seed of the first repetition [default: as the scenario says]
-    #[arg(long, value_name = "S")]
-    pub(crate) seed: Option<u64>,
-    /// Length of each run, such as 10s [default: as the scenario says]
-    #[arg(long, value_name = "TIME")]
-    pub(crate) duration: Option<Time>,
-    /// Only variants whose name has these comma-separated parts; may be given several times
-    #[arg(long, value_name = "VARIANT")]
-    pub(crate) only: Vec<String>,
+    #[command(flatten)]
+    pub(crate) of: Selection,
     /// Runs at the same time [default: one for each core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) jobs: Option<u32>,
@@ -149,18 +146,32 @@ pub(crate) struct SweepArgs {
     pub(crate) json: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum SweepOn {
-    /// The simulator
-    Sim,
-}
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum ReproduceCommand {
     /// Opportunistic retransmission: Tables 1 to 15 and Figs. 3 to 5, published and ours
     Or(ReproduceOrArgs),
     /// The mobile accelerator: Figs. 4 to 25, Tables 1 to 4, its scenarios' bounds, and the virtual-time lab beside the simulator
     Accelerator(ReproduceAcceleratorArgs),
+}
+
+/// How any paper is reproduced.
+#[derive(Debug, Args)]
+pub(crate) struct ReproduceHow {
+    /// Runs of each cell, with seeds from 1; one where nothing is drawn
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub(crate) runs: u32,
+    /// Runs at the same time [default: one for each core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) jobs: Option<u32>,
+    /// Folder for plots, series and what each run left
+    #[arg(long, value_name = "DIR", default_value = "results/reproduce")]
+    pub(crate) out: PathBuf,
+    /// Print one JSON object instead of tables
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Fail (exit code 1) if a bound is missed
+    #[arg(long)]
+    pub(crate) check: bool,
 }
 
 #[derive(Debug, Args)]
@@ -174,21 +185,8 @@ pub(crate) struct ReproduceAcceleratorArgs {
     /// Only this part; may be given several times [default: all, or figures if one is named]
     #[arg(long, value_enum)]
     pub(crate) part: Vec<AcceleratorPart>,
-    /// Runs of each variant, with seeds from 1; one where nothing is drawn
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000))]
-    pub(crate) runs: u32,
-    /// Runs at the same time [default: one for each core]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
-    pub(crate) jobs: Option<u32>,
-    /// Folder for plots and for what each run left
-    #[arg(long, value_name = "DIR", default_value = "results/reproduce")]
-    pub(crate) out: PathBuf,
-    /// Print one JSON object instead of tables
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Fail (exit code 1) if a bound is missed
-    #[arg(long)]
-    pub(crate) check: bool,
+    #[command(flatten)]
+    pub(crate) how: ReproduceHow,
 }
 
 /// What `reproduce accelerator` consists of.
@@ -215,27 +213,14 @@ pub(crate) struct ReproduceOrArgs {
     /// Only this part; may be given several times [default: all, or tables if --table is given]
     #[arg(long, value_enum)]
     pub(crate) part: Vec<OrPart>,
-    /// Runs of each cell, with seeds from 1
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000))]
-    pub(crate) runs: u32,
     /// How the sender of the tables finds losses; `both` shows RACK-TLP beside FACK and takes twice as long
     #[arg(long, value_enum, default_value_t = DetectionArg::Fack)]
     pub(crate) detection: DetectionArg,
-    /// Runs at the same time [default: one for each core]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
-    pub(crate) jobs: Option<u32>,
-    /// Folder for plots, series and finished runs; runs that are there already are not done again
-    #[arg(long, value_name = "DIR", default_value = "results/reproduce")]
-    pub(crate) out: PathBuf,
-    /// Do runs again that are there already
+    /// Do runs again that are kept in the folder
     #[arg(long)]
     pub(crate) fresh: bool,
-    /// Print one JSON object instead of tables
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Fail (exit code 1) if a bound is missed
-    #[arg(long)]
-    pub(crate) check: bool,
+    #[command(flatten)]
+    pub(crate) how: ReproduceHow,
 }
 
 /// What `reproduce or` consists of.

@@ -8,6 +8,7 @@ mod error;
 mod gateway;
 mod interrupt;
 mod plot;
+mod pool;
 mod predict;
 mod reproduce;
 mod result;

@@ -12,11 +12,9 @@ mod settling;
 pub(crate) mod sim;
 mod traces;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::PoisonError;
-use std::thread;
+use std::sync::{Mutex, PoisonError};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use paceline_linux::emulator::DirectionReport;
@@ -25,6 +23,7 @@ use paceline_wire::Duration;
 use crate::args::{On, RunArgs};
 use crate::error::{Error, Kind, Result};
 use crate::interrupt;
+use crate::pool::work_off;
 use crate::result::{
     LinkResult, Results, Run, SCHEMA, Store, bounds_table, check_bounds, summary_table, write_whole,
 };
@@ -43,8 +42,8 @@ pub(crate) fn links_table(directions: &[DirectionReport], duration: Duration) ->
 }
 
 pub(crate) fn command(args: &RunArgs) -> Result<()> {
-    let file = load_file(&args.scenario, args.duration)?;
-    let variants = select(&file, &args.only)?;
+    let file = load_file(&args.scenario, args.of.duration)?;
+    let variants = select(&file, &args.of.only)?;
     if args.list {
         variants.iter().for_each(|variant| println!("{}", variant.name));
         return Ok(());
@@ -113,7 +112,7 @@ impl Place {
 
     /// Runs at the same time.
     pub(crate) fn threads(self, wanted: Option<u32>) -> u32 {
-        let cores = || thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
+        let cores = || std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
         wanted.unwrap_or_else(|| if self == Place::Sim { cores() } else { 1 })
     }
 }
@@ -144,7 +143,7 @@ fn run_place(
     args: &RunArgs,
 ) -> Result<Done> {
     let variants: Vec<Variant> = variants.iter().map(|variant| place.settings_of(variant)).collect();
-    let first = args.seed.unwrap_or(file.base.seed);
+    let first = args.of.seed.unwrap_or(file.base.seed);
     let seeds = first..first + u64::from(args.runs.unwrap_or(file.base.runs));
     let jobs: Vec<Job<'_>> =
         seeds.flat_map(|seed| variants.iter().map(move |variant| Job { variant, seed })).collect();
@@ -206,54 +205,38 @@ impl Batch<'_> {
             );
         }
         let bar = progress_bar(&todo, self.place, self.quiet);
-        let state =
-            Mutex::new(State { todo: todo.into_iter().collect(), done, failures: Vec::new(), stop: None });
-        thread::scope(|scope| {
-            for _ in 0..self.threads {
-                scope.spawn(|| self.work(&state, &bar));
-            }
-        });
+        let failures = Mutex::new(Vec::new());
+        let (runs, stop) = work_off(todo, self.threads, |job| self.work(job, &bar, &failures));
         bar.finish_and_clear();
-        let state = state.into_inner().unwrap_or_else(PoisonError::into_inner);
-        if let Some(error) = state.stop {
+        if let Some(error) = stop {
             return Err(error);
         }
+        done.extend(runs);
         let place: HashMap<(&str, u64), usize> = jobs
             .iter()
             .enumerate()
             .map(|(place, job)| ((job.variant.name.as_str(), job.seed), place))
             .collect();
-        let mut runs = state.done;
-        runs.sort_by_key(|run| place.get(&(run.variant.as_str(), run.seed)).copied());
-        Ok((runs, state.failures))
+        done.sort_by_key(|run| place.get(&(run.variant.as_str(), run.seed)).copied());
+        Ok((done, failures.into_inner().unwrap_or_else(PoisonError::into_inner)))
     }
 
-    fn work(&self, state: &Mutex<State<'_>>, bar: &ProgressBar) {
-        let locked = || state.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            let job = {
-                let mut state = locked();
-                let next = if state.stop.is_none() { state.todo.pop_front() } else { None };
-                match next {
-                    Some(job) => job,
-                    None => return,
-                }
-            };
-            bar.set_message(format!("{} seed {}", job.variant.name, job.seed));
-            let watch = Ticks { bar, shown: Mutex::new(0), length: ticks(job, self.place) };
-            let outcome =
-                self.execute(job, &watch).and_then(|run| self.store.save(job.variant, &run).map(|()| run));
-            watch.finish();
-            match outcome {
-                Ok(run) => locked().done.push(run),
-                Err(error) if error.kind() == Kind::Failed => {
-                    let text = format!("{} seed {}: {error}", job.variant.name, job.seed);
-                    bar.suspend(|| eprintln!("paceline: {text}"));
-                    locked().failures.push(text);
-                }
-                // Bad input, missing privilege and Ctrl-C concern every run.
-                Err(error) => locked().stop = Some(error),
+    /// One run; `None` where it failed for a reason of its own. Bad input, missing privilege and Ctrl-C concern every run.
+    fn work(&self, job: &Job<'_>, bar: &ProgressBar, failures: &Mutex<Vec<String>>) -> Result<Option<Run>> {
+        bar.set_message(format!("{} seed {}", job.variant.name, job.seed));
+        let watch = Ticks { bar, shown: Mutex::new(0), length: ticks(job, self.place) };
+        let outcome =
+            self.execute(job, &watch).and_then(|run| self.store.save(job.variant, &run).map(|()| run));
+        watch.finish();
+        match outcome {
+            Ok(run) => Ok(Some(run)),
+            Err(error) if error.kind() == Kind::Failed => {
+                let text = format!("{} seed {}: {error}", job.variant.name, job.seed);
+                bar.suspend(|| eprintln!("paceline: {text}"));
+                failures.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+                Ok(None)
             }
+            Err(error) => Err(error),
         }
     }
 
@@ -274,14 +257,6 @@ impl Batch<'_> {
 pub(crate) struct Job<'a> {
     pub(crate) variant: &'a Variant,
     pub(crate) seed: u64,
-}
-
-struct State<'a> {
-    todo: VecDeque<&'a Job<'a>>,
-    done: Vec<Run>,
-    failures: Vec<String>,
-    /// Why nothing more is to be run.
-    stop: Option<Error>,
 }
 
 pub(crate) fn select<'a>(file: &'a ScenarioFile, only: &[String]) -> Result<Vec<&'a Variant>> {

@@ -6,7 +6,7 @@ mod values;
 
 use std::path::{Path, PathBuf};
 
-use crate::args::{SweepArgs, SweepOn};
+use crate::args::SweepArgs;
 use crate::error::{Error, Kind, Result};
 use crate::interrupt;
 use crate::result::{Run, SCHEMA, Store, write_whole};
@@ -17,13 +17,12 @@ use means::Means;
 use values::Dimension;
 
 pub(crate) fn command(args: &SweepArgs) -> Result<()> {
-    let SweepOn::Sim = args.on;
     let dimensions: Vec<Dimension> =
         args.vary.iter().map(|text| Dimension::parse(text)).collect::<Result<_>>()?;
     let further: Vec<_> = dimensions.iter().map(Dimension::to_vary).collect();
-    let file = load_varied(&args.scenario, args.duration, &further)?;
+    let file = load_varied(&args.scenario, args.of.duration, &further)?;
     let variants: Vec<Variant> =
-        select(&file, &args.only)?.into_iter().map(|variant| Place::Sim.settings_of(variant)).collect();
+        select(&file, &args.of.only)?.into_iter().map(|variant| Place::Sim.settings_of(variant)).collect();
     for variant in &variants {
         Place::Sim.check(variant, &file.folder)?;
     }
@@ -31,7 +30,7 @@ pub(crate) fn command(args: &SweepArgs) -> Result<()> {
     let folder: PathBuf =
         args.out.clone().unwrap_or_else(|| Path::new("results").join(format!("{}-sweep", file.base.name)));
     let store = Store::open(&folder)?;
-    let first = args.seed.unwrap_or(file.base.seed);
+    let first = args.of.seed.unwrap_or(file.base.seed);
     // All runs of a cell before the next cell: what is finished when somebody stops it is whole.
     let jobs: Vec<Job<'_>> = variants
         .iter()

@@ -5,6 +5,8 @@ mod agreement;
 mod bounds;
 mod cells;
 mod figures;
+mod in_text;
+mod published;
 mod scenarios;
 mod series;
 
@@ -20,20 +22,20 @@ use scenarios::{Outcomes, Wanted};
 pub(crate) fn command(args: &ReproduceAcceleratorArgs) -> Result<()> {
     interrupt::watch()?;
     let plan = Plan::new(args);
-    std::fs::create_dir_all(&args.out)
-        .map_err(|error| Error::io(format_args!("make {}", args.out.display()), &error))?;
+    std::fs::create_dir_all(&args.how.out)
+        .map_err(|error| Error::io(format_args!("make {}", args.how.out.display()), &error))?;
     let outcomes = scenarios::run(&plan.wanted(), args)?;
     let report = plan.report(&outcomes, args)?;
     if plan.is_whole() {
-        report.save(&args.out.join("accelerator.json"))?;
+        report.save(&args.how.out.join("accelerator.json"))?;
     }
-    if args.json {
+    if args.how.json {
         println!("{}", report.to_json()?);
     } else {
         print_cells(&report.cells);
-        report.print_rest(&args.out);
+        report.print_rest(&args.how.out);
     }
-    report.judge(args.check)
+    report.judge(args.how.check)
 }
 
 /// What is to be shown.
@@ -64,7 +66,7 @@ impl Plan {
         Plan {
             whole: !some && AcceleratorPart::ALL.iter().all(|part| parts.contains(part)),
             figures: figures::ALL.iter().filter(of_figure).collect(),
-            cells: cells::published().into_iter().filter(of_cell).collect(),
+            cells: published::published().into_iter().filter(of_cell).collect(),
             parts,
         }
     }
@@ -87,7 +89,7 @@ impl Plan {
         let cells = cells::measured(&self.cells, outcomes)?;
         let mut report = Report { cells, bounds: Vec::new(), sections: Vec::new() };
         for figure in &self.figures {
-            report.sections.push(figure.section(outcomes, &args.out)?);
+            report.sections.push(figure.section(outcomes, &args.how.out)?);
         }
         if self.parts.contains(&AcceleratorPart::Bounds) {
             let (section, bounds) = bounds::judge(outcomes)?;

@@ -26,14 +26,14 @@ use cells::CellResult;
 pub(crate) fn command(args: &ReproduceOrArgs) -> Result<()> {
     interrupt::watch()?;
     let plan = Plan::new(args);
-    let out = &args.out;
+    let out = &args.how.out;
     std::fs::create_dir_all(out)
         .map_err(|error| Error::io(format_args!("make {}", out.display()), &error))?;
     let kept = Kept::open(&out.join("or-runs.jsonl"), &kept::program(), args.fresh)?;
     // Alone, before all cores are busy.
     let speed = plan.parts.contains(&OrPart::Speed).then(speed::measure).transpose()?;
     let cores = || thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
-    let records = pool::run_all(plan.jobs(), &kept, args.jobs.unwrap_or_else(cores), args.json)?;
+    let records = pool::run_all(plan.jobs(), &kept, args.how.jobs.unwrap_or_else(cores), args.how.json)?;
     let mut report = Report { cells: Vec::new(), bounds: Vec::new(), sections: Vec::new() };
     plan.assemble(&records, &mut report)?;
     if plan.parts.contains(&OrPart::Figures) {
@@ -50,13 +50,13 @@ pub(crate) fn command(args: &ReproduceOrArgs) -> Result<()> {
     if plan.is_whole() {
         report.save(&out.join("or.json"))?;
     }
-    if args.json {
+    if args.how.json {
         println!("{}", report.to_json()?);
     } else {
         cells::print(&report.cells);
         report.print_rest(out);
     }
-    report.judge(args.check)
+    report.judge(args.how.check)
 }
 
 /// What is to be run.
@@ -90,7 +90,7 @@ impl Plan {
             DetectionArg::Both => (DetectionName::Fack, Some(DetectionName::RackTlp)),
         };
         let cells = cells.into_iter().filter(wanted).collect();
-        Plan { parts, cells, parameters, runs: args.runs.into(), detection, beside }
+        Plan { parts, cells, parameters, runs: args.how.runs.into(), detection, beside }
     }
 
     /// Whether nothing was left out.

@@ -1,8 +1,6 @@
 //! Many simulations on all cores: the longest first, so that no core waits for another at the end.
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, PoisonError};
-use std::thread;
+use std::collections::HashMap;
 use std::time::Instant as Clock;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -12,6 +10,7 @@ use paceline_wire::Instant;
 use super::kept::{Kept, Record, Values};
 use crate::error::{Error, Kind, Result};
 use crate::interrupt;
+use crate::pool::work_off;
 
 /// One simulation.
 pub(super) struct Job<'a> {
@@ -43,18 +42,12 @@ pub(super) fn run_all(jobs: Vec<Job<'_>>, kept: &Kept, threads: u32, quiet: bool
     }
     todo.sort_by(|a, b| b.cost.total_cmp(&a.cost));
     let bar = progress_bar(&todo, quiet);
-    let state = Mutex::new(State { todo: todo.into(), done: Vec::new(), stop: None });
-    thread::scope(|scope| {
-        for _ in 0..threads.max(1) {
-            scope.spawn(|| work(&state, kept, &bar));
-        }
-    });
+    let (done, stop) = work_off(todo, threads, |job| run(&job, kept, &bar).map(Some));
     bar.finish_and_clear();
-    let state = state.into_inner().unwrap_or_else(PoisonError::into_inner);
     let mut records = HashMap::new();
     records.extend(wanted.iter().filter_map(|key| Some((key.clone(), kept.records.get(key)?.clone()))));
-    records.extend(state.done.into_iter().map(|record| (record.key.clone(), record)));
-    match state.stop {
+    records.extend(done.into_iter().map(|record| (record.key.clone(), record)));
+    match stop {
         Some(error) => {
             if error.kind() == Kind::Interrupted {
                 let path = kept.path().display();
@@ -97,12 +90,6 @@ fn key(name: &str, seed: u64) -> String {
     format!("{name}, seed {seed}")
 }
 
-struct State<'a> {
-    todo: VecDeque<Job<'a>>,
-    done: Vec<Record>,
-    stop: Option<Error>,
-}
-
 /// Gives a run up after Ctrl-C.
 struct UntilInterrupted;
 
@@ -112,34 +99,19 @@ impl Watch for UntilInterrupted {
     }
 }
 
-fn work(state: &Mutex<State<'_>>, kept: &Kept, bar: &ProgressBar) {
-    let locked = || state.lock().unwrap_or_else(PoisonError::into_inner);
-    loop {
-        let job = {
-            let mut state = locked();
-            let next = if state.stop.is_none() { state.todo.pop_front() } else { None };
-            match next {
-                Some(job) => job,
-                None => return,
-            }
-        };
-        bar.set_message(job.name.clone());
-        let started = Clock::now();
-        let outcome = (job.work)(&mut UntilInterrupted);
-        bar.inc(ticks(&job));
-        let kept = match outcome {
-            Ok(mut values) => {
-                values.retain(|_, value| value.is_finite());
-                let record = Record { key: job.key(), seconds: started.elapsed().as_secs_f64(), values };
-                kept.add(&record).map(|()| record)
-            }
-            Err(ScenarioError::GivenUp) => Err(Error::interrupted()),
-            Err(error) => Err(Error::failed(format!("cannot simulate {}: {error}", job.key()))),
-        };
-        match kept {
-            Ok(record) => locked().done.push(record),
-            Err(error) => locked().stop = Some(error),
+fn run(job: &Job<'_>, kept: &Kept, bar: &ProgressBar) -> Result<Record> {
+    bar.set_message(job.name.clone());
+    let started = Clock::now();
+    let outcome = (job.work)(&mut UntilInterrupted);
+    bar.inc(ticks(job));
+    match outcome {
+        Ok(mut values) => {
+            values.retain(|_, value| value.is_finite());
+            let record = Record { key: job.key(), seconds: started.elapsed().as_secs_f64(), values };
+            kept.add(&record).map(|()| record)
         }
+        Err(ScenarioError::GivenUp) => Err(Error::interrupted()),
+        Err(error) => Err(Error::failed(format!("cannot simulate {}: {error}", job.key()))),
     }
 }
 

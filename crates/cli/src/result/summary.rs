@@ -26,7 +26,7 @@ pub(crate) fn summary_table(runs: &[Run]) -> String {
             "done",
         ],
     );
-    for (variant, flow) in rows(runs) {
+    for (variant, flow) in flow_rows(runs) {
         let of = |metric: &str| {
             let of_variant = runs.iter().filter(|run| run.variant == variant);
             of_variant.flat_map(|run| values(run, metric, Some(&flow))).collect::<Vec<f64>>()
@@ -118,7 +118,7 @@ pub(crate) fn new_table(labels: usize, header: &[&str]) -> Table {
 }
 
 /// Variants and flow names in the order in which they first appear.
-fn rows(runs: &[Run]) -> Vec<(String, String)> {
+pub(crate) fn flow_rows(runs: &[Run]) -> Vec<(String, String)> {
     let mut rows: Vec<(String, String)> = Vec::new();
     for run in runs {
         for flow in &run.flows {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::result::{Run, new_table, statistic, values};
+use crate::result::{Run, flow_rows, new_table, statistic, values};
 use crate::scenario::Statistic;
 
 /// One number of one variant's flow, in both places.
@@ -24,7 +24,7 @@ pub(super) struct Difference {
 /// Medians over runs, for every variant and flow that both have.
 pub(super) fn between(sim: &[Run], lab: &[Run]) -> Vec<Difference> {
     let mut differences = Vec::new();
-    for (variant, flow) in rows(sim) {
+    for (variant, flow) in flow_rows(sim) {
         for metric in METRICS {
             let median = |runs: &[Run]| {
                 let of_variant = runs.iter().filter(|run| run.variant == variant);
@@ -84,20 +84,6 @@ pub(super) fn table(differences: &[Difference]) -> String {
         ]);
     }
     table.to_string()
-}
-
-/// Variants and flow names in the order in which they first appear.
-fn rows(runs: &[Run]) -> Vec<(String, String)> {
-    let mut rows: Vec<(String, String)> = Vec::new();
-    for run in runs {
-        for flow in &run.flows {
-            let row = (run.variant.clone(), flow.name.clone());
-            if !rows.contains(&row) {
-                rows.push(row);
-            }
-        }
-    }
-    rows
 }
 
 const METRICS: [&str; 8] = [

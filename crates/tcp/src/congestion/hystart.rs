@@ -124,9 +124,8 @@ impl LinuxHystart {
         if self.found || ambiguous {
             return window;
         }
-        // Rounds are counted from the first ACK on, whatever the window, so that each begins with a flight: so does
-        // cubictcp_cong_avoid up to 5.15, and so does 6.1 as measured (slow start on an idle 20 Mbit/s, 100 ms ends at 245
-        // segments, half a round trip after the first ACK of the fifth flight).
+        // Each round begins with a flight, whatever the window: the reset stands before the check of hystart_low_window
+        // (6.1, tcp_cubic.c:hystart_update; in 3.10 it is in bictcp_cong_avoid).
         let round = match &mut self.round {
             Some(round) if sample.una <= round.end_seq => round,
             round => round.insert(Round::begin(sample)),

@@ -157,22 +157,15 @@ fn row(scenario: &str, outcome: &BoundOutcome, reason: &str) -> Vec<Value> {
 mod tests {
     use super::super::scenarios::{self, Wanted};
     use super::*;
-    use crate::args::ReproduceAcceleratorArgs;
+    use crate::args::{ReproduceAcceleratorArgs, ReproduceHow};
 
     /// One seed of everything, which takes a minute; `paceline reproduce accelerator` runs ten.
     #[test]
     fn bounds_of_the_lab_hold_in_the_simulator() {
         let folder = tempfile::tempdir().unwrap();
-        let args = ReproduceAcceleratorArgs {
-            figure: Vec::new(),
-            table: Vec::new(),
-            part: Vec::new(),
-            runs: 1,
-            jobs: None,
-            out: folder.path().to_path_buf(),
-            json: true,
-            check: false,
-        };
+        let how =
+            ReproduceHow { runs: 1, jobs: None, out: folder.path().to_path_buf(), json: true, check: false };
+        let args = ReproduceAcceleratorArgs { figure: Vec::new(), table: Vec::new(), part: Vec::new(), how };
         let mut wanted = Wanted::default();
         wanted.add_judged();
         let outcomes = scenarios::run(&wanted, &args).unwrap();

@@ -129,7 +129,7 @@ impl Outcome {
 pub(super) fn run(wanted: &Wanted, args: &ReproduceAcceleratorArgs) -> Result<Outcomes> {
     let mut outcomes = BTreeMap::new();
     for source in SOURCES.iter().filter(|source| wanted.0.contains_key(source.name)) {
-        if !args.json {
+        if !args.how.json {
             eprintln!("{}", source.path);
         }
         outcomes.insert(source.name, source.run(&wanted.0[source.name], args)?);
@@ -165,8 +165,8 @@ impl Source {
                 Err(error) => outcome.left_out.push((variant.name.clone(), error.to_string())),
             }
         }
-        let store = Store::open(&args.out.join("accelerator-runs").join(self.name))?;
-        let seeds = file.base.seed..file.base.seed + u64::from(args.runs.min(self.seeds));
+        let store = Store::open(&args.how.out.join("accelerator-runs").join(self.name))?;
+        let seeds = file.base.seed..file.base.seed + u64::from(args.how.runs.min(self.seeds));
         let variants = &outcome.variants;
         let jobs: Vec<Job<'_>> =
             seeds.flat_map(|seed| variants.iter().map(move |variant| Job { variant, seed })).collect();
@@ -175,11 +175,11 @@ impl Source {
             place: Place::Sim,
             folder: &file.folder,
             store: &store,
-            threads: args.jobs.unwrap_or_else(cores),
+            threads: args.how.jobs.unwrap_or_else(cores),
             series: self.series,
             // Never those of an older program.
             fresh: true,
-            quiet: args.json,
+            quiet: args.how.json,
         };
         let (runs, failures) = batch.run_all(&jobs)?;
         Ok(Outcome { runs, failures, store: Some(store), ..outcome })

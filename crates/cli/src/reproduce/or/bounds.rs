@@ -295,28 +295,8 @@ const HACK1: &str = "optimized_hack1";
 
 #[cfg(test)]
 mod tests {
+    use super::super::cells::sample as cell;
     use super::*;
-
-    fn cell(table: u8, variant: &'static str, kind: &'static str, published: f64, value: f64) -> CellResult {
-        CellResult {
-            table,
-            congestion_control: "CUBIC".into(),
-            loss_recovery: "QARR".into(),
-            variant,
-            kind,
-            axis: "loss_percent".into(),
-            axis_value: 0.1,
-            value,
-            utilization_percent: Some(value),
-            published,
-            published_percent: Some(published),
-            ci95: None,
-            rack_tlp: None,
-            stalled_share: None,
-            timeouts: None,
-            note: None,
-        }
-    }
 
     fn named<'a>(bounds: &'a [Bound], part: &str) -> &'a Bound {
         bounds.iter().find(|bound| bound.name.contains(part)).unwrap()

@@ -246,6 +246,35 @@ const PACKET_BYTES: f64 = 1_500.0;
 /// CUBIC's.
 const BETA: f64 = 0.7;
 
+/// A cell of CUBIC with QARR at 0.1 % loss, in percent.
+#[cfg(test)]
+pub(super) fn sample(
+    table: u8,
+    variant: &'static str,
+    kind: &'static str,
+    published: f64,
+    value: f64,
+) -> CellResult {
+    CellResult {
+        table,
+        congestion_control: "CUBIC".into(),
+        loss_recovery: "QARR".into(),
+        variant,
+        kind,
+        axis: "loss_percent".into(),
+        axis_value: 0.1,
+        value,
+        utilization_percent: Some(value),
+        published,
+        published_percent: Some(published),
+        ci95: None,
+        rack_tlp: None,
+        stalled_share: None,
+        timeouts: None,
+        note: None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::bounds;

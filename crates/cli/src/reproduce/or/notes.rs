@@ -35,15 +35,6 @@ const NOTES: &[Note] = &[
                scheduled first; the published cells scatter, too (RH: 22.5 % at 150 ms, 72.0 % at 200 ms)",
     },
     Note {
-        tables: &[1],
-        recoveries: &["BARR"],
-        variants: &["opportunistic"],
-        congestion: &[],
-        side: Side::Below,
-        text: "BARR counts what was delivered in two round trips, of which a burst of 100 is more than a quarter, and lowers W \
-               by as much; the published 0.99 does not show that",
-    },
-    Note {
         tables: &[6, 7, 8, 9],
         recoveries: &["RH", "PRR"],
         variants: &[],
@@ -63,13 +54,22 @@ const NOTES: &[Note] = &[
                allows, as the published CUBIC + QARR does",
     },
     Note {
-        tables: &[10, 11, 15],
+        tables: &[10, 11, 14, 15],
         recoveries: &["BARR"],
         variants: &["original"],
         congestion: &[],
         side: Side::Above,
-        text: "the text says that BARR underestimates the rate by far, from the few ACKs of a recovery; ours measures over two \
-               round trips at least (our choice, crates/tcp/src/reduction/barr.rs), of which a pause takes half at most",
+        text: "the text says that BARR underestimates the rate by far, from the few ACKs of a recovery; ours takes the highest \
+               rate of a round trip (our choice, crates/tcp/src/reduction/barr.rs), which a pause does not lower",
+    },
+    Note {
+        tables: &[14, 15],
+        recoveries: &["QARR", "BARR"],
+        variants: &["optimized_hack1"],
+        congestion: &[],
+        side: Side::Above,
+        text: "once a retransmission was lost ours sends nothing more beyond the window until it is repaired (our choice, \
+               crates/tcp/src/sender/hack1.rs); what the paper's receiver threw away had to be sent again",
     },
 ];
 
@@ -118,27 +118,12 @@ impl Note {
 
 #[cfg(test)]
 mod tests {
+    use super::super::cells::sample;
     use super::*;
 
     fn cell(table: u8, loss_recovery: &str, variant: &'static str, published: f64, value: f64) -> CellResult {
-        CellResult {
-            table,
-            congestion_control: "CUBIC".into(),
-            loss_recovery: loss_recovery.into(),
-            variant,
-            kind: "experimental",
-            axis: "loss_percent".into(),
-            axis_value: 0.1,
-            value,
-            utilization_percent: Some(value),
-            published,
-            published_percent: Some(published),
-            ci95: None,
-            rack_tlp: None,
-            stalled_share: None,
-            timeouts: None,
-            note: None,
-        }
+        let cell = sample(table, variant, "experimental", published, value);
+        CellResult { loss_recovery: loss_recovery.into(), ..cell }
     }
 
     #[test]
