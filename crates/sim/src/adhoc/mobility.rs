@@ -5,7 +5,6 @@
 use paceline_path::random::Random;
 use paceline_wire::{Duration, Instant};
 
-use super::StationId;
 use super::config::{Movement, Place};
 
 /// A point of the plane, in metres.
@@ -88,7 +87,7 @@ impl Mobility {
 
     /// Where one is at `now`.
     #[cfg(test)]
-    pub(super) fn position(&mut self, station: StationId, now: Instant) -> Point {
+    pub(super) fn position(&mut self, station: super::StationId, now: Instant) -> Point {
         self.tracks[usize::from(station)].at(now)
     }
 }

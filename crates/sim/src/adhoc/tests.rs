@@ -60,7 +60,8 @@ fn two_stations_in_range_talk() {
     let mut out = run(&mut network, at_ms(1_000));
     out.sort_unstable();
     assert_eq!(out.iter().map(|(number, port, _)| (*number, *port)).collect::<Vec<_>>(), [(7, 1), (8, 0)]);
-    assert!(out.iter().all(|(.., ms)| *ms < 30), "{out:?}");
+    // Both ask in the same instant, which neither understands, and then once more.
+    assert!(out.iter().all(|(.., ms)| (30..60).contains(ms)), "{out:?}");
     assert_eq!((network.store.len(), network.queue_drops), (0, 0));
 }
 
@@ -76,8 +77,9 @@ fn packets_go_over_many_hops_and_keep_their_order() {
 }
 
 /// All stations of a short chain sense each other: one frame at a time, so n hops have 1 / n of one hop's rate. Stations
-/// four hops apart, 800 m, send at once, so that long chains have no less than a fifth or so (J. Li and others, "Capacity of
-/// Ad Hoc Wireless Networks", 2001: a quarter at best, a seventh as found).
+/// three hops apart, 600 m, do not, and a frame over 200 m survives another one from 400 m: a long chain has a third at best. J. Li
+/// and others ("Capacity of Ad Hoc Wireless Networks", 2001) found a quarter at best, for they assumed that frames from 550 m
+/// disturb, and a seventh with greedy sources.
 #[test]
 fn a_chain_has_the_rate_of_a_hop_by_their_number() {
     let one = saturated(&chain(1));
@@ -95,7 +97,7 @@ fn a_chain_has_the_rate_of_a_hop_by_their_number() {
     }
     let six = saturated(&chain(6)) / one;
     println!("6 hops: {six:.3} of one hop");
-    assert!((1.0 / 7.5..1.0 / 3.5).contains(&six), "{six}");
+    assert!((1.0 / 7.0..1.0 / 3.0).contains(&six), "{six}");
 }
 
 /// 0 and 1 talk over 2, which goes away while 3 stays: a new way is found within a second.
@@ -115,7 +117,7 @@ fn a_route_that_breaks_is_replaced() {
     }
     let counters = network.counters();
     assert!(arrived.len() >= 98, "{} of 100, {counters:?}", arrived.len());
-    assert!(counters.routes.broken_links >= 1 && counters.routes.requests >= 4, "{counters:?}");
+    assert!(counters.routes.broken_links >= 1 && counters.routes.requests >= 2, "{counters:?}");
     let gap = arrived.windows(2).map(|pair| pair[1].2 - pair[0].2).max();
     assert!(gap < Some(1_000), "{gap:?}");
 }

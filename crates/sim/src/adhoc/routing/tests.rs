@@ -118,7 +118,7 @@ fn a_source_keeps_its_packet_and_asks_anew() {
         source.timer(at, &mut out);
         asked += sent(&mut out).len();
     }
-    assert_eq!((asked, source.counters().dropped), (6, 1));
+    assert_eq!((asked, source.counters().dropped), (7, 1));
 }
 
 #[test]
