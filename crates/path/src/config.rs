@@ -3,6 +3,7 @@
 use crate::delay::{Delay, Jitter};
 use crate::error::ConfigError;
 use crate::impairment::Reorder;
+use crate::link_layer::LinkRetransmission;
 use crate::loss::{Loss, LossScope};
 use crate::outage::Outages;
 use crate::queue::QueueLimit;
@@ -22,6 +23,7 @@ use crate::source::{RateSource, SourceError};
 /// jitter = { up-to = "5ms", keep-order = true }
 /// loss = { independent = "0.6%" }            # or gilbert-elliott, load, scripted
 /// loss-on = "originals"                      # or "all"
+/// link-retransmission = { limit = 3, after = "10ms" }
 /// reorder = { probability = "1%", by = "10ms" }
 /// duplicate = "0.5%"
 /// outage = { periodic = { first = "5s", every = "10s", length = "1s" }, effect = "drop" }
@@ -48,6 +50,8 @@ pub struct LinkConfig<R = RateProcess> {
     pub loss: Loss,
     /// Which packets can be lost.
     pub loss_on: LossScope,
+    /// What is lost is sent again by the link itself. Without, it is gone.
+    pub link_retransmission: Option<LinkRetransmission>,
     /// Packets that are overtaken.
     pub reorder: Option<Reorder>,
     /// How many arrive twice.
@@ -70,6 +74,7 @@ impl LinkConfig<RateSource> {
             jitter: self.jitter,
             loss: self.loss,
             loss_on: self.loss_on,
+            link_retransmission: self.link_retransmission,
             reorder: self.reorder,
             duplicate: self.duplicate,
             outage: self.outage,

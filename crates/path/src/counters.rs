@@ -21,6 +21,8 @@ pub struct LinkCounters {
     pub sent: Count,
     /// Left the bottleneck, what was lost afterwards included.
     pub transmitted: Count,
+    /// Attempts that failed and that the link layer made good for by another one. They count as transmitted, too.
+    pub retried: Count,
     /// Arrived at the other end, duplicates included.
     pub delivered: Count,
     /// Copies made by the link.

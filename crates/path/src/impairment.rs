@@ -25,6 +25,8 @@ pub struct Reorder {
 /// What will happen to a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Fate {
+    /// So many attempts of the link layer fail before the one that decides.
+    pub(crate) failures: u8,
     pub(crate) lost: bool,
     pub(crate) duplicated: bool,
     pub(crate) held_back: bool,
@@ -37,6 +39,8 @@ pub(crate) struct Impairments {
     /// Nothing ever befalls a packet, and no draw is made.
     none: bool,
     loss: LossProcess,
+    /// How often the link layer sends a packet again at most.
+    retries: u8,
     /// Only where originals are treated otherwise.
     originals: Option<Originals>,
     jitter: Option<(Jitter, Random)>,
@@ -56,6 +60,7 @@ impl Impairments {
                 && config.reorder.is_none()
                 && config.duplicate.is_zero(),
             loss: LossProcess::new(config.loss.clone(), named("loss")),
+            retries: config.link_retransmission.map_or(0, |link_layer| link_layer.limit),
             originals: (config.loss_on == LossScope::Originals).then(|| Originals::new(FLOWS_MAX)),
             jitter: config.jitter.map(|jitter| (jitter, named("jitter"))),
             reorder: config.reorder.map(|reorder| (reorder.probability, named("reorder"))),
@@ -74,8 +79,16 @@ impl Impairments {
         let chance = |choice: &mut Option<(Probability, Random)>| {
             choice.as_mut().is_some_and(|(probability, random)| random.chance(*probability))
         };
+        let candidate = Candidate { at, bytes: packet.ip_len() as u64, in_scope };
+        let mut lost = self.loss.loses(candidate);
+        let mut failures = 0;
+        while lost && failures < self.retries {
+            failures += 1;
+            lost = self.loss.loses(candidate);
+        }
         Fate {
-            lost: self.loss.loses(Candidate { at, bytes: packet.ip_len() as u64, in_scope }),
+            failures,
+            lost,
             duplicated: chance(&mut self.duplicate),
             held_back: chance(&mut self.reorder),
             jitter: self

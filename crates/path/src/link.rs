@@ -8,6 +8,7 @@ use crate::delay::{Delay, Jitter};
 use crate::error::ConfigError;
 use crate::flight::{Flight, InFlight};
 use crate::impairment::{Impairments, Reorder};
+use crate::link_layer::{Failed, LinkRetransmission};
 use crate::outage::{OutageEffect, Outages};
 use crate::parcels::{Parcel, Parcels};
 use crate::queue::{DropTail, Waiting};
@@ -24,7 +25,7 @@ pub(crate) use crate::impairment::Fate;
 /// shifts when the caller learns of it.
 ///
 /// A packet waits in the queue until the bottleneck takes it, leaves when its last byte has been sent, and then meets
-/// loss, outage, duplication, propagation and jitter, in this order. Nothing is allocated per packet once the queues have
+/// loss (which the link layer may repair by sending it again), outage, duplication, propagation and jitter, in this order. Nothing is allocated per packet once the queues have
 /// grown to what the path needs.
 #[derive(Clone, Debug)]
 pub struct Link {
@@ -33,6 +34,8 @@ pub struct Link {
     framing_bytes: u64,
     parcels: Parcels,
     queue: DropTail,
+    link_retransmission: Option<LinkRetransmission>,
+    failed: Failed,
     /// When the first packet of the queue will be served, once that is known.
     next: Option<Next>,
     in_service: Option<(Waiting, Service)>,
@@ -97,6 +100,8 @@ impl Link {
             framing_bytes: config.framing_bytes,
             parcels: Parcels::default(),
             queue: DropTail::new(config.queue),
+            link_retransmission: config.link_retransmission,
+            failed: Failed::default(),
             next: None,
             in_service: None,
             free_at: start,
@@ -160,7 +165,7 @@ impl Link {
 
     #[inline]
     fn enqueue(&mut self, parcel: Parcel, Admitted { arrival, fate, .. }: Admitted) {
-        let waiting = Waiting { parcel, arrival, fate };
+        let waiting = Waiting { parcel, arrival, ready: arrival, fate };
         if self.server.is_instant() && self.in_service.is_none() && self.queue.len() == 0 {
             return self.leave(waiting, Service { start: arrival, finish: arrival, sending: Duration::ZERO });
         }
@@ -197,7 +202,9 @@ impl Link {
     pub fn next_event(&self) -> Option<Instant> {
         let finish = match (&self.in_service, &self.next) {
             (Some((_, service)), _) | (None, Some(Next::At(service))) => service.finish,
-            (None, _) => return self.in_flight.next_arrival(),
+            (None, _) => {
+                return self.in_flight.next_arrival().into_iter().chain(self.failed.next_ready()).min();
+            }
         };
         let leaving = finish + self.delay.at(self.since_start(finish));
         Some(self.in_flight.next_arrival().map_or(leaving, |arrival| arrival.min(leaving)))
@@ -224,9 +231,9 @@ impl Link {
         packets.bytes + packets.packets * self.framing_bytes
     }
 
-    /// Packets that wait or are being sent.
+    /// Packets that wait or are being sent, or sent again.
     pub fn queued(&self) -> usize {
-        self.queue.len() + usize::from(self.in_service.is_some())
+        self.queue.len() + self.failed.len() + usize::from(self.in_service.is_some())
     }
 
     /// IP bytes that wait, as the limit of the queue counts them.
@@ -246,7 +253,7 @@ impl Link {
         // Nearly always a packet is being sent, or there is none.
         let nothing_to_do = match &self.in_service {
             Some((_, service)) => service.finish > now,
-            None => self.queue.len() == 0,
+            None => self.queue.len() == 0 && self.failed.is_empty(),
         };
         if !nothing_to_do {
             self.serve(now);
@@ -261,7 +268,7 @@ impl Link {
             if let Some((waiting, service)) = self.in_service.take() {
                 self.leave(waiting, service);
             }
-            let Some(next) = self.next_service() else { return };
+            let Some(next) = self.next_service(now) else { return };
             match next {
                 Next::At(service) if service.start <= now => {
                     self.next = None;
@@ -276,12 +283,15 @@ impl Link {
     }
 
     /// When the first packet of the queue will be served; `None` without one.
-    fn next_service(&mut self) -> Option<Next> {
-        let first = self.queue.front()?;
+    fn next_service(&mut self, now: Instant) -> Option<Next> {
         if self.next.is_some() {
             return self.next;
         }
-        let ready = first.arrival.max(self.free_at).saturating_since(self.start);
+        if !self.failed.is_empty() {
+            self.queue_failed(now);
+        }
+        let first = self.queue.front()?;
+        let ready = first.ready.max(self.free_at).saturating_since(self.start);
         Some(match self.server.serve(ready, u64::from(first.parcel.bytes) + self.framing_bytes) {
             None => Next::Never,
             Some(service) => Next::At(Service {
@@ -292,9 +302,20 @@ impl Link {
         })
     }
 
+    /// What the link layer has to send again goes first, once it is known and the bottleneck is free.
+    fn queue_failed(&mut self, now: Instant) {
+        let Some(ready) = self.failed.next_ready().filter(|ready| *ready <= now) else { return };
+        let others = self.queue.front().map(|first| first.ready.max(self.free_at));
+        if others.is_none_or(|others| ready <= others) {
+            if let Some(waiting) = self.failed.pop() {
+                self.queue.push_front(waiting);
+            }
+        }
+    }
+
     /// The last byte of a packet has left the bottleneck.
     fn leave(&mut self, waiting: Waiting, service: Service) {
-        let Waiting { parcel, arrival, fate } = waiting;
+        let Waiting { parcel, arrival, fate, .. } = waiting;
         self.free_at = service.finish;
         self.counters.transmitted.add(parcel.bytes);
         self.counters.sending += service.sending;
@@ -302,6 +323,11 @@ impl Link {
         if self.drops.covering(left).is_some() {
             self.counters.dropped_by_outage.add(parcel.bytes);
             self.parcels.discard(parcel);
+        } else if let (Some(link_layer), 1..) = (self.link_retransmission, fate.failures) {
+            self.counters.retried.add(parcel.bytes);
+            let ready = service.finish + link_layer.after;
+            let fate = Fate { failures: fate.failures - 1, ..fate };
+            self.failed.push(Waiting { parcel, arrival, ready, fate });
         } else if fate.lost {
             self.counters.dropped_by_loss.add(parcel.bytes);
             self.parcels.discard(parcel);

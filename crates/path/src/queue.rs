@@ -25,6 +25,8 @@ pub enum QueueLimit {
 pub(crate) struct Waiting {
     pub(crate) parcel: Parcel,
     pub(crate) arrival: Instant,
+    /// When it can be sent: at once, or when the link layer knows that it has to be sent again.
+    pub(crate) ready: Instant,
     pub(crate) fate: Fate,
 }
 
@@ -62,6 +64,12 @@ impl DropTail {
     pub(crate) fn push(&mut self, waiting: Waiting) {
         self.bytes += u64::from(waiting.parcel.bytes);
         self.waiting.push_back(waiting);
+    }
+
+    /// Takes a packet that is sent before all others.
+    pub(crate) fn push_front(&mut self, waiting: Waiting) {
+        self.bytes += u64::from(waiting.parcel.bytes);
+        self.waiting.push_front(waiting);
     }
 
     pub(crate) fn front(&self) -> Option<&Waiting> {

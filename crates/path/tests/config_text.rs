@@ -4,9 +4,9 @@
 
 use paceline_path::random::Probability;
 use paceline_path::{
-    Delay, DelayStep, GilbertElliott, Handover, Jitter, LinkConfig, LoadLoss, LoadPoint, Loss, LossScope,
-    OutageEffect, OutageWindow, Outages, PeriodicOutage, QueueLimit, RateProcess, RateSource, RateStep,
-    Reorder, ScriptedLoss, TraceModel,
+    Delay, DelayStep, GilbertElliott, Handover, Jitter, LinkConfig, LinkRetransmission, LoadLoss, LoadPoint,
+    Loss, LossScope, OutageEffect, OutageWindow, Outages, PeriodicOutage, QueueLimit, RateProcess,
+    RateSource, RateStep, Reorder, ScriptedLoss, TraceModel,
 };
 use paceline_wire::{Duration, Rate};
 
@@ -44,6 +44,7 @@ fn a_whole_link_is_read() {
         jitter = { up-to = "5ms" }
         loss = { independent = "0.6%" }
         loss-on = "originals"
+        link-retransmission = { limit = 3, after = "20ms" }
         reorder = { probability = "1%", by = "10ms" }
         duplicate = "0.5%"
         outage = { periodic = { first = "5s", every = "10s", length = "1s" }, effect = "drop" }
@@ -57,6 +58,7 @@ fn a_whole_link_is_read() {
         jitter: Some(Jitter { up_to: ms(5), keep_order: true }),
         loss: Loss::Independent(Probability::from_ppm(6_000)),
         loss_on: LossScope::Originals,
+        link_retransmission: Some(LinkRetransmission { limit: 3, after: ms(20) }),
         reorder: Some(Reorder { probability: Probability::from_ppm(10_000), by: ms(10) }),
         duplicate: Probability::from_ppm(5_000),
         outage: Outages {

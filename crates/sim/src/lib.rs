@@ -37,12 +37,15 @@
 //! | a scenario as a network | `topology.rs` |
 //! | one run, many runs | `run.rs`; transfers and their results `run/group.rs` |
 //! | TCP hosts, datagrams | `host/` |
+//! | a mobile ad-hoc network between two links | `adhoc/` |
 //! | applications | `workload.rs` |
 //! | delays | `measure/` |
 //! | what endpoints and gateways may not do | `checker.rs` |
 //! | faults by seed | `faults.rs`; the swarm is `tests/swarm.rs` |
+//! | wireless paths by name, and flows measured over them | `wireless/` |
 //! | published experiments | `reproduce/` |
 
+pub mod adhoc;
 pub mod checker;
 pub mod faults;
 mod host;
@@ -56,6 +59,7 @@ pub mod scenario;
 mod seed;
 pub mod statistics;
 mod topology;
+pub mod wireless;
 pub mod workload;
 
 pub use network::{Counts, Hop, LinkId, Network, NodeId, Progress, RouteBy, SwitchId, Tap};

@@ -7,6 +7,7 @@ use paceline_gateway::Counters;
 use paceline_path::Link;
 use paceline_wire::{Duration, Instant};
 
+use crate::adhoc::AdHocCounters;
 use crate::measure::{Percentiles, Quantiles};
 
 /// One scenario, executed with one seed.
@@ -22,6 +23,8 @@ pub struct RunResult {
     pub links: BTreeMap<String, LinkResult>,
     /// Absent without a gateway.
     pub gateway: Option<GatewayResult>,
+    /// What happened in the ad-hoc network.
+    pub ad_hoc: Option<AdHocCounters>,
     /// Over delivered downlink segments: last link's queue and gateway together.
     pub path_delay_ms: Percentiles,
     /// What happened at a time of its own: packets that left a bottleneck, packets given to nodes, timers that were due.

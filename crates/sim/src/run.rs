@@ -227,6 +227,10 @@ impl Run<'_> {
             flows: flows.collect(),
             links: at_end.links,
             gateway,
+            ad_hoc: self.topology.ad_hoc.and_then(|id| match network.node(id) {
+                SimNode::AdHoc(node) => Some(node.counters()),
+                _ => None,
+            }),
             path_delay_ms: at_end.path_delay_ms,
             events: departures + network.counts().events,
             findings: checked.chain(self.findings.iter().cloned()).collect(),

@@ -7,6 +7,7 @@ use paceline_path::{ConfigError, LinkConfig};
 use paceline_tcp::Config;
 use paceline_wire::{Duration, Rate};
 
+use crate::adhoc::{AdHocConfig, AdHocError};
 use crate::result::Direction;
 use crate::workload::{Reader, SizeRange};
 
@@ -24,6 +25,8 @@ pub struct Scenario {
     pub link_seeds: Vec<[u64; 2]>,
     /// An accelerator between two links of the path.
     pub gateway: Option<GatewayAt>,
+    /// An ad-hoc network between two links of the path.
+    pub ad_hoc: Option<AdHocAt>,
     /// Who transfers what.
     pub flows: Vec<Flow>,
     /// Flows with a size are given up when they have not ended so long after `duration`.
@@ -52,6 +55,15 @@ pub struct GatewayAt {
     pub links_before: usize,
     /// What it does.
     pub config: GatewayConfig,
+}
+
+/// Where an ad-hoc network stands.
+#[derive(Clone, Debug)]
+pub struct AdHocAt {
+    /// How many links of the path lie between it and the servers.
+    pub links_before: usize,
+    /// What it is like.
+    pub config: AdHocConfig,
 }
 
 /// One or several transfers that are alike.
@@ -149,6 +161,10 @@ pub enum ScenarioError {
     NoSuchLink(String),
     /// The gateway stands outside the path.
     GatewayOutsidePath,
+    /// The ad-hoc network stands outside the path, or where the gateway stands.
+    AdHocOutsidePath,
+    /// An ad-hoc network that cannot be.
+    AdHoc(AdHocError),
     /// A value that the gateway cannot work with.
     Gateway(String),
     /// More connections than a client has ports.
@@ -167,6 +183,7 @@ impl Default for Scenario {
             path: Vec::new(),
             link_seeds: Vec::new(),
             gateway: None,
+            ad_hoc: None,
             flows: Vec::new(),
             patience: Duration::from_secs(600),
             heals: false,
@@ -201,6 +218,10 @@ impl fmt::Display for ScenarioError {
             ScenarioError::NoSuchSender(cell) => write!(f, "unknown algorithm: {cell}"),
             ScenarioError::NoSuchLink(name) => write!(f, "there is no link {name}"),
             ScenarioError::GatewayOutsidePath => f.write_str("the gateway stands outside the path"),
+            ScenarioError::AdHocOutsidePath => {
+                f.write_str("the ad-hoc network stands outside the path, or where the gateway stands")
+            }
+            ScenarioError::AdHoc(error) => write!(f, "{error}"),
             ScenarioError::Gateway(text) => f.write_str(text),
             ScenarioError::TooManyConnections => f.write_str("more than 50,000 connections"),
             ScenarioError::GivenUp => f.write_str("given up"),

@@ -8,14 +8,15 @@ use paceline_gateway::config::{FlowAction, FlowMatch, FlowRule};
 use paceline_gateway::{Event, Gateway, GatewayConfig, Observer, RADIO, WAN};
 use paceline_path::{Link, LinkConfig};
 use paceline_tcp::ScheduleName;
-use paceline_wire::{FlowKey, Instant};
+use paceline_wire::{FlowKey, Instant, PortId};
 
+use crate::adhoc::AdHoc;
 use crate::checker::Checker;
 use crate::faults::heal;
 use crate::host::{HOST, SimNode};
 use crate::measure::{LinkMeter, PathProbe, Quantiles};
 use crate::network::{Hop, LinkId, Network, NodeId, RouteBy, SwitchId, Tap};
-use crate::scenario::{Flow, GatewayAt, Scenario, ScenarioError, Transport};
+use crate::scenario::{AdHocAt, Flow, GatewayAt, Scenario, ScenarioError, Transport};
 use crate::seed::seed_of;
 
 /// A scenario's path, ready for hosts.
@@ -23,6 +24,7 @@ pub(crate) struct Topology {
     pub(crate) network: Network<SimNode>,
     pub(crate) links: Vec<NamedLink>,
     pub(crate) gateway: Option<GatewayNode>,
+    pub(crate) ad_hoc: Option<NodeId>,
     pub(crate) path_delay: PathDelay,
     pub(crate) checker: Option<Checker>,
     /// Where packets of servers go, and of clients.
@@ -54,11 +56,19 @@ pub(crate) struct GatewayLog {
     pub(crate) acked: BTreeMap<usize, Event>,
 }
 
+/// A node between two links of the path, and its ports towards servers and clients.
+#[derive(Clone, Copy)]
+struct Between {
+    links_before: usize,
+    node: NodeId,
+    ports: (PortId, PortId),
+}
+
 /// How the queueing delay of the path is measured.
 pub(crate) enum PathDelay {
-    /// The gateway and the link behind it.
+    /// The gateway, or the ad-hoc network, and the link behind it.
     Probe(PathProbe),
-    /// Without a gateway: the queue of the last link.
+    /// Without a gateway or an ad-hoc network: the queue of the last link.
     LastLink(LinkMeter),
 }
 
@@ -69,7 +79,14 @@ impl Topology {
         let clients = network.add_switch(RouteBy::DestinationPort);
         let gateway =
             scenario.gateway.as_ref().map(|at| add_gateway(&mut network, scenario, at)).transpose()?;
+        let ad_hoc = scenario.ad_hoc.as_ref().map(|at| add_ad_hoc(&mut network, scenario, at)).transpose()?;
         let at = scenario.gateway.as_ref().map(|gateway| gateway.links_before);
+        let between: Vec<Between> = gateway
+            .iter()
+            .zip(at)
+            .map(|(gateway, links_before)| Between { links_before, node: gateway.id, ports: (WAN, RADIO) })
+            .chain(ad_hoc)
+            .collect();
         let mut links = Vec::new();
         // Downlinks from the last to the first, so that each knows where it leads; uplinks the other way round.
         let mut to = Hop::Switch(clients);
@@ -78,30 +95,36 @@ impl Topology {
             let link = add_link(&mut network, seed, format!("{}_down", hop.name), &hop.down, to)?;
             to = Hop::Link(link.id);
             links.push(link);
-            if let (Some(node), true) = (&gateway, at == Some(number)) {
-                network.connect(node.id, RADIO, to);
-                to = Hop::Node(node.id, WAN);
+            for &Between { node, ports: (up, down), .. } in
+                between.iter().filter(|it| it.links_before == number)
+            {
+                network.connect(node, down, to);
+                to = Hop::Node(node, up);
             }
         }
         let from_servers = to;
         links.reverse();
         let mut to = Hop::Switch(servers);
         for (number, hop) in scenario.path.iter().enumerate() {
-            if let (Some(node), true) = (&gateway, at == Some(number)) {
-                network.connect(node.id, WAN, to);
-                to = Hop::Node(node.id, RADIO);
+            for &Between { node, ports: (up, down), .. } in
+                between.iter().filter(|it| it.links_before == number)
+            {
+                network.connect(node, up, to);
+                to = Hop::Node(node, down);
             }
             let seed = link_seed(scenario, number, 1);
             let link = add_link(&mut network, seed, format!("{}_up", hop.name), &hop.up, to)?;
             to = Hop::Link(link.id);
             links.push(link);
         }
-        let path_delay = path_delay(&mut network, &links, scenario.path.len(), at)?;
+        let path_delay =
+            path_delay(&mut network, &links, scenario.path.len(), between.first().map(|it| it.links_before))?;
         let checker = scenario.checked.then(|| add_checker(&mut network, &links, scenario));
         Ok(Topology {
             network,
             links,
             gateway,
+            ad_hoc: ad_hoc.map(|it| it.node),
             path_delay,
             checker,
             from_servers,
@@ -263,6 +286,21 @@ fn add_gateway(
     let log = Arc::new(Mutex::new(GatewayLog { sojourn: Quantiles::new(), acked: BTreeMap::new() }));
     let gateway = Gateway::with_observer(config, Box::new(Listener(log.clone())));
     Ok(GatewayNode { id: network.add_node(SimNode::Gateway(Box::new(gateway))), log })
+}
+
+fn add_ad_hoc(
+    network: &mut Network<SimNode>,
+    scenario: &Scenario,
+    at: &AdHocAt,
+) -> Result<Between, ScenarioError> {
+    let taken = scenario.gateway.as_ref().is_some_and(|gateway| gateway.links_before == at.links_before);
+    if at.links_before == 0 || at.links_before >= scenario.path.len() || taken {
+        return Err(ScenarioError::AdHocOutsidePath);
+    }
+    let ad_hoc = AdHoc::new(&at.config, seed_of(scenario.seed, "ad-hoc")).map_err(ScenarioError::AdHoc)?;
+    let (server, client) = at.config.between;
+    let node = network.add_node(SimNode::AdHoc(Box::new(ad_hoc)));
+    Ok(Between { links_before: at.links_before, node, ports: (PortId(server), PortId(client)) })
 }
 
 /// The flows' weights and bypasses, before the rules that the configuration has.

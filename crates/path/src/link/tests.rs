@@ -12,6 +12,7 @@ use crate::rate::RateStep;
 use crate::testing::{key, number_of, numbered, segment};
 use crate::trace::Trace;
 
+mod link_layer;
 mod properties;
 
 const fn ms(ms: u64) -> Duration {

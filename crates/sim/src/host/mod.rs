@@ -6,12 +6,15 @@ mod tcp;
 use paceline_gateway::Gateway;
 use paceline_wire::{Instant, Node, Packet, PortId};
 
+use crate::adhoc::AdHoc;
+
 pub(crate) use datagrams::{DatagramSink, DatagramSource};
 pub(crate) use tcp::{Plan, TcpHost, TcpSetup, TransferEnd};
 
 /// A node of a simulated path. Hosts stand on port 0.
 pub(crate) enum SimNode {
     Gateway(Box<Gateway>),
+    AdHoc(Box<AdHoc>),
     Tcp(Box<TcpHost>),
     DatagramSource(DatagramSource),
     DatagramSink(DatagramSink),
@@ -22,6 +25,7 @@ impl Node for SimNode {
         match self {
             SimNode::Tcp(node) => node.handle_packet(arrival, port, packet),
             SimNode::Gateway(node) => node.handle_packet(arrival, port, packet),
+            SimNode::AdHoc(node) => node.handle_packet(arrival, port, packet),
             SimNode::DatagramSource(node) => node.handle_packet(arrival, port, packet),
             SimNode::DatagramSink(node) => node.handle_packet(arrival, port, packet),
         }
@@ -32,6 +36,7 @@ impl Node for SimNode {
         match self {
             SimNode::Tcp(node) => node.handle_borrowed(arrival, port, packet),
             SimNode::Gateway(node) => node.handle_borrowed(arrival, port, packet),
+            SimNode::AdHoc(node) => node.handle_borrowed(arrival, port, packet),
             SimNode::DatagramSource(node) => node.handle_borrowed(arrival, port, packet),
             SimNode::DatagramSink(node) => node.handle_borrowed(arrival, port, packet),
         }
@@ -41,6 +46,7 @@ impl Node for SimNode {
         match self {
             SimNode::Tcp(node) => node.handle_timeout(now),
             SimNode::Gateway(node) => node.handle_timeout(now),
+            SimNode::AdHoc(node) => node.handle_timeout(now),
             SimNode::DatagramSource(node) => node.handle_timeout(now),
             SimNode::DatagramSink(node) => node.handle_timeout(now),
         }
@@ -50,6 +56,7 @@ impl Node for SimNode {
         match self {
             SimNode::Tcp(node) => node.poll_transmit(now),
             SimNode::Gateway(node) => node.poll_transmit(now),
+            SimNode::AdHoc(node) => node.poll_transmit(now),
             SimNode::DatagramSource(node) => node.poll_transmit(now),
             SimNode::DatagramSink(node) => node.poll_transmit(now),
         }
@@ -60,6 +67,7 @@ impl Node for SimNode {
         match self {
             SimNode::Tcp(node) => node.transmit_into(now, packet),
             SimNode::Gateway(node) => node.transmit_into(now, packet),
+            SimNode::AdHoc(node) => node.transmit_into(now, packet),
             SimNode::DatagramSource(node) => node.transmit_into(now, packet),
             SimNode::DatagramSink(node) => node.transmit_into(now, packet),
         }
@@ -70,6 +78,7 @@ impl Node for SimNode {
         match self {
             SimNode::Tcp(node) => node.poll_timeout(),
             SimNode::Gateway(node) => node.poll_timeout(),
+            SimNode::AdHoc(node) => node.poll_timeout(),
             SimNode::DatagramSource(node) => node.poll_timeout(),
             SimNode::DatagramSink(node) => node.poll_timeout(),
         }

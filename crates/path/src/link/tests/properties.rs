@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::link_layer::LinkRetransmission;
 use crate::loss::GilbertElliott;
 use crate::trace::Trace;
 
@@ -75,8 +76,10 @@ fn orderly_configs() -> impl Strategy<Value = LinkConfig> {
 }
 
 fn disorderly_configs() -> impl Strategy<Value = LinkConfig> {
-    (orderly_configs(), 0..500_000u64, 0..500_000u64, any::<bool>()).prop_map(
-        |(config, reorder, duplicate, keep_order)| LinkConfig {
+    let retries = prop::option::of((0..4u8, 0..30u64));
+    (orderly_configs(), 0..500_000u64, 0..500_000u64, any::<bool>(), retries).prop_map(
+        |(config, reorder, duplicate, keep_order, retries)| LinkConfig {
+            link_retransmission: retries.map(|(limit, after)| LinkRetransmission { limit, after: ms(after) }),
             reorder: Some(Reorder { probability: Probability::from_ppm(reorder), by: ms(7) }),
             duplicate: Probability::from_ppm(duplicate),
             jitter: config.jitter.map(|jitter| Jitter { keep_order, ..jitter }),

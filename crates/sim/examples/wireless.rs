@@ -1,0 +1,47 @@
+//! Flows over a wireless path, by name: `cargo run --release --example wireless -- ad-hoc 20 reno rack-tlp 4 2000`.
+//!
+//! Path, its value (see `WirelessPath::named`), congestion control, loss detection, runs, seconds (the second half counts).
+
+use paceline_sim::statistics::Sample;
+use paceline_sim::wireless::{FlowMeasure, Measurement, WirelessPath, measure};
+use paceline_tcp::Config;
+use paceline_wire::Duration;
+use rayon::prelude::*;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [name, value, congestion, detection, runs, seconds] = arguments.as_slice() else {
+        return Err("give path, value, congestion control, loss detection, runs, seconds".into());
+    };
+    let path = WirelessPath::named(name, value.parse()?).ok_or("no such path")?;
+    let config =
+        Config { congestion: congestion.parse()?, detection: detection.parse()?, ..Config::default() };
+    let duration = Duration::from_secs(seconds.parse()?);
+    let seeds: Vec<u64> = (1..=runs.parse()?).collect();
+    let run = |seed: &u64| {
+        let times = Measurement { seed: *seed, warm_up: duration / 2, duration };
+        measure(&path, &config, times)
+    };
+    let all = seeds.par_iter().map(run).collect::<Result<Vec<_>, _>>()?;
+    let flows: Vec<&FlowMeasure> = all.iter().flatten().collect();
+    let goodput = flows.iter().map(|flow| flow.goodput_mbps).collect::<Sample>().estimate();
+    let mean =
+        |of: &dyn Fn(&FlowMeasure) -> f64| flows.iter().map(|flow| of(flow)).collect::<Sample>().mean();
+    println!(
+        "{name} {value} {congestion} {detection}: goodput {:.3} +- {:.3} Mbit/s ({:.1} % of the rate), {:.1} timeouts, {:.2} % sent \
+         again, {:.2} % reordered by {:.1} places, SRTT {:.0} ms, cwnd {:.1}",
+        goodput.mean,
+        goodput.half_width,
+        goodput.mean / path.mbps() * 100.0,
+        mean(&|flow| flow.timeouts as f64),
+        mean(&|flow| flow.retransmitted as f64 / flow.segments.max(1) as f64 * 100.0),
+        mean(&|flow| flow.reordering.share() * 100.0),
+        mean(&|flow| flow.reordering.extent_mean()),
+        mean(&|flow| flow.srtt_ms),
+        mean(&|flow| flow.cwnd),
+    );
+    if let Some(counters) = flows.first().and_then(|flow| flow.ad_hoc) {
+        println!("first run: {counters:?}");
+    }
+    Ok(())
+}

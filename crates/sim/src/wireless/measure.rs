@@ -1,0 +1,161 @@
+//! Flows over a path: what they reach after a warm-up.
+
+use paceline_tcp::{Config, Status};
+use paceline_wire::{Duration, Instant};
+
+use super::path::WirelessPath;
+use crate::adhoc::AdHocCounters;
+use crate::measure::{Reordering, ReorderingMeter};
+use crate::result::mbps;
+use crate::run::{Watch, run_watched};
+use crate::scenario::ScenarioError;
+
+/// When it is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Measurement {
+    /// Of every random choice.
+    pub seed: u64,
+    /// What comes before does not count.
+    pub warm_up: Duration,
+    /// Of the whole run.
+    pub duration: Duration,
+}
+
+/// What a flow did between warm-up and end.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct FlowMeasure {
+    /// Payload that the receiving application read.
+    pub goodput_mbps: f64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Segments sent, those sent again included.
+    pub segments: u64,
+    /// Segments sent again.
+    pub retransmitted: u64,
+    /// Of those, how many the receiver had already (D-SACK, RFC 2883).
+    pub needless: u64,
+    /// Fast recoveries.
+    pub recoveries: u64,
+    /// Reductions that were taken back.
+    pub undos: u64,
+    /// The sender's smoothed RTT, the mean of every 100 ms.
+    pub srtt_ms: f64,
+    /// The congestion window in segments, the mean of every 100 ms.
+    pub cwnd: f64,
+    /// On the way to the receiver, over all flows.
+    pub reordering: Reordering,
+    /// Of the whole run, with an ad-hoc network.
+    pub ad_hoc: Option<AdHocCounters>,
+}
+
+/// Runs bulk flows of `sender` over a path to receivers of the same configuration.
+///
+/// # Errors
+/// What cannot be simulated.
+pub fn measure(
+    path: &WirelessPath,
+    sender: &Config,
+    times: Measurement,
+) -> Result<Vec<FlowMeasure>, ScenarioError> {
+    measure_watched(path, sender, sender, times, &mut ())
+}
+
+/// As [`measure`], with a receiver of another configuration and somebody who looks on.
+///
+/// # Errors
+/// What cannot be simulated; that `watch` gave it up.
+pub fn measure_watched(
+    path: &WirelessPath,
+    sender: &Config,
+    receiver: &Config,
+    times: Measurement,
+    watch: &mut dyn Watch,
+) -> Result<Vec<FlowMeasure>, ScenarioError> {
+    let scenario = path.scenario(sender, receiver, times.seed, times.duration);
+    let [first, last] = [scenario.path.first(), scenario.path.last()]
+        .map(|link| link.map_or(String::new(), |link| format!("{}_down", link.name)));
+    let meter = ReorderingMeter::default();
+    let mut looks = Looks {
+        from: Instant::ZERO + times.warm_up,
+        meter: meter.clone(),
+        reordering: Reordering::default(),
+        flows: vec![Look::default(); scenario.flows.len()],
+        watch,
+    };
+    let result = run_watched(
+        &scenario,
+        vec![(&first, Box::new(meter.departures())), (&last, Box::new(meter.arrivals()))],
+        &mut looks,
+    )?;
+    let reordering = meter.seen().since(&looks.reordering);
+    let span = times.duration.saturating_sub(times.warm_up);
+    let flows = looks.flows.iter().map(|look| FlowMeasure {
+        reordering,
+        ad_hoc: result.ad_hoc,
+        ..look.measure(span)
+    });
+    Ok(flows.collect())
+}
+
+/// The state of the flows at the end of the warm-up and last.
+struct Looks<'a> {
+    from: Instant,
+    meter: ReorderingMeter,
+    reordering: Reordering,
+    flows: Vec<Look>,
+    watch: &'a mut dyn Watch,
+}
+
+#[derive(Clone, Default)]
+struct Look {
+    first: Option<(Status, u64)>,
+    last: Option<(Status, u64)>,
+    looks: u64,
+    srtt_us: u64,
+    cwnd: u64,
+}
+
+impl Look {
+    fn measure(&self, span: Duration) -> FlowMeasure {
+        let (Some((first, read_first)), Some((last, read_last))) = (&self.first, &self.last) else {
+            return FlowMeasure::default();
+        };
+        let looks = self.looks.max(1) as f64;
+        FlowMeasure {
+            goodput_mbps: mbps(read_last - read_first, span),
+            timeouts: last.total_rto - first.total_rto,
+            segments: last.data_segs_out - first.data_segs_out,
+            retransmitted: last.total_retrans - first.total_retrans,
+            needless: last.dsack_dups - first.dsack_dups,
+            recoveries: last.recoveries - first.recoveries,
+            undos: last.undos - first.undos,
+            srtt_ms: self.srtt_us as f64 / looks / 1e3,
+            cwnd: self.cwnd as f64 / looks,
+            reordering: Reordering::default(),
+            ad_hoc: None,
+        }
+    }
+}
+
+impl Watch for Looks<'_> {
+    fn sender(&mut self, now: Instant, transfer: usize, status: &Status, read_bytes: u64) {
+        if let Some(look) = self.flows.get_mut(transfer).filter(|_| now >= self.from) {
+            look.first.get_or_insert((*status, read_bytes));
+            look.last = Some((*status, read_bytes));
+            look.looks += 1;
+            look.srtt_us += status.rtt;
+            look.cwnd += u64::from(status.snd_cwnd);
+        }
+        self.watch.sender(now, transfer, status, read_bytes);
+    }
+
+    fn goes_on(&mut self, now: Instant) -> bool {
+        if now <= self.from {
+            self.reordering = self.meter.seen();
+        }
+        self.watch.goes_on(now)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,306 @@
+//! The paths. Rates, delays and queues, which the texts do not tell, are ours: each is stated, and each can be set.
+
+use paceline_path::random::{Probability, Random};
+use paceline_path::{
+    Delay, DelayStep, Jitter, LinkConfig, LinkRetransmission, Loss, QueueLimit, RateProcess,
+};
+use paceline_tcp::Config;
+use paceline_wire::{Duration, Rate};
+
+use crate::adhoc::{AdHocConfig, Movement};
+use crate::scenario::{AdHocAt, Flow, PathLink, Scenario, TcpFlow, Transport};
+
+/// A path and its parameters.
+#[derive(Clone, Debug, PartialEq)]
+pub enum WirelessPath {
+    /// Wires, then one wireless link that loses packets and does not repeat them.
+    LastHop(LastHop),
+    /// Wireless links one after the other, which repeat what is lost and so reorder.
+    Hops(WirelessHops),
+    /// A wired bottleneck whose delay is drawn anew now and then.
+    VaryingDelay(VaryingDelay),
+    /// Several flows over one wired bottleneck.
+    Dumbbell(Dumbbell),
+    /// Stations that move.
+    AdHoc(AdHocPath),
+}
+
+/// Wires, then a wireless link.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LastHop {
+    /// Of the wireless link, both ways.
+    pub mbps: f64,
+    /// Of the whole path, without queues.
+    pub rtt: Duration,
+    /// Of the wireless link, both ways: the share of packets that are lost.
+    pub error: f64,
+    /// Before the wireless link.
+    pub queue_packets: u32,
+}
+
+/// Wireless links in a row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WirelessHops {
+    /// How many.
+    pub hops: u32,
+    /// Of each, both ways.
+    pub mbps: f64,
+    /// Of each, one way.
+    pub delay: Duration,
+    /// Of each attempt of each link, both ways: the share of packets that are lost.
+    pub error: f64,
+    /// How often a link sends a packet again.
+    pub retries: u8,
+    /// Before each link.
+    pub queue_packets: u32,
+}
+
+/// A bottleneck whose delay varies.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct VaryingDelay {
+    /// Of the bottleneck.
+    pub mbps: f64,
+    /// The shortest delay of the bottleneck, one way.
+    pub delay_min: Duration,
+    /// The longest.
+    pub delay_max: Duration,
+    /// It is drawn anew so often.
+    pub every: Duration,
+    /// When the delay falls, what leaves later arrives earlier, as in ns-2 (DelayLink, avoidReordering_ false, its default).
+    pub overtake: bool,
+    /// Before the bottleneck.
+    pub queue_packets: u32,
+}
+
+/// Flows that share a bottleneck.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Dumbbell {
+    /// How many.
+    pub flows: u32,
+    /// Of the bottleneck.
+    pub mbps: f64,
+    /// Of the whole path, without queues.
+    pub rtt: Duration,
+    /// Before the bottleneck.
+    pub queue_packets: u32,
+}
+
+/// An ad-hoc network, between two of its stations.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AdHocPath {
+    /// Its stations and their radio.
+    pub config: AdHocConfig,
+}
+
+/// Our choice for the wireless parts: 2 Mbit/s, the interface rate that the ad-hoc network has; 100 ms there and back; queues
+/// of 50 packets, ns-2's default.
+impl Default for LastHop {
+    fn default() -> Self {
+        LastHop { mbps: 2.0, rtt: Duration::from_millis(100), error: 0.0, queue_packets: 50 }
+    }
+}
+
+/// Our choice: as the last hop, the round trip in four equal parts.
+impl Default for WirelessHops {
+    fn default() -> Self {
+        let delay = Duration::from_micros(12_500);
+        WirelessHops { hops: 4, mbps: 2.0, delay, error: 0.0, retries: 3, queue_packets: 50 }
+    }
+}
+
+/// Our choice: 2 Mbit/s and a queue of 50 packets.
+impl Default for VaryingDelay {
+    fn default() -> Self {
+        VaryingDelay {
+            mbps: 2.0,
+            delay_min: Duration::from_millis(50),
+            delay_max: Duration::from_millis(300),
+            every: Duration::from_secs(20),
+            overtake: true,
+            queue_packets: 50,
+        }
+    }
+}
+
+/// Our choice: 10 Mbit/s, so that ten flows have room, and a queue of one round trip.
+impl Default for Dumbbell {
+    fn default() -> Self {
+        Dumbbell { flows: 2, mbps: 10.0, rtt: Duration::from_millis(100), queue_packets: 83 }
+    }
+}
+
+impl Default for AdHocPath {
+    fn default() -> Self {
+        AdHocPath { config: AdHocConfig::default() }
+    }
+}
+
+impl AdHocPath {
+    /// With this highest speed, in metres per second.
+    pub fn with_speed(speed: f64) -> Self {
+        let mut path = AdHocPath::default();
+        if let Movement::Waypoint { speed_min, speed_max, .. } = &mut path.config.movement {
+            *speed_max = speed;
+            *speed_min = speed_min.min(speed);
+        }
+        path
+    }
+}
+
+/// Wires beside the bottleneck.
+const WIRE_MBPS: f64 = 100.0;
+const RETRIES: u32 = 1_000;
+
+impl WirelessPath {
+    /// What [`named`](Self::named) knows.
+    pub const NAMES: [&str; 5] = ["last-hop", "hops", "varying-delay", "dumbbell", "ad-hoc"];
+
+    /// A path by its name, with the value that its experiments vary: the error of `last-hop` and `hops` as a fraction, the
+    /// longest delay of `varying-delay` in seconds, the number of flows of `dumbbell`, the highest speed of `ad-hoc` in
+    /// metres per second.
+    pub fn named(name: &str, value: f64) -> Option<Self> {
+        Some(match name {
+            "last-hop" => WirelessPath::LastHop(LastHop { error: value, ..LastHop::default() }),
+            "hops" => WirelessPath::Hops(WirelessHops { error: value, ..WirelessHops::default() }),
+            "varying-delay" => {
+                let delay_max = Duration::from_secs_f64(value);
+                WirelessPath::VaryingDelay(VaryingDelay { delay_max, ..VaryingDelay::default() })
+            }
+            "dumbbell" => WirelessPath::Dumbbell(Dumbbell { flows: value as u32, ..Dumbbell::default() }),
+            "ad-hoc" => WirelessPath::AdHoc(AdHocPath::with_speed(value)),
+            _ => return None,
+        })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            WirelessPath::LastHop(_) => Self::NAMES[0],
+            WirelessPath::Hops(_) => Self::NAMES[1],
+            WirelessPath::VaryingDelay(_) => Self::NAMES[2],
+            WirelessPath::Dumbbell(_) => Self::NAMES[3],
+            WirelessPath::AdHoc(_) => Self::NAMES[4],
+        }
+    }
+
+    /// What the slowest link carries, in Mbit/s of IP bytes.
+    pub fn mbps(&self) -> f64 {
+        match self {
+            WirelessPath::LastHop(path) => path.mbps,
+            WirelessPath::Hops(path) => path.mbps,
+            WirelessPath::VaryingDelay(path) => path.mbps,
+            WirelessPath::Dumbbell(path) => path.mbps,
+            WirelessPath::AdHoc(path) => path.config.timing.data_rate.as_bytes_per_sec() as f64 * 8.0 / 1e6,
+        }
+    }
+
+    /// Bulk flows over it: one, or as many as a dumbbell has, which begin within the first second.
+    pub fn scenario(&self, sender: &Config, receiver: &Config, seed: u64, duration: Duration) -> Scenario {
+        let (flows, path) = match self {
+            WirelessPath::LastHop(path) => (1, path.links()),
+            WirelessPath::Hops(path) => (1, path.links()),
+            WirelessPath::VaryingDelay(path) => (1, path.links(seed, duration)),
+            WirelessPath::Dumbbell(path) => (path.flows, path.links()),
+            WirelessPath::AdHoc(_) => (1, vec![wire("source", Duration::ZERO), wire("sink", Duration::ZERO)]),
+        };
+        let ad_hoc = match self {
+            WirelessPath::AdHoc(path) => Some(AdHocAt { links_before: 1, config: path.config.clone() }),
+            _ => None,
+        };
+        // Nobody gives up while the network is in two parts for a while, as nobody does in ns-2.
+        let patient = |config: &Config| Config { retries: RETRIES, syn_retries: RETRIES, ..*config };
+        let tcp = TcpFlow { server: patient(sender), client: patient(receiver), ..TcpFlow::default() };
+        // At moments drawn by the seed, so that flows do not meet in the same way in every run.
+        let mut starts = Random::named(seed, "starts of flows");
+        let flow = |number: u32| Flow {
+            name: format!("flow{number}"),
+            start: if number == 0 { Duration::ZERO } else { starts.duration_up_to(Duration::from_secs(1)) },
+            transport: Transport::Tcp(Box::new(tcp.clone())),
+            ..Flow::default()
+        };
+        Scenario {
+            duration,
+            seed,
+            path,
+            ad_hoc,
+            flows: (0..flows).map(flow).collect(),
+            patience: Duration::ZERO,
+            ..Scenario::default()
+        }
+    }
+}
+
+impl LastHop {
+    fn links(&self) -> Vec<PathLink> {
+        // A tenth of the way is wireless.
+        let wireless = self.rtt / 20;
+        let link = LinkConfig { loss: lossy(self.error), ..limited(self.mbps, wireless, self.queue_packets) };
+        let hop = PathLink { name: "wireless".into(), down: link.clone(), up: link };
+        vec![wire("wired", self.rtt / 2 - wireless), hop]
+    }
+}
+
+impl WirelessHops {
+    fn links(&self) -> Vec<PathLink> {
+        let link = LinkConfig {
+            loss: lossy(self.error),
+            // The acknowledgement of the link layer takes the way there and back.
+            link_retransmission: Some(LinkRetransmission { limit: self.retries, after: self.delay * 2 }),
+            ..limited(self.mbps, self.delay, self.queue_packets)
+        };
+        let hop = |number| PathLink { name: format!("hop{number}"), down: link.clone(), up: link.clone() };
+        (1..=self.hops).map(hop).collect()
+    }
+}
+
+impl VaryingDelay {
+    fn links(&self, seed: u64, duration: Duration) -> Vec<PathLink> {
+        let mut random = Random::named(seed, "delays of the bottleneck");
+        let count = duration.as_nanos() / self.every.as_nanos().max(1) + 1;
+        let steps: Vec<DelayStep> = (0..count)
+            .map(|number| {
+                let more = random.duration_up_to(self.delay_max.saturating_sub(self.delay_min));
+                DelayStep { at: self.every * number, delay: self.delay_min + more }
+            })
+            .collect();
+        // A jitter of nothing that does not keep the order lets each packet have its own delay.
+        let jitter = self.overtake.then_some(Jitter { up_to: Duration::ZERO, keep_order: false });
+        // The link has one delay, for both ways.
+        let link = LinkConfig {
+            delay: Delay::Steps(steps),
+            jitter,
+            ..limited(self.mbps, Duration::ZERO, self.queue_packets)
+        };
+        let bottleneck = PathLink { name: "bottleneck".into(), down: link.clone(), up: link };
+        vec![wire("wired", Duration::from_millis(5)), bottleneck]
+    }
+}
+
+impl Dumbbell {
+    fn links(&self) -> Vec<PathLink> {
+        let bottleneck = self.rtt * 4 / 10;
+        let link = limited(self.mbps, bottleneck, self.queue_packets);
+        let hop = PathLink { name: "bottleneck".into(), down: link.clone(), up: link };
+        vec![wire("wired", self.rtt / 2 - bottleneck), hop]
+    }
+}
+
+fn limited(mbps: f64, delay: Duration, queue_packets: u32) -> LinkConfig {
+    LinkConfig {
+        rate: RateProcess::Constant(Rate::from_mbps(mbps)),
+        queue: QueueLimit::Packets(queue_packets.max(1)),
+        delay: Delay::Constant(delay),
+        ..LinkConfig::default()
+    }
+}
+
+fn lossy(error: f64) -> Loss {
+    if error > 0.0 { Loss::Independent(Probability::from_fraction(error)) } else { Loss::None }
+}
+
+/// Both ways; it never drops.
+fn wire(name: &str, delay: Duration) -> PathLink {
+    let rate = RateProcess::Constant(Rate::from_mbps(WIRE_MBPS));
+    let link = LinkConfig { rate, delay: Delay::Constant(delay), ..LinkConfig::default() };
+    PathLink { name: name.into(), down: link.clone(), up: link }
+}
