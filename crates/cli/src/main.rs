@@ -42,6 +42,7 @@ fn dispatch(command: Command) -> Result<()> {
         Command::Run(args) => run::command(&args),
         Command::Sweep(args) => sweep::command(&args),
         Command::Reproduce(ReproduceCommand::Or(args)) => reproduce::or::command(&args),
+        Command::Reproduce(ReproduceCommand::Ncl(args)) => reproduce::ncl::command(&args),
         Command::Reproduce(ReproduceCommand::Accelerator(args)) => reproduce::accelerator::command(&args),
         Command::Predict(args) => predict::command(&args),
         Command::Gateway(args) => gateway::command(&args),

@@ -6,6 +6,8 @@ mod rack;
 mod rfc6675;
 mod rr_tcp;
 mod rtt_record;
+mod rtt_sketch;
+mod sts;
 mod tcp_dcr;
 mod tcp_door;
 mod tcp_pr;
@@ -43,6 +45,8 @@ named! {
         Ncl = "ncl",
         /// TCP-NCL with a second retransmission decision timer, for the retransmission.
         NclSecondRd = "ncl-second-rd",
+        /// TCP-NCL with a second RD timer, a tau_CD that follows the congestive share of losses, and a sketch in place of the record.
+        NclAdaptive = "ncl-adaptive",
         /// A round trip after the first duplicate ACK (Bhandarkar and Reddy 2004; RFC 4653 is its successor).
         TcpDcr = "tcp-dcr",
         /// RFC 6675, unanswered while packets come out of order (Wang and Zhang 2002).
@@ -61,7 +65,9 @@ impl DetectionName {
             DetectionName::Rfc6675 => Box::new(Rfc6675::default()),
             DetectionName::Fack => Box::new(Fack::default()),
             DetectionName::RackTlp => Box::new(Rack::default()),
-            DetectionName::Ncl | DetectionName::NclSecondRd => Box::new(Ncl::new(self, ncl)),
+            DetectionName::Ncl | DetectionName::NclSecondRd | DetectionName::NclAdaptive => {
+                Box::new(Ncl::new(self, ncl))
+            }
             DetectionName::TcpDcr => Box::new(TcpDcr::default()),
             DetectionName::TcpDoor => Box::new(TcpDoor::default()),
             DetectionName::TcpPr => Box::new(TcpPr::default()),

@@ -5,6 +5,7 @@ use alloc::collections::VecDeque;
 use paceline_wire::{Duration, Instant};
 
 use super::rtt_record::RttRecord;
+use super::sts::Sts;
 use super::tracked::Tracked;
 use super::{Answer, DetectionName, LossDetection, LossOutcome, LossSample, Sent};
 use crate::scoreboard::{Scoreboard, Segment};
@@ -23,6 +24,8 @@ pub struct Ncl {
     /// ePkts: all before this number. Only members of rdPkts and cdPkts are asked for it, and these are added all at once.
     e_pkts_end: Option<u32>,
     rtt_rcd: RttRecord,
+    /// In its place, for `ncl-adaptive`.
+    sts: Option<Sts>,
 }
 
 /// What can be set.
@@ -83,18 +86,19 @@ impl Ncl {
             cd_pkts: VecDeque::new(),
             e_pkts_end: None,
             rtt_rcd: RttRecord::new(config.mrrl),
+            sts: (name == DetectionName::NclAdaptive).then(|| Sts::new(config.mrrl)),
         }
     }
 
     /// tauRD; without a sample there is none, and only the timeout repairs.
     fn tau_rd(&self) -> Option<Duration> {
-        self.rtt_rcd.max()
+        self.sts.as_ref().map_or(self.rtt_rcd.max(), |sts| sts.rtts.max())
     }
 
     /// tauCD.
     fn tau_cd(&self) -> Option<Duration> {
         match self.config.tau_cd {
-            TauCd::Shortest => self.rtt_rcd.min(),
+            TauCd::Shortest => self.sts.as_ref().map_or(self.rtt_rcd.min(), Sts::tau_cd),
             TauCd::Fixed(tau) => Some(tau),
         }
     }
@@ -109,21 +113,28 @@ impl Ncl {
         // In rdPkts, or about to leave it: it was sent once.
         let original = packet.rtx_time == Instant::ZERO && (packet.rd.is_some() || packet.expired);
         if !packet.ambiguous && (original || in_cd_pkts) {
-            self.rtt_rcd.add(now.saturating_since(packet.tx_time));
+            let rtt = now.saturating_since(packet.tx_time);
+            match &mut self.sts {
+                Some(sts) => sts.on_rtt(rtt),
+                None => self.rtt_rcd.add(rtt),
+            }
         }
     }
 
     /// RD_i expires.
-    fn expire_rd(&mut self, now: Instant, board: &mut Scoreboard, outcome: &mut LossOutcome) {
+    fn expire_rd(&mut self, sample: &LossSample, board: &mut Scoreboard, outcome: &mut LossOutcome) {
         let Some(tau_rd) = self.tau_rd() else { return };
         while let Some(&(number, since)) = self.rd_pkts.front() {
             if let Some(packet) = self.packets.get_mut(number).filter(|packet| packet.rd == Some(since)) {
-                if now.saturating_since(since) <= tau_rd {
+                if sample.now.saturating_since(since) <= tau_rd {
                     return;
                 }
                 packet.rd = None;
                 packet.expired = true;
                 outcome.marked |= board.mark_lost(number);
+                if let Some(sts) = &mut self.sts {
+                    sts.on_loss(sample.cwnd);
+                }
             }
             self.rd_pkts.pop_front();
         }
@@ -147,10 +158,10 @@ impl Ncl {
         }
     }
 
-    fn expire(&mut self, board: &mut Scoreboard, now: Instant) -> LossOutcome {
+    fn expire(&mut self, board: &mut Scoreboard, sample: &LossSample) -> LossOutcome {
         let mut outcome = LossOutcome::default();
-        self.expire_rd(now, board, &mut outcome);
-        self.expire_cd(now, &mut outcome);
+        self.expire_rd(sample, board, &mut outcome);
+        self.expire_cd(sample.now, &mut outcome);
         outcome
     }
 
@@ -168,7 +179,7 @@ impl Ncl {
     }
 
     fn on_resent(&mut self, sent: &Sent) {
-        let second_rd = self.name == DetectionName::NclSecondRd;
+        let second_rd = self.name != DetectionName::Ncl;
         let Some(packet) = self.packets.get_mut(sent.number) else { return };
         if packet.expired {
             packet.expired = false;
@@ -230,11 +241,11 @@ impl LossDetection for Ncl {
     }
 
     fn on_ack(&mut self, board: &mut Scoreboard, sample: &LossSample) -> LossOutcome {
-        self.expire(board, sample.now)
+        self.expire(board, sample)
     }
 
     fn on_timeout(&mut self, board: &mut Scoreboard, sample: &LossSample) -> LossOutcome {
-        self.expire(board, sample.now)
+        self.expire(board, sample)
     }
 
     /// All three lists are cleared.

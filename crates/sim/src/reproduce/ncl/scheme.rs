@@ -9,6 +9,8 @@ pub enum Scheme {
     Ncl,
     /// With an RD timer for retransmissions, too.
     NclSecondRd,
+    /// With that, tau_CD that follows the losses, and a sketch of RTTs: ours.
+    NclAdaptive,
     /// RR-TCP.
     RrTcp,
     /// TCP-DCR.
@@ -29,9 +31,10 @@ pub enum Scheme {
 
 impl Scheme {
     /// Ours first, then those of the paper in its order, then what everybody knows.
-    pub const ALL: [Scheme; 10] = [
+    pub const ALL: [Scheme; 11] = [
         Scheme::Ncl,
         Scheme::NclSecondRd,
+        Scheme::NclAdaptive,
         Scheme::RrTcp,
         Scheme::TcpDcr,
         Scheme::TcpDoor,
@@ -57,10 +60,16 @@ impl Scheme {
         }
     }
 
+    /// Whether MRRL, beta and tau_CD are of any meaning to it.
+    pub fn is_ncl(self) -> bool {
+        matches!(self, Scheme::Ncl | Scheme::NclSecondRd | Scheme::NclAdaptive)
+    }
+
     fn detection(self) -> DetectionName {
         match self {
             Scheme::Ncl => DetectionName::Ncl,
             Scheme::NclSecondRd => DetectionName::NclSecondRd,
+            Scheme::NclAdaptive => DetectionName::NclAdaptive,
             Scheme::RrTcp => DetectionName::RrTcp,
             Scheme::TcpDcr => DetectionName::TcpDcr,
             Scheme::TcpDoor => DetectionName::TcpDoor,
