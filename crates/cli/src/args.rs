@@ -193,6 +193,8 @@ pub(crate) enum ReproduceCommand {
     Or(ReproduceOrArgs),
     /// The mobile accelerator: Figs. 4 to 25, Tables 1 to 4, its scenarios' bounds, and the virtual-time lab beside the simulator
     Accelerator(ReproduceAcceleratorArgs),
+    /// TCP-NCL: Figs. 3 to 5, 7 and 9, over which rates and round trips they hold, its model, and what lies beyond
+    Ncl(ReproduceNclArgs),
 }
 
 /// How any paper is reproduced.
@@ -295,6 +297,39 @@ pub(crate) enum DetectionArg {
     RackTlp,
     /// FACK, and RACK-TLP beside it
     Both,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReproduceNclArgs {
+    /// Only this figure, 3, 4, 5, 7 or 9; may be given several times
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(3..=9))]
+    pub(crate) figure: Vec<u8>,
+    /// Only this part; may be given several times [default: all, or figures if one is named]
+    #[arg(long, value_enum)]
+    pub(crate) part: Vec<NclPart>,
+    /// Length of each run, of which the second half counts; 2000 in the paper, with 20 runs
+    #[arg(long, value_name = "SECONDS", default_value_t = 400, value_parser = clap::value_parser!(u32).range(20..=100_000))]
+    pub(crate) seconds: u32,
+    /// Do runs again that are kept in the folder
+    #[arg(long)]
+    pub(crate) fresh: bool,
+    #[command(flatten)]
+    pub(crate) how: ReproduceHow,
+}
+
+/// What `reproduce ncl` consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum NclPart {
+    /// Figs. 3 to 5, 7 and 9
+    Figures,
+    /// Fig. 9a over rates and round trips
+    Grid,
+    /// The model's tau_CD beside the best fixed one, and tau_CD that follows the losses
+    Model,
+}
+
+impl NclPart {
+    pub(crate) const ALL: [NclPart; 3] = [NclPart::Figures, NclPart::Grid, NclPart::Model];
 }
 
 #[derive(Debug, Args)]

@@ -45,6 +45,7 @@ fn dispatch(command: Command) -> Result<()> {
         Command::Sweep(args) => sweep::command(&args),
         Command::Compare(args) => compare::command(&args),
         Command::Reproduce(ReproduceCommand::Or(args)) => reproduce::or::command(&args),
+        Command::Reproduce(ReproduceCommand::Ncl(args)) => reproduce::ncl::command(&args),
         Command::Reproduce(ReproduceCommand::Accelerator(args)) => reproduce::accelerator::command(&args),
         Command::Predict(args) => predict::command(&args),
         Command::Gateway(args) => gateway::command(&args),

@@ -34,6 +34,8 @@ pub(crate) enum Across {
     Seconds,
     /// A quantity of that name, above zero, on a logarithmic scale; every point has a mark.
     Logarithm(&'static str),
+    /// A quantity of that name; every point has a mark.
+    Linear(&'static str),
 }
 
 /// Writes `panels` over time to `path`.
@@ -60,7 +62,7 @@ fn draw(root: &Area<'_>, title: &str, across: Across, panels: &[Panel]) -> Drawn
     let across_all =
         || panels.iter().flat_map(|panel| &panel.lines).flat_map(|line| &line.points).map(|point| point.0);
     let (start, end) = match across {
-        Across::Seconds => (0.0, across_all().fold(1.0, f64::max)),
+        Across::Seconds | Across::Linear(_) => (0.0, across_all().fold(1.0, f64::max)),
         // A little further to the left: the first mark has its number then.
         Across::Logarithm(_) => (across_all().fold(1.0, f64::min) * 0.9, across_all().fold(1e-9, f64::max)),
     };
@@ -74,6 +76,10 @@ fn draw(root: &Area<'_>, title: &str, across: Across, panels: &[Panel]) -> Drawn
             Across::Seconds => {
                 let mut chart = builder.build_cartesian_2d(start..end, 0.0..top).map_err(text)?;
                 draw_panel(&head, &mut chart, panel, "s", false)?;
+            }
+            Across::Linear(what) => {
+                let mut chart = builder.build_cartesian_2d(start..end, 0.0..top).map_err(text)?;
+                draw_panel(&head, &mut chart, panel, what, true)?;
             }
             Across::Logarithm(what) => {
                 let axis = (start..end).log_scale();

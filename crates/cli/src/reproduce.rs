@@ -2,6 +2,7 @@
 
 pub(crate) mod accelerator;
 mod kept;
+pub(crate) mod ncl;
 pub(crate) mod or;
 mod pool;
 mod report;

@@ -3,7 +3,7 @@
 use paceline_wire::Duration;
 
 use crate::congestion::{CongestionName, HystartName};
-use crate::detection::DetectionName;
+use crate::detection::{DetectionName, NclConfig};
 use crate::names::named;
 use crate::reduction::ReductionName;
 use crate::schedule::ScheduleName;
@@ -37,6 +37,8 @@ pub struct Config {
     pub schedule: ScheduleName,
     /// Loss detection.
     pub detection: DetectionName,
+    /// What TCP-NCL remembers and trusts.
+    pub ncl: NclConfig,
     /// How the send buffer grows.
     pub send_buffer: SendBufferName,
     /// Payload bytes it starts with (Linux, second value of `tcp_wmem`).
@@ -116,6 +118,7 @@ impl Default for Config {
             hack1: false,
             schedule: ScheduleName::Window,
             detection: DetectionName::RackTlp,
+            ncl: NclConfig::default(),
             send_buffer: SendBufferName::Linux,
             send_buffer_initial: 16 << 10,
             send_buffer_max: 64 << 20,

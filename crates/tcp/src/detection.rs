@@ -1,8 +1,17 @@
 //! Loss detection: which segment is lost, and when congestion is to be answered.
 
 mod fack;
+mod ncl;
 mod rack;
 mod rfc6675;
+mod rr_tcp;
+mod rtt_record;
+mod rtt_sketch;
+mod sts;
+mod tcp_dcr;
+mod tcp_door;
+mod tcp_pr;
+mod tracked;
 
 use alloc::boxed::Box;
 use core::fmt::Debug;
@@ -14,8 +23,13 @@ use crate::names::named;
 use crate::scoreboard::{Scoreboard, Segment};
 
 pub use fack::Fack;
+pub use ncl::{Ncl, NclConfig, TauCd};
 pub use rack::Rack;
 pub use rfc6675::Rfc6675;
+pub use rr_tcp::RrTcp;
+pub use tcp_dcr::TcpDcr;
+pub use tcp_door::TcpDoor;
+pub use tcp_pr::TcpPr;
 
 named! {
     /// A loss detection by name.
@@ -27,16 +41,37 @@ named! {
         /// By time, with probes of the tail (RFC 8985), with Linux's choices.
         #[default]
         RackTlp = "rack-tlp",
+        /// Two serialized timers: one for the retransmission, one for the congestion response (TCP-NCL).
+        Ncl = "ncl",
+        /// TCP-NCL with a second retransmission decision timer, for the retransmission.
+        NclSecondRd = "ncl-second-rd",
+        /// TCP-NCL with a second RD timer, a tau_CD that follows the congestive share of losses, and a sketch in place of the record.
+        NclAdaptive = "ncl-adaptive",
+        /// A round trip after the first duplicate ACK (Bhandarkar and Reddy 2004; RFC 4653 is its successor).
+        TcpDcr = "tcp-dcr",
+        /// RFC 6675, unanswered while packets come out of order (Wang and Zhang 2002).
+        TcpDoor = "tcp-door",
+        /// By a timer for each packet (Bohacek et al. 2006).
+        TcpPr = "tcp-pr",
+        /// RFC 6675 with a threshold that follows the reordering (Zhang et al. 2003).
+        RrTcp = "rr-tcp",
     }
 }
 
 impl DetectionName {
-    /// A new instance.
-    pub fn build(self) -> Box<dyn LossDetection> {
+    /// A new instance. `ncl` is for TCP-NCL and its variants.
+    pub fn build(self, ncl: NclConfig) -> Box<dyn LossDetection> {
         match self {
             DetectionName::Rfc6675 => Box::new(Rfc6675::default()),
             DetectionName::Fack => Box::new(Fack::default()),
             DetectionName::RackTlp => Box::new(Rack::default()),
+            DetectionName::Ncl | DetectionName::NclSecondRd | DetectionName::NclAdaptive => {
+                Box::new(Ncl::new(self, ncl))
+            }
+            DetectionName::TcpDcr => Box::new(TcpDcr::default()),
+            DetectionName::TcpDoor => Box::new(TcpDoor::default()),
+            DetectionName::TcpPr => Box::new(TcpPr::default()),
+            DetectionName::RrTcp => Box::new(RrTcp::default()),
         }
     }
 }
@@ -62,8 +97,44 @@ pub trait LossDetection: Debug + Send {
         true
     }
 
+    /// The retransmission timeout has come. False when the window is not to be lowered for it.
+    fn answers_timeout(&mut self, _now: Instant) -> bool {
+        true
+    }
+
+    /// The retransmission timeout is never shorter.
+    fn least_rto(&self) -> Duration {
+        Duration::ZERO
+    }
+
     /// A recovery was not called for (undo), or ended as it should.
     fn on_recovery_end(&mut self, _undone: bool) {}
+
+    /// Whether it answers for congestion itself: a loss alone changes neither window nor state then,
+    /// [`LossOutcome::answer`] does. Such a detection is told of every segment, and has a timer of its own beside the
+    /// retransmission timeout.
+    fn is_separate(&self) -> bool {
+        false
+    }
+
+    /// A segment was sent. Only where [`is_separate`](Self::is_separate).
+    fn on_sent(&mut self, _sent: &Sent) {}
+
+    /// A segment was acknowledged, cumulatively or by SACK; as it was before that. Only where it is separate.
+    fn on_delivered(&mut self, _now: Instant, _segment: &Segment) {}
+
+    /// The retransmission timeout has come, before anything is sent again. Only where it is separate.
+    fn on_retransmission_timeout(&mut self) {}
+
+    /// When [`on_timeout`](Self::on_timeout) is wanted. Only where it is separate.
+    fn next_timeout(&self) -> Option<Instant> {
+        None
+    }
+
+    /// Whether a lost segment is sent again whatever the window says: it takes the place of the lost one.
+    fn retransmits_at_once(&self) -> bool {
+        false
+    }
 
     /// Whether what is not yet known to be lost is sent again when nothing else may go (RFC 6675, Section 4, NextSeg rules (3)
     /// and (4)).
@@ -98,12 +169,31 @@ pub struct LossSample {
     pub reordering: u32,
     /// Reordering was seen.
     pub reordering_seen: bool,
+    /// By how many segments one that arrived had been overtaken; 0 where none was.
+    pub reordered_by: u32,
     /// A D-SACK that speaks of reordering came with it.
     pub dsack: bool,
     /// What had been delivered when the newest delivered segment was sent.
     pub prior_delivered: Option<u64>,
     /// Packets delivered in all.
     pub delivered: u64,
+    /// The congestion window, in packets.
+    pub cwnd: u32,
+}
+
+/// A segment that is being sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Sent {
+    /// When.
+    pub now: Instant,
+    /// Its running number.
+    pub number: u32,
+    /// The position after its last.
+    pub end: u64,
+    /// It was sent before.
+    pub retransmission: bool,
+    /// The congestion window, in packets.
+    pub cwnd: u32,
 }
 
 /// The segment sent last among those delivered (RACK.segment of RFC 8985).
@@ -126,6 +216,26 @@ pub struct LossOutcome {
     pub lost_retransmission: bool,
     /// When more will be known, if nothing arrives.
     pub timer: Option<Instant>,
+    /// What becomes of the window; only where the detection is separate.
+    pub answer: Answer,
+}
+
+/// How congestion is answered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Answer {
+    /// Not at all, or not yet.
+    #[default]
+    None,
+    /// The window is what the congestion control makes of it after a loss, at once, and may grow again.
+    Reduce,
+    /// As if the window were still so many packets, which it was when the lost packet left (TCP-PR).
+    ReduceFrom(u32),
+    /// One packet, and slow start (TCP-PR, extreme losses).
+    Restart,
+    /// By a fast recovery.
+    FastRecovery,
+    /// The last answer is taken back.
+    Undo,
 }
 
 /// DupThresh (RFC 6675, Section 2).

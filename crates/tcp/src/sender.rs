@@ -6,6 +6,7 @@ mod hack1;
 mod newreno;
 mod next_seg;
 mod recovery;
+mod separate;
 mod timers;
 mod transmit;
 mod undo;
@@ -39,6 +40,8 @@ pub(crate) struct Sender {
     congestion: Box<dyn CongestionControl>,
     reduction: Box<dyn RateReduction>,
     detection: Box<dyn LossDetection>,
+    /// The detection says when congestion is answered.
+    separate: bool,
     pub(crate) observer: Option<Box<dyn Observer>>,
     pub(crate) mss: u32,
     /// SND.WND in bytes, and the largest ever (RFC 9293, Section 3.8.6.2.1).
@@ -53,6 +56,8 @@ pub(crate) struct Sender {
     undo: undo::Undo,
     pub(crate) reordering: u32,
     pub(crate) reord_seen: u32,
+    /// The longest reordering that detection was not told of yet, in segments.
+    reordered_by: u32,
     frto: bool,
     /// F-RTO, step 2.b: new data instead of retransmissions, until the next ACK.
     frto_new_data: bool,
@@ -117,6 +122,7 @@ impl Sender {
     /// A sender whose first position is `start`.
     pub(crate) fn new(config: &Config, seed: u64, start: u64) -> Self {
         let mss = u32::from(config.mss);
+        let detection = config.detection.build(config.ncl);
         Sender {
             board: Scoreboard::new(start, mss),
             rtt: RttEstimator::new(config.rto_min),
@@ -125,7 +131,8 @@ impl Sender {
             state: CaState::Open,
             congestion: config.congestion.build(config.hystart, seed),
             reduction: config.reduction.build(config.opportunistic),
-            detection: config.detection.build(),
+            separate: detection.is_separate(),
+            detection,
             observer: None,
             mss,
             snd_wnd: 0,
@@ -138,6 +145,7 @@ impl Sender {
             undo: undo::Undo::default(),
             reordering: crate::detection::DUP_THRESH,
             reord_seen: 0,
+            reordered_by: 0,
             frto: false,
             frto_new_data: false,
             tlp_high_seq: None,
@@ -182,7 +190,9 @@ impl Sender {
 
     /// The retransmission timeout with its backoff (RFC 6298, Section 5.5).
     pub(crate) fn rto(&self) -> Duration {
-        (self.rtt.rto() * (1 << self.backoff.min(16))).min(crate::rtt::RTO_MAX)
+        let rto = self.rtt.rto() * (1 << self.backoff.min(16));
+        let least = if self.separate { self.detection.least_rto() } else { Duration::ZERO };
+        rto.max(least).min(crate::rtt::RTO_MAX)
     }
 
     /// TSval of a segment that leaves at `now`: milliseconds, as Linux.

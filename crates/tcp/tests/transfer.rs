@@ -126,8 +126,15 @@ fn one_loss_costs_one_retransmission() {
         let mut duplex = Duplex::new(server, client_config(260_640), lossy(&[(500, 1)]), up, 3);
         finish(&mut duplex, 3_000_000, 20, detection.as_str());
         let status = duplex.server_status().unwrap();
+        if matches!(detection, DetectionName::Ncl | DetectionName::NclSecondRd | DetectionName::NclAdaptive) {
+            // It was no congestion. Slow start lets every RTT exceed those before, and so the timer of many a packet.
+            assert_eq!((status.total_rto, status.recoveries), (0, 0), "{detection}: {status:?}");
+            continue;
+        }
         // RFC 6675 adds one rescue to a recovery in which nothing else may go: here the window is full.
-        let retransmitted = if detection == DetectionName::Rfc6675 { 2 } else { 1 };
+        let rescues =
+            [DetectionName::Rfc6675, DetectionName::TcpDoor, DetectionName::RrTcp].contains(&detection);
+        let retransmitted = if rescues { 2 } else { 1 };
         assert_eq!(
             (status.total_retrans, status.total_rto, status.recoveries),
             (retransmitted, 0, 1),
@@ -162,7 +169,9 @@ fn a_silence_ends_in_a_timeout_and_is_survived() {
             let server = Config { detection, congestion, ..Config::default() };
             let mut duplex = Duplex::new(server, client_config(260_640), down, up, 3);
             finish(&mut duplex, 10_000_000, 60, &format!("{detection} {congestion}"));
-            assert!(duplex.server_status().unwrap().total_rto > 0);
+            // TCP-PR has a timer of its own for what others leave to the timeout.
+            let timeouts = duplex.server_status().unwrap().total_rto;
+            assert!(timeouts > 0 || detection == DetectionName::TcpPr, "{detection} {congestion}");
         }
     }
 }

@@ -5,10 +5,14 @@
 //! (Theorems 10, 11), and what its authors leave open: the utilisation of whole flows, and the smallest
 //! bandwidth-delay product at which a promised efficiency is lost.
 //!
+//! [`ncl`] holds the model of a smart sender of C. Lai et al., "Enhancing Wireless TCP: A Serialized-Timer Approach": when a loss
+//! is to be answered as congestion (Eqs. 8 to 23, Lemmas 1 to 4).
+//!
 //! Units are packets and seconds, as in the paper, and stand in every name. Results are for people and reports: they use
 //! floating point and are not part of any simulation.
 #![no_std]
 
 extern crate alloc;
 
+pub mod ncl;
 pub mod or;

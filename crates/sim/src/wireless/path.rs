@@ -32,8 +32,10 @@ pub struct LastHop {
     pub mbps: f64,
     /// Of the whole path, without queues.
     pub rtt: Duration,
-    /// Of the wireless link, both ways: the share of packets that are lost.
+    /// Of the wireless link: the share of packets that are lost.
     pub error: f64,
+    /// Both ways, and not only towards the receiver.
+    pub error_both_ways: bool,
     /// Before the wireless link.
     pub queue_packets: u32,
 }
@@ -96,7 +98,8 @@ pub struct AdHocPath {
 /// of 50 packets, ns-2's default.
 impl Default for LastHop {
     fn default() -> Self {
-        LastHop { mbps: 2.0, rtt: Duration::from_millis(100), error: 0.0, queue_packets: 50 }
+        let rtt = Duration::from_millis(100);
+        LastHop { mbps: 2.0, rtt, error: 0.0, error_both_ways: true, queue_packets: 50 }
     }
 }
 
@@ -243,8 +246,10 @@ impl LastHop {
     fn links(&self) -> Vec<PathLink> {
         // A tenth of the way is wireless.
         let wireless = self.rtt / 20;
-        let link = LinkConfig { loss: lossy(self.error), ..limited(self.mbps, wireless, self.queue_packets) };
-        let hop = PathLink { name: "radio".into(), down: link.clone(), up: link };
+        let up_error = if self.error_both_ways { self.error } else { 0.0 };
+        let link =
+            |error| LinkConfig { loss: lossy(error), ..limited(self.mbps, wireless, self.queue_packets) };
+        let hop = PathLink { name: "radio".into(), down: link(self.error), up: link(up_error) };
         vec![wire("wired", self.rtt / 2 - wireless), hop]
     }
 }

@@ -9,6 +9,7 @@ use crate::congestion::{AckSample, CaState};
 use crate::detection::LossSample;
 use crate::event::Event;
 use crate::schedule::Answer;
+use crate::scoreboard::Mark;
 
 /// An ACK as the connection hands it over, positions unwrapped, the window in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -161,7 +162,7 @@ impl Sender {
             return None;
         }
         self.newly_sacked = account.newly_sacked;
-        let acked = self.board.acknowledge(ack, |segment| account.on_acked(segment));
+        let acked = self.take_cumulative(input.now, ack, &mut account);
         self.totals.bytes_acked += ack - prior_una;
         flags.original_delivered |= account.original_delivered;
         if flags.una_advanced {
@@ -199,6 +200,17 @@ impl Sender {
         Some(sample)
     }
 
+    /// What is acknowledged cumulatively. Returns how many segments.
+    fn take_cumulative(&mut self, now: Instant, ack: u64, account: &mut Accounting) -> u32 {
+        let Sender { board, detection, separate, .. } = self;
+        board.acknowledge(ack, |segment| {
+            account.on_acked(segment);
+            if *separate && !segment.mark.contains(Mark::SACKED) {
+                detection.on_delivered(now, segment);
+            }
+        })
+    }
+
     /// SACK blocks, lowest first, D-SACK taken apart. Returns how many retransmissions a D-SACK reports as delivered.
     fn take_sacks(
         &mut self,
@@ -226,7 +238,13 @@ impl Sender {
         }
         blocks[..count].sort_unstable();
         for &(start, end) in &blocks[..count] {
-            let newly = self.board.sack(start, end, |segment| account.on_sacked(segment));
+            let Sender { board, detection, separate, .. } = self;
+            let newly = board.sack(start, end, |segment| {
+                account.on_sacked(segment);
+                if *separate {
+                    detection.on_delivered(input.now, segment);
+                }
+            });
             flags.data_sacked |= newly > 0;
         }
         if self.state != CaState::Loss || self.undo.marker.is_some() {
@@ -269,6 +287,7 @@ impl Sender {
             self.reordering = (distance as u32).min(REORDERING_MAX);
         }
         self.reord_seen += 1;
+        self.reordered_by = self.reordered_by.max(distance as u32);
     }
 
     /// tcp_ack_update_rtt. True if there was a sample for the timeout.
@@ -299,6 +318,7 @@ impl Sender {
         }
         let loss = LossSample {
             newest: account.newest,
+            reordered_by: core::mem::take(&mut self.reordered_by),
             dsack: flags.dsack_of_reordering,
             prior_delivered: account.rate.prior_delivered(),
             ..self.loss_sample(sample.now, flags)
@@ -317,6 +337,7 @@ impl Sender {
             reordering: self.reordering,
             reordering_seen: self.reord_seen > 0,
             delivered: self.rate.delivered(),
+            cwnd: self.window.cwnd,
             ..LossSample::default()
         }
     }
@@ -370,10 +391,15 @@ impl Sender {
         }
     }
 
-    /// tcp_may_raise_cwnd: with much reordering any progress will do, else SND.UNA must move.
+    /// tcp_may_raise_cwnd: with much reordering any progress will do, else SND.UNA must move. So will it where a hole is no
+    /// sign of congestion: TCP-NCL counts a packet as acknowledged by SACK, too.
     fn may_raise_window(&self, flags: Flags) -> bool {
         let progress = flags.una_advanced || flags.data_sacked;
-        if self.reordering > crate::detection::DUP_THRESH { progress } else { flags.una_advanced }
+        if self.separate || self.reordering > crate::detection::DUP_THRESH {
+            progress
+        } else {
+            flags.una_advanced
+        }
     }
 
     fn report(&mut self, sample: &AckSample, moved: bool) {

@@ -31,7 +31,7 @@ impl Sender {
                 }
                 self.identify_losses(now, flags);
                 self.detect_discards(*flags);
-                if self.state != CaState::Recovery && self.board.lost_out() > 0 {
+                if self.state != CaState::Recovery && self.board.lost_out() > 0 && !self.separate {
                     self.enter_recovery(now);
                 }
             }
@@ -61,9 +61,9 @@ impl Sender {
 
     /// Recovery if something is lost, else whatever state the board shows.
     fn judge(&mut self, now: Instant) {
-        if self.board.lost_out() > 0 {
+        if self.board.lost_out() > 0 && !self.separate {
             self.enter_recovery(now);
-        } else {
+        } else if self.state != CaState::Recovery {
             self.try_to_open(now);
         }
     }
@@ -95,13 +95,14 @@ impl Sender {
         if self.board.is_empty() {
             return;
         }
-        if !self.sack_ok {
+        if !self.sack_ok && !self.separate {
             self.newreno_mark_lost(flags.una_advanced);
             return;
         }
         let sample = self.loss_sample(now, *flags);
         let outcome = self.detection.on_ack(&mut self.board, &sample);
         flags.lost_retransmission |= outcome.lost_retransmission;
+        self.answer(now, outcome.answer);
         if let Some(at) = outcome.timer {
             self.set_reordering_timer(at);
             flags.set_timer = false;
@@ -226,20 +227,26 @@ impl Sender {
 
     /// tcp_enter_loss.
     pub(super) fn enter_loss(&mut self, now: Instant) {
-        let new_recovery = self.state < CaState::Recovery;
+        let new_recovery = self.state < CaState::Recovery && !self.head_was_resent();
         self.mark_expired(now);
-        if self.state <= CaState::Disorder
+        if self.separate {
+            self.detection.on_retransmission_timeout();
+        }
+        let answered = self.detection.answers_timeout(now);
+        let first = self.state <= CaState::Disorder
             || self.high_seq <= self.board.una()
-            || (self.state == CaState::Loss && self.retransmits == 0)
-        {
+            || (self.state == CaState::Loss && self.retransmits == 0);
+        if answered && first {
             self.prior_ssthresh = current_ssthresh(self.state, self.window);
             self.prior_cwnd = self.window.cwnd;
             self.window.ssthresh = self.congestion.ssthresh(self.window);
             self.congestion_event(now, CongestionEvent::Timeout);
             self.init_undo();
         }
-        self.window.cwnd = self.in_flight() + 1;
-        self.window.cwnd_cnt = 0;
+        if answered {
+            self.window.cwnd = self.in_flight() + 1;
+            self.window.cwnd_cnt = 0;
+        }
         if self.state <= CaState::Disorder && self.board.sacked_out() >= self.reordering {
             self.reordering = self.reordering.min(crate::detection::DUP_THRESH);
         }

@@ -80,7 +80,7 @@ fn plain(detection: DetectionName) -> Config {
 
 #[test]
 fn a_loss_halves_the_window_over_one_round_trip() {
-    for &detection in DetectionName::ALL {
+    for detection in [DetectionName::Rfc6675, DetectionName::Fack, DetectionName::RackTlp] {
         let mut bench = Bench::filled(plain(detection), 20);
         // The first segment is lost; 19 duplicates come, one by one.
         let mut sent = Vec::new();

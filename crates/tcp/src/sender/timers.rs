@@ -30,11 +30,18 @@ const TIMEOUT_MIN: Duration = Duration::from_millis(8);
 impl Sender {
     /// When the timer expires.
     pub(crate) fn timeout(&self) -> Option<Instant> {
-        self.timer.map(|(_, at)| at)
+        let timer = self.timer.map(|(_, at)| at);
+        if !self.separate {
+            return timer;
+        }
+        timer.into_iter().chain(self.detection.next_timeout()).min()
     }
 
     /// Does what is due. False when the peer has not answered for too long.
     pub(crate) fn on_timeout(&mut self, now: Instant, waiting: bool) -> bool {
+        if self.separate {
+            self.on_detection_timeout(now);
+        }
         let Some((kind, _)) = self.timer.filter(|&(_, at)| at <= now) else { return true };
         self.timer = None;
         self.usage.open_round();

@@ -158,13 +158,14 @@ impl Sender {
     }
 
     fn poll_retransmission(&mut self, now: Instant, supply: Supply) -> Option<Transmission> {
-        if self.board.lost_out() == 0 || self.state < CaState::Recovery {
+        if self.board.lost_out() == 0 || (self.state < CaState::Recovery && !self.separate) {
             return None;
         }
         if self.frto_new_data && self.can_send_new(supply) {
             return None;
         }
-        if self.in_flight() >= self.window.cwnd {
+        let bound = !self.separate || self.state == CaState::Loss || !self.detection.retransmits_at_once();
+        if bound && self.in_flight() >= self.window.cwnd {
             return None;
         }
         let number = self.board.next_lost()?;
@@ -258,7 +259,9 @@ impl Sender {
             self.before_first(now);
         }
         let stamp = self.rate.stamp(now, was_empty);
+        let number = self.board.numbers().1;
         self.board.push(end, fin, stamp);
+        self.tell_sent(now, number, end, false);
         if end - start < u64::from(self.mss) {
             self.last_small = end;
         }
@@ -310,6 +313,7 @@ impl Sender {
         let first = number == self.board.numbers().0;
         let stamp = self.rate.stamp(now, idle && self.board.packets_out() == 0);
         self.board.on_retransmitted(number, stamp);
+        self.tell_sent(now, number, end, true);
         self.totals.segments_retransmitted += 1;
         self.totals.bytes_retransmitted += end - start;
         if self.undo.retrans_stamp.is_none() {

@@ -38,7 +38,7 @@ impl Sender {
     }
 
     /// Window and threshold as before (tcp_undo_cwnd_reduction).
-    fn undo_reduction(&mut self, now: Instant, unmark_lost: bool) {
+    pub(super) fn undo_reduction(&mut self, now: Instant, unmark_lost: bool) {
         if unmark_lost {
             self.board.unmark_lost();
         }

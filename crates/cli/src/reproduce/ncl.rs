@@ -1,0 +1,105 @@
+//! TCP-NCL: Figs. 3 to 5, 7 and 9. The figures themselves are missing from the text; what it says of them is judged.
+
+mod bounds;
+mod cells;
+mod figures;
+mod grid;
+mod model;
+
+use std::thread;
+
+use super::kept::{self, Kept, Values};
+use super::pool::{self, Job, Records};
+use super::report::{Bound, Report, Section};
+use crate::args::{NclPart, ReproduceNclArgs};
+use crate::error::{Error, Result};
+use crate::interrupt;
+use cells::{Cell, CellResult};
+
+pub(crate) fn command(args: &ReproduceNclArgs) -> Result<()> {
+    interrupt::watch()?;
+    let plan = Plan::new(args);
+    let out = &args.how.out;
+    std::fs::create_dir_all(out)
+        .map_err(|error| Error::io(format_args!("make {}", out.display()), &error))?;
+    let kept = Kept::open(&out.join("ncl-runs.jsonl"), &kept::program(), args.fresh)?;
+    let cores = || thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
+    let threads = args.how.jobs.unwrap_or_else(cores);
+    let records = pool::run_all(cells::jobs(&plan.cells), &kept, threads, args.how.json)?;
+    let mut report = Report {
+        cells: plan.cells.iter().map(|cell| cell.result(&records)).collect(),
+        bounds: Vec::new(),
+        sections: Vec::new(),
+    };
+    report.sections = figures::draw(&report.cells, out)?;
+    report.sections.extend(grid::section(&report.cells));
+    report.sections.extend(model::section(&report.cells));
+    report.bounds = bounds::judge(&report.cells);
+    if plan.whole {
+        report.sections.push(time(&records, args));
+        report.save(&out.join("ncl.json"))?;
+    }
+    if args.how.json {
+        println!("{}", report.to_json()?);
+    } else {
+        cells::print(&report.cells);
+        report.print_rest(out);
+    }
+    report.judge(args.how.check)
+}
+
+/// What is to be run.
+struct Plan {
+    cells: Vec<Cell>,
+    /// Nothing was left out.
+    whole: bool,
+}
+
+impl Plan {
+    fn new(args: &ReproduceNclArgs) -> Plan {
+        let parts = match (args.part.is_empty(), args.figure.is_empty()) {
+            (false, _) => args.part.clone(),
+            (true, false) => vec![NclPart::Figures],
+            (true, true) => NclPart::ALL.to_vec(),
+        };
+        let (runs, seconds) = (u64::from(args.how.runs), u64::from(args.seconds));
+        let mut cells = Vec::new();
+        for part in &parts {
+            match part {
+                NclPart::Figures => {
+                    let wanted =
+                        |cell: &Cell| args.figure.is_empty() || args.figure.contains(&cell.figure.number());
+                    cells.extend(cells::of_figures(runs, seconds).into_iter().filter(wanted));
+                }
+                NclPart::Grid => cells.extend(cells::of_grid(runs, seconds)),
+                NclPart::Model => cells.extend(cells::of_model(runs, seconds)),
+            }
+        }
+        let whole = args.figure.is_empty() && NclPart::ALL.iter().all(|part| parts.contains(part));
+        Plan { cells, whole }
+    }
+}
+
+/// What it took.
+fn time(records: &Records, args: &ReproduceNclArgs) -> Section {
+    let minutes = records.seconds() / 60.0;
+    let published =
+        minutes * PUBLISHED_RUNS / f64::from(args.how.runs) * PUBLISHED_SECONDS / f64::from(args.seconds);
+    Section {
+        name: "time",
+        title: "Time".into(),
+        text: format!(
+            "{} runs of {} s took {minutes:.1} minutes of processor time; the published number, {PUBLISHED_RUNS} of \
+             {PUBLISHED_SECONDS} s (--runs 20 --seconds 2000), would take some {:.1} hours, and goes on where it was stopped.",
+            args.how.runs,
+            args.seconds,
+            published / 60.0
+        ),
+        columns: Vec::new(),
+        rows: Vec::new(),
+        files: Vec::new(),
+    }
+}
+
+const PUBLISHED_RUNS: f64 = 20.0;
+const PUBLISHED_SECONDS: f64 = 2_000.0;

@@ -1,0 +1,111 @@
+//! One run: long flows, of which the second half of the time counts (Section V).
+
+use paceline_tcp::{Config, NclConfig};
+use paceline_wire::Duration;
+
+use super::scheme::Scheme;
+use crate::run::Watch;
+use crate::scenario::ScenarioError;
+use crate::wireless::{Measurement, WirelessPath, measure_watched};
+
+/// Who sends over what, and for how long.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NclExperiment {
+    /// The sender.
+    pub scheme: Scheme,
+    /// MRRL, beta and tau_CD, where it is TCP-NCL.
+    pub ncl: NclConfig,
+    /// The shortest retransmission timeout: RFC 6298 says 1 s, Linux has 200 ms.
+    pub rto_min: Duration,
+    /// The path.
+    pub path: WirelessPath,
+    /// Both halves.
+    pub seconds: u64,
+}
+
+/// What a run yields, of its second half.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NclRun {
+    /// Goodput of each flow, Mbit/s.
+    pub goodput_mbps: Vec<f64>,
+    /// Segments sent again, of all that were sent.
+    pub retransmitted_share: f64,
+    /// Of those, the share that the receiver had already.
+    pub needless_share: f64,
+    /// Retransmission timeouts of all flows.
+    pub timeouts: u64,
+    /// How often congestion was answered otherwise.
+    pub answers: u64,
+    /// The first flow's smoothed RTT on average.
+    pub srtt_ms: f64,
+    /// The first flow's window on average.
+    pub cwnd: f64,
+    /// Packets that arrived after a later one.
+    pub reordered_share: f64,
+}
+
+/// Payload of a full-sized packet, and its headers.
+const PAYLOAD_BYTES: f64 = 1_448.0;
+const PACKET_BYTES: f64 = 1_500.0;
+
+impl NclExperiment {
+    /// The most that a link of that rate carries of payload.
+    pub fn payload_mbps(mbps: f64) -> f64 {
+        mbps * PAYLOAD_BYTES / PACKET_BYTES
+    }
+
+    /// Runs it.
+    ///
+    /// # Errors
+    /// What cannot be simulated; that `watch` gave it up.
+    pub fn run(&self, seed: u64, watch: &mut dyn Watch) -> Result<NclRun, ScenarioError> {
+        let duration = Duration::from_secs(self.seconds);
+        let times = Measurement { seed, warm_up: duration / 2, duration };
+        // As ns-2's receiver, which answers every packet.
+        let receiver = Config { delayed_ack: false, sack_compression: false, ..Config::default() };
+        let sender = Config { rto_min: self.rto_min, ..self.scheme.config(self.ncl) };
+        let flows = measure_watched(&self.path, &sender, &receiver, times, watch)?;
+        let sum = |of: &dyn Fn(&crate::wireless::FlowMeasure) -> u64| flows.iter().map(of).sum::<u64>();
+        let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
+        let resent = sum(&|flow| flow.retransmitted);
+        let first = flows.first().copied().unwrap_or_default();
+        Ok(NclRun {
+            goodput_mbps: flows.iter().map(|flow| flow.goodput_mbps).collect(),
+            retransmitted_share: share(resent, sum(&|flow| flow.segments)),
+            needless_share: share(sum(&|flow| flow.needless), resent),
+            timeouts: sum(&|flow| flow.timeouts),
+            answers: sum(&|flow| flow.recoveries),
+            srtt_ms: first.srtt_ms,
+            cwnd: first.cwnd,
+            reordered_share: first.reordering.share(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn share(scheme: Scheme, error: f64) -> f64 {
+        let Some(path) = WirelessPath::named("last-hop", error) else { return f64::NAN };
+        let limit = NclExperiment::payload_mbps(path.mbps()) * (1.0 - error);
+        let rto_min = Duration::from_millis(200);
+        let experiment = NclExperiment { scheme, ncl: NclConfig::default(), rto_min, path, seconds: 100 };
+        experiment.run(1, &mut ()).unwrap().goodput_mbps[0] / limit
+    }
+
+    /// The claim of the paper in one line: with 5 % of errors TCP-NCL keeps what a loss-based sender loses.
+    #[test]
+    fn errors_are_not_congestion() {
+        let [ncl, reno] = [Scheme::Ncl, Scheme::Reno].map(|scheme| share(scheme, 0.05));
+        assert!(ncl > 1.5 * reno, "{ncl} {reno}");
+    }
+
+    #[test]
+    fn without_errors_the_link_is_full() {
+        for scheme in Scheme::ALL {
+            let share = share(scheme, 0.0);
+            assert!((0.97..1.001).contains(&share), "{scheme:?}: {share}");
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Who is compared.
+
+use paceline_tcp::{Config, CongestionName, DetectionName, NclConfig, ReductionName};
+
+/// A sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheme {
+    /// TCP-NCL.
+    Ncl,
+    /// With an RD timer for retransmissions, too.
+    NclSecondRd,
+    /// With that, tau_CD that follows the losses, and a sketch of RTTs: ours.
+    NclAdaptive,
+    /// RR-TCP.
+    RrTcp,
+    /// TCP-DCR.
+    TcpDcr,
+    /// TCP-DOOR.
+    TcpDoor,
+    /// TCP-PR.
+    TcpPr,
+    /// Veno with SACK.
+    Veno,
+    /// Westwood with SACK.
+    Westwood,
+    /// Reno with SACK, by RFC 6675: not in the paper.
+    Reno,
+    /// CUBIC with PRR and RACK-TLP, as Linux 6.1: not in the paper.
+    Cubic,
+}
+
+impl Scheme {
+    /// Ours first, then those of the paper in its order, then what everybody knows.
+    pub const ALL: [Scheme; 11] = [
+        Scheme::Ncl,
+        Scheme::NclSecondRd,
+        Scheme::NclAdaptive,
+        Scheme::RrTcp,
+        Scheme::TcpDcr,
+        Scheme::TcpDoor,
+        Scheme::TcpPr,
+        Scheme::Veno,
+        Scheme::Westwood,
+        Scheme::Reno,
+        Scheme::Cubic,
+    ];
+
+    /// Those that the paper compares TCP-NCL with.
+    pub const COMPARED: [Scheme; 6] =
+        [Scheme::RrTcp, Scheme::TcpDcr, Scheme::TcpDoor, Scheme::TcpPr, Scheme::Veno, Scheme::Westwood];
+
+    /// Its name, that of its loss detection where this is what makes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Scheme::Veno => "veno",
+            Scheme::Westwood => "westwood",
+            Scheme::Reno => "reno",
+            Scheme::Cubic => "cubic",
+            other => other.detection().as_str(),
+        }
+    }
+
+    /// Whether MRRL, beta and tau_CD are of any meaning to it.
+    pub fn is_ncl(self) -> bool {
+        matches!(self, Scheme::Ncl | Scheme::NclSecondRd | Scheme::NclAdaptive)
+    }
+
+    fn detection(self) -> DetectionName {
+        match self {
+            Scheme::Ncl => DetectionName::Ncl,
+            Scheme::NclSecondRd => DetectionName::NclSecondRd,
+            Scheme::NclAdaptive => DetectionName::NclAdaptive,
+            Scheme::RrTcp => DetectionName::RrTcp,
+            Scheme::TcpDcr => DetectionName::TcpDcr,
+            Scheme::TcpDoor => DetectionName::TcpDoor,
+            Scheme::TcpPr => DetectionName::TcpPr,
+            Scheme::Veno | Scheme::Westwood | Scheme::Reno => DetectionName::Rfc6675,
+            Scheme::Cubic => DetectionName::RackTlp,
+        }
+    }
+
+    /// The sender's configuration. All but CUBIC are of the paper's time: Reno's growth where nothing else is said, the window
+    /// halved at once, no F-RTO.
+    pub fn config(self, ncl: NclConfig) -> Config {
+        let base = Config { detection: self.detection(), ncl, ..Config::default() };
+        let congestion = match self {
+            Scheme::Veno => CongestionName::Veno,
+            Scheme::Westwood => CongestionName::Westwood,
+            Scheme::Cubic => return base,
+            _ => CongestionName::Reno,
+        };
+        Config { congestion, reduction: ReductionName::Rfc6675, frto: false, initial_cwnd: 2, ..base }
+    }
+}

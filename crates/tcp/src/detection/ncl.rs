@@ -1,0 +1,270 @@
+//! TCP-NCL: C. Lai, K.-C. Leung, V. O. K. Li, "Enhancing Wireless TCP: A Serialized-Timer Approach", Section IV.
+
+use alloc::collections::VecDeque;
+
+use paceline_wire::{Duration, Instant};
+
+use super::rtt_record::RttRecord;
+use super::sts::Sts;
+use super::tracked::Tracked;
+use super::{Answer, DetectionName, LossDetection, LossOutcome, LossSample, Sent};
+use crate::scoreboard::{Scoreboard, Segment};
+
+/// A packet not acknowledged within tau_RD of its transmission is sent again; one not acknowledged within tau_CD of that is
+/// a sign of congestion. Names as in the paper's pseudocode.
+#[derive(Clone, Debug)]
+pub struct Ncl {
+    name: DetectionName,
+    config: NclConfig,
+    packets: Tracked<Packet>,
+    /// rdPkts: numbers, and when their RD timers were started. What is no longer so is passed over.
+    rd_pkts: VecDeque<(u32, Instant)>,
+    /// cdPkts, likewise.
+    cd_pkts: VecDeque<(u32, Instant)>,
+    /// ePkts: all before this number. Only members of rdPkts and cdPkts are asked for it, and these are added all at once.
+    e_pkts_end: Option<u32>,
+    rtt_rcd: RttRecord,
+    /// In its place, for `ncl-adaptive`.
+    sts: Option<Sts>,
+}
+
+/// What can be set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NclConfig {
+    /// MRRL: how many RTTs are remembered.
+    pub mrrl: u32,
+    /// Beta in percent: the part of tau_CD after a retransmission in which an ACK is the original's.
+    pub beta_percent: u32,
+    /// How long tau_CD is.
+    pub tau_cd: TauCd,
+}
+
+/// How long the congestion response decision timer runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum TauCd {
+    /// The shortest RTT of the record, as the paper has it.
+    #[default]
+    Shortest,
+    /// So long, whatever the RTT: to find out what would have been best.
+    Fixed(Duration),
+}
+
+impl Default for NclConfig {
+    /// Section V-C.
+    fn default() -> Self {
+        NclConfig { mrrl: 1_000, beta_percent: 80, tau_cd: TauCd::Shortest }
+    }
+}
+
+/// What is known of a packet that has not been acknowledged.
+#[derive(Clone, Copy, Debug)]
+struct Packet {
+    /// txTime.
+    tx_time: Instant,
+    /// rtxTime.
+    rtx_time: Instant,
+    /// Since when it is in rdPkts.
+    rd: Option<Instant>,
+    /// Since when it is in cdPkts.
+    cd: Option<Instant>,
+    /// Its RD timer has expired, and it is about to be sent again.
+    expired: bool,
+    /// Its retransmission has had an RD timer, too.
+    second: bool,
+    /// It was sent again after a timeout: no ACK tells which transmission it is for (Karn).
+    ambiguous: bool,
+}
+
+impl Ncl {
+    /// An instance of the algorithm or of one of its variants.
+    pub fn new(name: DetectionName, config: NclConfig) -> Self {
+        Ncl {
+            name,
+            config,
+            packets: Tracked::default(),
+            rd_pkts: VecDeque::new(),
+            cd_pkts: VecDeque::new(),
+            e_pkts_end: None,
+            rtt_rcd: RttRecord::new(config.mrrl),
+            sts: (name == DetectionName::NclAdaptive).then(|| Sts::new(config.mrrl)),
+        }
+    }
+
+    /// tauRD; without a sample there is none, and only the timeout repairs.
+    fn tau_rd(&self) -> Option<Duration> {
+        self.sts.as_ref().map_or(self.rtt_rcd.max(), |sts| sts.rtts.max())
+    }
+
+    /// tauCD.
+    fn tau_cd(&self) -> Option<Duration> {
+        match self.config.tau_cd {
+            TauCd::Shortest => self.sts.as_ref().map_or(self.rtt_rcd.min(), Sts::tau_cd),
+            TauCd::Fixed(tau) => Some(tau),
+        }
+    }
+
+    /// The NRU process: whether this ACK is surely the original's, and so tells an RTT.
+    fn nru(&mut self, now: Instant, packet: &Packet) {
+        let in_cd_pkts = packet.cd.is_some()
+            && self.tau_cd().is_some_and(|tau_cd| {
+                let beta = u64::from(self.config.beta_percent);
+                now <= packet.rtx_time + Duration::from_nanos(tau_cd.as_nanos() / 100 * beta)
+            });
+        // In rdPkts, or about to leave it: it was sent once.
+        let original = packet.rtx_time == Instant::ZERO && (packet.rd.is_some() || packet.expired);
+        if !packet.ambiguous && (original || in_cd_pkts) {
+            let rtt = now.saturating_since(packet.tx_time);
+            match &mut self.sts {
+                Some(sts) => sts.on_rtt(rtt),
+                None => self.rtt_rcd.add(rtt),
+            }
+        }
+    }
+
+    /// RD_i expires.
+    fn expire_rd(&mut self, sample: &LossSample, board: &mut Scoreboard, outcome: &mut LossOutcome) {
+        let Some(tau_rd) = self.tau_rd() else { return };
+        while let Some(&(number, since)) = self.rd_pkts.front() {
+            if let Some(packet) = self.packets.get_mut(number).filter(|packet| packet.rd == Some(since)) {
+                if sample.now.saturating_since(since) <= tau_rd {
+                    return;
+                }
+                packet.rd = None;
+                packet.expired = true;
+                outcome.marked |= board.mark_lost(number);
+                if let Some(sts) = &mut self.sts {
+                    sts.on_loss(sample.cwnd);
+                }
+            }
+            self.rd_pkts.pop_front();
+        }
+    }
+
+    /// CD_i expires.
+    fn expire_cd(&mut self, now: Instant, outcome: &mut LossOutcome) {
+        let Some(tau_cd) = self.tau_cd() else { return };
+        while let Some(&(number, since)) = self.cd_pkts.front() {
+            if let Some(packet) = self.packets.get_mut(number).filter(|packet| packet.cd == Some(since)) {
+                if now.saturating_since(since) <= tau_cd {
+                    return;
+                }
+                packet.cd = None;
+                if !self.e_pkts_end.is_some_and(|end| (number.wrapping_sub(end) as i32) < 0) {
+                    outcome.answer = Answer::Reduce;
+                    self.e_pkts_end = Some(self.packets.end());
+                }
+            }
+            self.cd_pkts.pop_front();
+        }
+    }
+
+    fn expire(&mut self, board: &mut Scoreboard, sample: &LossSample) -> LossOutcome {
+        let mut outcome = LossOutcome::default();
+        self.expire_rd(sample, board, &mut outcome);
+        self.expire_cd(sample.now, &mut outcome);
+        outcome
+    }
+
+    /// Takes away what is at the front and no longer so, so that a timer is not set for nothing.
+    fn tidy(&mut self) {
+        let Ncl { packets, rd_pkts, cd_pkts, .. } = self;
+        while rd_pkts.front().is_some_and(|&(n, since)| packets.get(n).is_none_or(|p| p.rd != Some(since))) {
+            rd_pkts.pop_front();
+        }
+        while cd_pkts.front().is_some_and(|&(n, since)| packets.get(n).is_none_or(|p| p.cd != Some(since))) {
+            cd_pkts.pop_front();
+        }
+        let all_newer = |end: u32| (self.packets.first().wrapping_sub(end) as i32) >= 0;
+        self.e_pkts_end = self.e_pkts_end.filter(|&end| !all_newer(end));
+    }
+
+    fn on_resent(&mut self, sent: &Sent) {
+        let second_rd = self.name != DetectionName::Ncl;
+        let Some(packet) = self.packets.get_mut(sent.number) else { return };
+        if packet.expired {
+            packet.expired = false;
+            packet.rtx_time = sent.now;
+            packet.cd = Some(sent.now);
+            self.cd_pkts.push_back((sent.number, sent.now));
+            if second_rd && !packet.second {
+                // Not in the paper: a retransmission that is lost is found as its original was. Our choice: once, because
+                // these timers know no backoff, and what is lost three times may meet an outage.
+                packet.second = true;
+                packet.rd = Some(sent.now);
+                self.rd_pkts.push_back((sent.number, sent.now));
+            }
+        } else if packet.rd.is_none() && packet.cd.is_none() {
+            // After a timeout, which has cleared the lists. Our choice: it counts as sent for the first time, because nothing
+            // but a further timeout would repair it otherwise.
+            *packet = Packet { rd: Some(sent.now), tx_time: sent.now, ambiguous: true, ..*packet };
+            self.rd_pkts.push_back((sent.number, sent.now));
+        }
+    }
+}
+
+impl LossDetection for Ncl {
+    fn name(&self) -> DetectionName {
+        self.name
+    }
+
+    fn is_separate(&self) -> bool {
+        true
+    }
+
+    fn retransmits_at_once(&self) -> bool {
+        true
+    }
+
+    fn on_sent(&mut self, sent: &Sent) {
+        if sent.retransmission {
+            self.on_resent(sent);
+            return;
+        }
+        let packet = Packet {
+            tx_time: sent.now,
+            rtx_time: Instant::ZERO,
+            rd: Some(sent.now),
+            cd: None,
+            expired: false,
+            second: false,
+            ambiguous: false,
+        };
+        self.packets.push(sent.number, sent.end, packet);
+        self.rd_pkts.push_back((sent.number, sent.now));
+    }
+
+    fn on_delivered(&mut self, now: Instant, segment: &Segment) {
+        if let Some((_, packet)) = self.packets.remove(segment.end) {
+            self.nru(now, &packet);
+            self.tidy();
+        }
+    }
+
+    fn on_ack(&mut self, board: &mut Scoreboard, sample: &LossSample) -> LossOutcome {
+        self.expire(board, sample)
+    }
+
+    fn on_timeout(&mut self, board: &mut Scoreboard, sample: &LossSample) -> LossOutcome {
+        self.expire(board, sample)
+    }
+
+    /// All three lists are cleared.
+    fn on_retransmission_timeout(&mut self) {
+        self.rd_pkts.clear();
+        self.cd_pkts.clear();
+        self.e_pkts_end = None;
+        for packet in self.packets.iter_mut() {
+            (packet.rd, packet.cd, packet.expired, packet.second) = (None, None, false, false);
+        }
+    }
+
+    fn next_timeout(&self) -> Option<Instant> {
+        let rd = self.rd_pkts.front().zip(self.tau_rd()).map(|(&(_, since), tau)| since + tau);
+        let cd = self.cd_pkts.front().zip(self.tau_cd()).map(|(&(_, since), tau)| since + tau);
+        // "More than": at the very end of the time it has not expired.
+        rd.into_iter().chain(cd).min().map(|at| at + Duration::from_nanos(1))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,104 @@
+//! A distribution of RTTs in constant memory that forgets.
+//!
+//! Own code, because sketches of the registry (DDSketch, t-digest, HDR histograms) need std or floating point, and none forgets.
+
+use paceline_wire::Duration;
+
+/// Counts by logarithm: eight to the octave, so that a value is known to an eighth.
+#[derive(Clone, Debug)]
+pub(super) struct RttSketch {
+    counts: [u32; BINS],
+    total: u32,
+    /// Where all counts are halved, so that what is older than some so many samples fades.
+    memory: u32,
+}
+
+/// From a microsecond on, 28 octaves: more than four minutes.
+const BINS: usize = 28 * PER_OCTAVE as usize;
+const PER_OCTAVE: u64 = 8;
+
+impl RttSketch {
+    pub(super) fn new(memory: u32) -> Self {
+        RttSketch { counts: [0; BINS], total: 0, memory: memory.max(2) }
+    }
+
+    pub(super) fn add(&mut self, rtt: Duration) {
+        if self.total >= self.memory {
+            self.counts.iter_mut().for_each(|count| *count /= 2);
+            self.total = self.counts.iter().sum();
+        }
+        self.counts[bin(rtt)] += 1;
+        self.total += 1;
+    }
+
+    /// What this share of the samples, in thousandths, does not exceed; the upper edge of its bin. `None` without samples.
+    pub(super) fn quantile(&self, per_mille: u64) -> Option<Duration> {
+        let wanted = (u64::from(self.total) * per_mille).div_ceil(1_000).max(1);
+        let mut below = 0;
+        let bin = self.counts.iter().position(|&count| {
+            below += u64::from(count);
+            below >= wanted
+        })?;
+        Some(edge(bin + 1))
+    }
+
+    /// No longer than the shortest of the samples that are not forgotten.
+    pub(super) fn min(&self) -> Option<Duration> {
+        self.counts.iter().position(|&count| count > 0).map(edge)
+    }
+
+    /// No shorter than the longest one.
+    pub(super) fn max(&self) -> Option<Duration> {
+        self.counts.iter().rposition(|&count| count > 0).map(|bin| edge(bin + 1))
+    }
+}
+
+fn bin(rtt: Duration) -> usize {
+    let us = rtt.as_micros().max(1);
+    let octave = u64::from(us.ilog2());
+    let within = ((us - (1 << octave)) * PER_OCTAVE) >> octave;
+    ((octave * PER_OCTAVE + within) as usize).min(BINS - 1)
+}
+
+/// Where a bin begins.
+fn edge(bin: usize) -> Duration {
+    let (octave, within) = (bin as u64 / PER_OCTAVE, bin as u64 % PER_OCTAVE);
+    Duration::from_nanos(((PER_OCTAVE + within) * 1_000 << octave) / PER_OCTAVE)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn every_rtt_lies_in_its_bin(us in 1u64..200_000_000) {
+            let rtt = Duration::from_micros(us);
+            let bin = bin(rtt);
+            prop_assert!(edge(bin) <= rtt && rtt < edge(bin + 1) + Duration::from_micros(1));
+            prop_assert!(edge(bin + 1).as_nanos() <= edge(bin).as_nanos() * 9 / 8 + 1);
+        }
+    }
+
+    #[test]
+    fn quantiles_are_known_to_an_eighth() {
+        let mut sketch = RttSketch::new(1_000);
+        (1..=100).for_each(|ms| sketch.add(Duration::from_millis(ms)));
+        for per_mille in [100, 500, 900, 1_000] {
+            let (found, true_us) = (sketch.quantile(per_mille).unwrap().as_micros(), per_mille * 100);
+            assert!((true_us..=true_us * 9 / 8 + 1).contains(&found), "{per_mille}: {found}");
+        }
+        assert!(sketch.min().unwrap() <= Duration::from_millis(1));
+    }
+
+    #[test]
+    fn what_is_old_is_forgotten() {
+        let mut sketch = RttSketch::new(100);
+        (0..100).for_each(|_| sketch.add(Duration::from_millis(300)));
+        (0..1_000).for_each(|_| sketch.add(Duration::from_millis(50)));
+        assert!(sketch.max().unwrap() < Duration::from_millis(60));
+        assert_eq!(RttSketch::new(5).max(), None);
+    }
+}

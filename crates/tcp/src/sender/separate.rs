@@ -1,0 +1,78 @@
+//! Detections that say themselves when congestion is to be answered: what they are told, their timer, and the answer.
+
+use paceline_wire::Instant;
+
+use super::Sender;
+use super::ack::Flags;
+use crate::congestion::{CaState, CongestionEvent, Window};
+use crate::detection::{Answer, Sent};
+use crate::event::Event;
+use crate::scoreboard::Mark;
+
+impl Sender {
+    /// A segment leaves.
+    pub(super) fn tell_sent(&mut self, now: Instant, number: u32, end: u64, retransmission: bool) {
+        if self.separate {
+            self.detection.on_sent(&Sent { now, number, end, retransmission, cwnd: self.window.cwnd });
+        }
+    }
+
+    /// The detection's own timer, if it is due.
+    pub(super) fn on_detection_timeout(&mut self, now: Instant) {
+        if self.detection.next_timeout().is_none_or(|at| at > now) {
+            return;
+        }
+        let sample = self.loss_sample(now, Flags::default());
+        let outcome = self.detection.on_timeout(&mut self.board, &sample);
+        self.usage.open_round();
+        self.answer(now, outcome.answer);
+        if self.state <= CaState::Disorder {
+            self.try_keep_open(now);
+        }
+    }
+
+    /// Congestion is answered.
+    pub(super) fn answer(&mut self, now: Instant, answer: Answer) {
+        match answer {
+            Answer::None => {}
+            Answer::Reduce => self.reduce_at_once(now, self.window.cwnd),
+            Answer::ReduceFrom(cwnd) => self.reduce_at_once(now, cwnd),
+            Answer::Restart => {
+                self.reduce_at_once(now, self.window.cwnd);
+                if !self.congestion.owns_window() {
+                    self.window.cwnd = 1;
+                }
+            }
+            Answer::FastRecovery if self.state < CaState::Recovery => self.enter_recovery(now),
+            Answer::FastRecovery => {}
+            Answer::Undo if self.undo.marker.is_some() => {
+                self.undo_reduction(now, false);
+                if self.state >= CaState::Recovery {
+                    self.try_keep_open(now);
+                }
+            }
+            Answer::Undo => {}
+        }
+    }
+
+    /// The window is ssthresh, without a fast recovery.
+    fn reduce_at_once(&mut self, now: Instant, cwnd: u32) {
+        self.totals.recoveries += 1;
+        if self.congestion.owns_window() {
+            return;
+        }
+        self.prior_cwnd = self.window.cwnd;
+        self.window.ssthresh = self.congestion.ssthresh(Window { cwnd, ..self.window });
+        self.window.cwnd = self.window.cwnd.min(self.window.ssthresh);
+        self.window.cwnd_cnt = 0;
+        self.congestion_event(now, CongestionEvent::ReductionComplete);
+        let (cwnd, ssthresh, in_flight) = (self.window.cwnd, self.window.ssthresh, self.in_flight());
+        self.emit(now, Event::Window { cwnd, ssthresh, in_flight });
+    }
+
+    /// F-RTO is not for a segment that was sent again before the timeout (RFC 5682, Section 2.1, step 1). Without a state of
+    /// recovery only the segment itself tells.
+    pub(super) fn head_was_resent(&self) -> bool {
+        self.separate && self.board.iter().next().is_some_and(|s| s.mark.contains(Mark::EVER_RETRANSMITTED))
+    }
+}
