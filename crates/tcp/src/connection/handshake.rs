@@ -137,6 +137,7 @@ impl Connection {
         let window = u64::from(incoming.window) << shift;
         let agreed = sender::Agreed { mss, sack: self.agreed.sack, timestamps: self.agreed.timestamps };
         self.sender.on_established(agreed, self.iss + 1, window, wl1);
+        self.show_peer_clock(now, incoming);
         self.receiver.on_established(mss, self.agreed.rcv_shift);
         self.receiver.acks.on_established(self.receiver.buffer(), mss);
         self.take_handshake_rtt(now);
@@ -149,6 +150,15 @@ impl Connection {
         }
         self.sender.wake();
         self.sender.emit(now, Event::Established);
+    }
+
+    /// What the handshake tells of the peer's clock: when the SYN came, and what answered our own SYN.
+    fn show_peer_clock(&mut self, now: Instant, incoming: &Incoming) {
+        let Some((value, _)) = incoming.timestamps.filter(|_| self.agreed.timestamps) else { return };
+        if self.passive {
+            self.sender.on_peer_timestamp(self.ts_recent, None, self.ts_recent_at);
+        }
+        self.sender.on_peer_timestamp(value, self.handshake.first_sent, now);
     }
 
     /// The handshake's RTT, unless a SYN was sent twice (Karn). After more than one retransmission the first window is one
