@@ -267,9 +267,9 @@ impl CongestionControl for Rre {
         window.ssthresh
     }
 
-    fn undo(&mut self, window: Window, _prior_cwnd: u32) -> u32 {
+    fn undo(&mut self, window: Window, prior_cwnd: u32) -> u32 {
         self.timed_out = false;
-        window.cwnd
+        window.cwnd.max(prior_cwnd)
     }
 
     /// A loss: drain, which is a slightly lower rate. Whoever drains already keeps sigma (Section II-D). Our choice after a timeout:

@@ -2,7 +2,7 @@
 
 use paceline_path::random::Probability;
 use paceline_path::{Delay, DelayStep, LinkConfig, Loss, QueueLimit, RateProcess, RateStep};
-use paceline_tcp::{Config, CongestionName, ReceiveBuffer, TimestampClock};
+use paceline_tcp::{Config, CongestionName, HystartName, ReceiveBuffer, TimestampClock};
 use paceline_wire::{Duration, Rate};
 
 use crate::result::Direction;
@@ -118,7 +118,12 @@ impl Setup {
     }
 
     fn flow(&self, transfer: &Transfer) -> Flow {
-        let host = Config { receive_buffer: ReceiveBuffer::Fixed(RECEIVE_WINDOW_BYTES), ..Config::default() };
+        let host = Config {
+            receive_buffer: ReceiveBuffer::Fixed(RECEIVE_WINDOW_BYTES),
+            // Section III-C: CUBIC, Reno and Westwood are hard to tell apart, since slow start is the same. With HyStart it is not.
+            hystart: HystartName::Off,
+            ..Config::default()
+        };
         let clock = TimestampClock { tick: self.tick, ..TimestampClock::default() };
         let (mut server, mut client) = (host, Config { timestamp_clock: clock, ..host });
         let (sender, name) = match transfer.direction {
