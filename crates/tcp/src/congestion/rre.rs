@@ -130,8 +130,9 @@ impl Rre {
 
     /// The initial stage (Section II-B). Returns cwnd.
     fn on_initial_ack(&mut self, sample: &AckSample, reading: Option<Reading>, cwnd: u32) -> u32 {
-        // Two packets for each ACK, whatever it acknowledges.
-        let cwnd = if sample.delivered > 0 { (cwnd + 2).saturating_sub(sample.delivered).max(2) } else { cwnd };
+        // Two packets for an ACK, as in slow start: one takes the place of what has arrived. Our choice is to let an ACK for several
+        // packets make up for all of them, or delayed and lost ACKs would close the window.
+        let cwnd = cwnd.saturating_add(u32::from(sample.delivered > 0));
         let (Some(reading), Stage::Initial(train)) = (reading, &mut self.stage) else { return cwnd };
         if train.is_cut(sample.sent_at, sample.srtt / 4) {
             *train = Train::default();

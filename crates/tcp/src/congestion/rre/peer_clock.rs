@@ -159,7 +159,7 @@ mod tests {
         for tick_us in [1, 1_000, 4_000, 10_000] {
             for rtt_us in [50_000, 200_000, 10_000_000] {
                 let mut clock = PeerClock::default();
-                let (syn, rest) = (1_000_000, rtt_us - 25_000);
+                let (syn, rest) = (20_000_000, rtt_us - 25_000);
                 clock.observe(read(tick_us, 77, syn - rest), None, at(syn));
                 clock.observe(read(tick_us, 77, syn + 25_000), Some(at(syn)), at(syn + rtt_us));
                 let sent = syn + rtt_us;

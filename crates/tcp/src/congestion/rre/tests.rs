@@ -86,6 +86,10 @@ impl Flow {
     fn run(&mut self, end: Instant) {
         while self.now < end {
             self.send();
+            if self.acks.is_empty() {
+                // The receiver's timer, or a retransmission, brings what is missing.
+                self.acknowledge(self.free.max(self.now) + Duration::from_millis(40));
+            }
             let ack = self.acks.front().map(|ack| ack.1);
             let may = self.in_flight < self.window.cwnd && self.control.pacing_rate().is_some();
             let next = if may { ack.map_or(self.departure, |ack| ack.min(self.departure)) } else { ack.unwrap() };
@@ -126,7 +130,12 @@ impl Flow {
         if self.acks_made % 10 < self.link.lost && self.acks_made > 10 {
             return;
         }
-        let came = self.free + self.link.there;
+        self.acknowledge(self.free);
+    }
+
+    /// The last segment leaves the bottleneck at `left`.
+    fn acknowledge(&mut self, left: Instant) {
+        let came = left + self.link.there;
         self.acks.push_back((self.now, came + self.link.back, self.link.stamp(came), self.unacked));
         self.unacked = 0;
     }
