@@ -168,8 +168,9 @@ impl Rre {
         // It may rise, never fall.
         self.sigma = self.sigma.max(self.aim(sample).drain_rate(rho, sample.srtt));
         let long = sample.now.saturating_since(since) > sample.srtt * DRAIN_RTTS;
-        // Only what was sent at sigma can tell that rho has fallen to it.
-        let answered = sample.sent_at.is_some_and(|sent| sent > since);
+        // Our choice: what was not sent at sigma yet tells that rho has fallen to it only if rho is far from what it was. With ACKs
+        // that take seconds sigma lies so little below rho that any noise would do.
+        let answered = sample.sent_at.is_some_and(|sent| sent > since) || !is_close(rho, before);
         if long || (answered && rho <= self.sigma) { self.monitor(sample, before.max(rho), window) } else { window }
     }
 
@@ -212,7 +213,7 @@ impl Rre {
         // Without two steps of the peer's clock nothing new is known of the rate.
         let rho = monitor.train.rate().unwrap_or(monitor.rho);
         self.rate.restart(rho, Self::memory(sample), sample.now);
-        if rho < monitor.rho.mul_ratio(CLOSE_PERCENT, 100) {
+        if !is_close(rho, monitor.rho) {
             self.drain(sample);
             return;
         }
@@ -223,6 +224,11 @@ impl Rre {
         }
         self.fill(sample);
     }
+}
+
+/// Whether a receive rate is still about what it was, or higher.
+fn is_close(rho: Rate, before: Rate) -> bool {
+    rho >= before.mul_ratio(CLOSE_PERCENT, 100)
 }
 
 impl CongestionControl for Rre {
