@@ -11,6 +11,7 @@ use crate::network::Tap;
 use crate::result::{Direction, RunResult};
 use crate::run::{Watch, run_watched};
 use crate::scenario::ScenarioError;
+use crate::topology::transfer_of;
 
 /// Watches data packets on the downlink. Clones watch together.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +26,8 @@ pub struct Downlink {
     bytes: u64,
     /// Bins of [`BIN`].
     bins: Vec<Bin>,
+    /// Of each transfer, bytes in each bin.
+    of_transfers: Vec<Vec<u64>>,
 }
 
 /// A tenth of a second.
@@ -76,13 +79,14 @@ impl Tap for Meter {
     fn delivered(&mut self, delivered: &Delivered) {
         let bytes = delivered.packet.payload().len() as u64;
         if bytes > 0 {
-            self.0.borrow_mut().add(delivered.at, bytes, delivered.queue_delay);
+            let transfer = delivered.packet.flow_key().as_ref().and_then(transfer_of);
+            self.0.borrow_mut().add(delivered.at, bytes, delivered.queue_delay, transfer.unwrap_or(0));
         }
     }
 }
 
 impl Downlink {
-    fn add(&mut self, at: Instant, bytes: u64, wait: Duration) {
+    fn add(&mut self, at: Instant, bytes: u64, wait: Duration, transfer: usize) {
         if self.first.is_none() {
             (self.first, self.first_bytes) = (Some(at), bytes);
         }
@@ -97,6 +101,12 @@ impl Downlink {
         bin.wait = bin.wait.max(wait);
         bin.wait_sum += wait;
         bin.packets += 1;
+        if self.of_transfers.len() <= transfer {
+            self.of_transfers.resize(transfer + 1, Vec::new());
+        }
+        let of = &mut self.of_transfers[transfer];
+        of.resize(of.len().max(number + 1), 0);
+        of[number] += bytes;
     }
 
     /// The share of the link that was used from the first data byte to the last.
@@ -109,6 +119,15 @@ impl Downlink {
     /// Bins since the start of the run.
     pub fn bins(&self) -> &[Bin] {
         &self.bins
+    }
+
+    /// Of what the first two transfers got while both had something to send, the share of the first.
+    pub fn share_of_first(&self) -> f64 {
+        let [first, second, ..] = &self.of_transfers[..] else { return f64::NAN };
+        let start = second.iter().take_while(|bytes| **bytes == 0).count();
+        let both = first.iter().zip(second).skip(start);
+        let sum = both.fold((0, 0), |sum, (first, second)| (sum.0 + first, sum.1 + second));
+        sum.0 as f64 / (sum.0 + sum.1) as f64
     }
 
     /// How long a packet waited on average.

@@ -24,8 +24,8 @@ pub struct Setup {
     pub up_buffer_bytes: u64,
     /// Lost at random, down.
     pub loss_percent: f64,
-    /// A tick of the client's timestamps.
-    pub tick: Duration,
+    /// The clients' timestamps.
+    pub clock: TimestampClock,
 }
 
 /// A transfer.
@@ -58,7 +58,7 @@ impl Setup {
             down_buffer_bytes: DOWN_BUFFER_BYTES,
             up_buffer_bytes: UP_BUFFER_BYTES,
             loss_percent: 0.0,
-            tick: TimestampClock::default().tick,
+            clock: TimestampClock::default(),
         }
     }
 
@@ -124,8 +124,7 @@ impl Setup {
             hystart: HystartName::Off,
             ..Config::default()
         };
-        let clock = TimestampClock { tick: self.tick, ..TimestampClock::default() };
-        let (mut server, mut client) = (host, Config { timestamp_clock: clock, ..host });
+        let (mut server, mut client) = (host, Config { timestamp_clock: self.clock, ..host });
         let (sender, name) = match transfer.direction {
             Direction::Down => (&mut server, "download"),
             Direction::Up => (&mut client, "upload"),
