@@ -150,8 +150,11 @@ fn a_seed_gives_one_run_however_it_is_driven() {
     assert_ne!(delivered, dumbbell(2, Duration::from_secs(100)).0);
 }
 
+/// When packets came, and how long they were.
+type Arrivals = Vec<(Instant, usize)>;
+
 /// A source whose packets are answered, on paths of different delays: what both ends and the links saw.
-fn echo(seed: u64, whole: bool) -> (Vec<(Instant, usize)>, Vec<(Instant, usize)>, Counts) {
+fn echo(seed: u64, whole: bool) -> (Arrivals, Arrivals, Counts) {
     let mut network: Network<Station> = Network::default();
     let key = FlowKey::new(address(1), address(2));
     let first = Some(Instant::ZERO);
