@@ -152,6 +152,8 @@ pub(crate) enum ReproduceCommand {
     Or(ReproduceOrArgs),
     /// The mobile accelerator: Figs. 4 to 25, Tables 1 to 4, its scenarios' bounds, and the virtual-time lab beside the simulator
     Accelerator(ReproduceAcceleratorArgs),
+    /// TCP-RRE, a sender without ACK clock: Figs. 7 to 16, published and ours
+    Rre(ReproduceRreArgs),
 }
 
 /// How any paper is reproduced.
@@ -203,6 +205,18 @@ pub(crate) enum AcceleratorPart {
 impl AcceleratorPart {
     pub(crate) const ALL: [AcceleratorPart; 3] =
         [AcceleratorPart::Figures, AcceleratorPart::Bounds, AcceleratorPart::Lab];
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReproduceRreArgs {
+    /// Only this figure, 7 to 16; may be given several times
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(7..=16))]
+    pub(crate) figure: Vec<u8>,
+    /// Do runs again that are kept in the folder
+    #[arg(long)]
+    pub(crate) fresh: bool,
+    #[command(flatten)]
+    pub(crate) how: ReproduceHow,
 }
 
 #[derive(Debug, Args)]

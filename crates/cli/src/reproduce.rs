@@ -5,3 +5,4 @@ mod kept;
 pub(crate) mod or;
 mod pool;
 mod report;
+pub(crate) mod rre;

@@ -1,33 +1,73 @@
 use paceline_sim::reproduce::rre::*;
 use paceline_tcp::CongestionName as C;
-fn jain(a: f64, b: f64) -> f64 { (a + b).powi(2) / (2.0 * (a * a + b * b)) }
+fn jain(a: f64, b: f64) -> f64 {
+    (a + b).powi(2) / (2.0 * (a * a + b * b))
+}
 fn main() {
     let what = std::env::args().nth(1).unwrap();
     if what == "normal" {
         for down in 1..=16 {
             let down = down as f64 * 0.5;
-            let g: Vec<String> = [C::Rre, C::Cubic, C::Reno, C::Vegas, C::Westwood].iter().map(|&s| {
-                let w = Setup::new(down, 1.0, 100.0).run(&[Transfer::download(s, Some(10_000_000))], 600.0, 1, &mut ()).unwrap();
-                format!("{:.3} ({:.3} of {})", w.goodput_mbps(0), w.downlink.mean_wait_s(), w.overflow())
-            }).collect();
+            let g: Vec<String> = [C::Rre, C::Cubic, C::Reno, C::Vegas, C::Westwood]
+                .iter()
+                .map(|&s| {
+                    let w = Setup::new(down, 1.0, 100.0)
+                        .run(&[Transfer::download(s, Some(10_000_000))], 600.0, 1, &mut ())
+                        .unwrap();
+                    format!("{:.3} ({:.3} of {})", w.goodput_mbps(0), w.downlink.mean_wait_s(), w.overflow())
+                })
+                .collect();
             println!("{down} {}", g.join("  "));
         }
     }
     if what == "fair" {
-        for (a, b) in [(C::Rre, C::Rre), (C::Rre, C::Cubic), (C::Cubic, C::Rre), (C::Vegas, C::Vegas), (C::Cubic, C::Cubic)] {
+        for (a, b) in [
+            (C::Rre, C::Rre),
+            (C::Rre, C::Cubic),
+            (C::Cubic, C::Rre),
+            (C::Vegas, C::Vegas),
+            (C::Cubic, C::Cubic),
+        ] {
             let mut js = vec![];
             let (mut x, mut y) = (0.0, 0.0);
             let verbose = std::env::args().nth(2).is_some();
-            for down in (1..=16).step_by(3) { for delay in (1..=10).step_by(3) {
-                let down = down as f64 * 0.5;
-                let w = Setup::new(down, 1.0, 100.0).run(&[Transfer::download(a, Some(10_000_000)), Transfer::download(b, Some(10_000_000)).after(delay as f64)], 900.0, 1, &mut ()).unwrap();
-                let (p, q) = (w.goodput_mbps(0), w.goodput_mbps(1));
-                if verbose { println!("{a} {b} {down} {delay}: {p:.3} {q:.3} jain {:.3} wait {:.2}", jain(p, q), w.downlink.mean_wait_s()); }
-                js.push(jain(p, q)); x += p / down; y += q / down;
-            } }
+            for down in (1..=16).step_by(3) {
+                for delay in (1..=10).step_by(3) {
+                    let down = down as f64 * 0.5;
+                    let w = Setup::new(down, 1.0, 100.0)
+                        .run(
+                            &[
+                                Transfer::download(a, Some(10_000_000)),
+                                Transfer::download(b, Some(10_000_000)).after(delay as f64),
+                            ],
+                            900.0,
+                            1,
+                            &mut (),
+                        )
+                        .unwrap();
+                    let (p, q) = (w.goodput_mbps(0), w.goodput_mbps(1));
+                    if verbose {
+                        println!(
+                            "{a} {b} {down} {delay}: {p:.3} {q:.3} jain {:.3} wait {:.2}",
+                            jain(p, q),
+                            w.downlink.mean_wait_s()
+                        );
+                    }
+                    js.push(jain(p, q));
+                    x += p / down;
+                    y += q / down;
+                }
+            }
             js.sort_by(f64::total_cmp);
             let n = js.len();
-            println!("{a} {b} jain min {:.3} p10 {:.3} p50 {:.3}; shares {:.3} {:.3}", js[0], js[n / 10], js[n / 2], x / n as f64, y / n as f64);
+            println!(
+                "{a} {b} jain min {:.3} p10 {:.3} p50 {:.3}; shares {:.3} {:.3}",
+                js[0],
+                js[n / 10],
+                js[n / 2],
+                x / n as f64,
+                y / n as f64
+            );
         }
     }
     if what == "steps" {
@@ -46,11 +86,23 @@ fn main() {
         }
     }
     if what == "long" {
-        for up in [0.25, 0.5, 1.0, 2.0, 3.0] { for down in [0.5, 2.0, 4.0, 8.0] { for delay in [1.0, 5.0, 10.0] {
-            let t = [Transfer::download(C::Rre, None).after(delay), Transfer::upload()];
-            let w = Setup::new(down, up, 100.0).run(&t, 90.0, 1, &mut ()).unwrap();
-            let max = w.downlink.bins().iter().map(|b| b.wait.as_secs_f64()).fold(0.0, f64::max);
-            println!("up {up} down {down} delay {delay}: goodput {:.3} util {:.3} overflow {} max queue {:.0} kB mean wait {:.3} rto {}", w.goodput_mbps(0), w.downlink.utilization(down), w.overflow(), max * down * 125.0, w.downlink.mean_wait_s(), w.result.flows[0].timeouts);
-        }}}
+        for up in [0.25, 0.5, 1.0, 2.0, 3.0] {
+            for down in [0.5, 2.0, 4.0, 8.0] {
+                for delay in [1.0, 5.0, 10.0] {
+                    let t = [Transfer::download(C::Rre, None).after(delay), Transfer::upload()];
+                    let w = Setup::new(down, up, 100.0).run(&t, 90.0, 1, &mut ()).unwrap();
+                    let max = w.downlink.bins().iter().map(|b| b.wait.as_secs_f64()).fold(0.0, f64::max);
+                    println!(
+                        "up {up} down {down} delay {delay}: goodput {:.3} util {:.3} overflow {} max queue {:.0} kB mean wait {:.3} rto {}",
+                        w.goodput_mbps(0),
+                        w.downlink.utilization(down),
+                        w.overflow(),
+                        max * down * 125.0,
+                        w.downlink.mean_wait_s(),
+                        w.result.flows[0].timeouts
+                    );
+                }
+            }
+        }
     }
 }

@@ -193,8 +193,9 @@ impl Run<'_> {
 
     fn at_end(&self) -> AtEnd {
         let Topology { network, links, path_delay, .. } = &self.topology;
-        let link =
-            |link: &NamedLink| LinkResult::of(network.link(link.id), network.now(), &link.meter.queue_delay());
+        let link = |link: &NamedLink| {
+            LinkResult::of(network.link(link.id), network.now(), &link.meter.queue_delay())
+        };
         AtEnd {
             links: links.iter().map(|named| (named.name.clone(), link(named))).collect(),
             path_delay_ms: match path_delay {

@@ -171,7 +171,11 @@ impl Rre {
         // Our choice: what was not sent at sigma yet tells that rho has fallen to it only if rho is far from what it was. With ACKs
         // that take seconds sigma lies so little below rho that any noise would do.
         let answered = sample.sent_at.is_some_and(|sent| sent > since) || !is_close(rho, before);
-        if long || (answered && rho <= self.sigma) { self.monitor(sample, before.max(rho), window) } else { window }
+        if long || (answered && rho <= self.sigma) {
+            self.monitor(sample, before.max(rho), window)
+        } else {
+            window
+        }
     }
 
     /// Sends a burst, and halves sigma (Section II-C).

@@ -110,7 +110,8 @@ impl Setup {
 
     fn delay(&self) -> Delay {
         let half = |ms: f64| Duration::from_micros((ms * 500.0) as u64);
-        let step = |(at_s, ms): &(f64, f64)| DelayStep { at: Duration::from_secs_f64(*at_s), delay: half(*ms) };
+        let step =
+            |(at_s, ms): &(f64, f64)| DelayStep { at: Duration::from_secs_f64(*at_s), delay: half(*ms) };
         match &self.rtt_ms[..] {
             [(_, ms)] => Delay::Constant(half(*ms)),
             steps => Delay::Steps(steps.iter().map(step).collect()),

@@ -85,7 +85,12 @@ impl PeerClock {
     }
 
     /// When the peer made this timestamp, or when it came where there is none; `None` while the tick is not known.
-    pub(super) fn time(&mut self, tsval: Option<u32>, sent: Option<Instant>, arrival: Instant) -> Option<PeerTime> {
+    pub(super) fn time(
+        &mut self,
+        tsval: Option<u32>,
+        sent: Option<Instant>,
+        arrival: Instant,
+    ) -> Option<PeerTime> {
         match tsval {
             Some(tsval) => self.observe(tsval, sent, arrival),
             None => self.source = Source::Arrivals,
@@ -126,7 +131,8 @@ impl PeerClock {
 
     fn judge(&mut self) {
         let fits = |tick: &&u64| {
-            **tick + **tick / TOLERANCE >= self.at_least && **tick <= self.at_most.saturating_add(**tick / TOLERANCE)
+            **tick + **tick / TOLERANCE >= self.at_least
+                && **tick <= self.at_most.saturating_add(**tick / TOLERANCE)
         };
         let mut fitting = TICKS_NS.iter().filter(fits);
         self.source = match (fitting.next(), fitting.next()) {

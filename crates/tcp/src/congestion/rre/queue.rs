@@ -118,7 +118,10 @@ mod tests {
         for offset in [-5_000_000_000, 0, 7_000_000_000] {
             let mut delay = OneWayDelay::default();
             for wait in [3, 0, 20] {
-                let time = PeerTime { ns: offset + 1_000_000_000 + wait * 1_000_000, tick: Duration::from_millis(1) };
+                let time = PeerTime {
+                    ns: offset + 1_000_000_000 + wait * 1_000_000,
+                    tick: Duration::from_millis(1),
+                };
                 delay.on_segment(time, Instant::ZERO + Duration::from_secs(1));
             }
             assert_eq!(delay.buffering(), Duration::from_millis(20));

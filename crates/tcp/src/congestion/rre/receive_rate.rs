@@ -50,7 +50,9 @@ impl ReceiveRate {
         let Ok(passed @ 1..) = u64::try_from(step.ns - last.ns) else { return };
         self.last = Some(step);
         let (memory_us, passed_us) = (memory.as_micros().max(1), passed.div_ceil(1_000));
-        let keep = |value: u64| (u128::from(value) * u128::from(memory_us) / u128::from(memory_us + passed_us)) as u64;
+        let keep = |value: u64| {
+            (u128::from(value) * u128::from(memory_us) / u128::from(memory_us + passed_us)) as u64
+        };
         self.bytes = keep(self.bytes) + (received - last.received);
         self.time_ns = keep(self.time_ns) + passed;
     }

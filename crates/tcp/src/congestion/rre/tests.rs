@@ -92,7 +92,8 @@ impl Flow {
             }
             let ack = self.acks.front().map(|ack| ack.1);
             let may = self.in_flight < self.window.cwnd && self.control.pacing_rate().is_some();
-            let next = if may { ack.map_or(self.departure, |ack| ack.min(self.departure)) } else { ack.unwrap() };
+            let next =
+                if may { ack.map_or(self.departure, |ack| ack.min(self.departure)) } else { ack.unwrap() };
             self.now = next.max(self.now);
             if ack.is_some_and(|ack| ack <= self.now) {
                 self.take_ack();
