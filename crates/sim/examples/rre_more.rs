@@ -105,4 +105,68 @@ fn main() {
             }
         }
     }
+    if what == "phone" {
+        use experiments::*;
+        for phone in PHONES {
+            for tick in [10_000, 1_000] {
+                for seed in 1..=8 {
+                    let mut setup = phone.setup(seed);
+                    setup.clock.tick = paceline_wire::Duration::from_micros(tick);
+                    let mut line = format!(
+                        "Fig {} tick {tick} seed {seed} down {:.2} up {:.2}",
+                        phone.figure,
+                        setup.first_mbps(),
+                        setup.up_mbps
+                    );
+                    for scheme in [C::Rre, C::Cubic] {
+                        let w = setup.run(&phone.transfers(scheme, true), 600.0, seed, &mut ()).unwrap();
+                        let f = &w.result.flows[0];
+                        line += &format!(
+                            "  {scheme} {:.3} {:?} util {:.3} rto {} up drops {}",
+                            w.goodput_mbps(0),
+                            f.completion_s,
+                            w.downlink.utilization(setup.first_mbps()),
+                            f.timeouts,
+                            w.result.links["radio_up"].drops
+                        );
+                    }
+                    println!("{line}");
+                }
+            }
+        }
+    }
+    if what == "trace" {
+        use experiments::*;
+        struct W(u64);
+        impl paceline_sim::Watch for W {
+            fn sender(
+                &mut self,
+                now: paceline_wire::Instant,
+                t: usize,
+                st: &paceline_tcp::Status,
+                read: u64,
+            ) {
+                if t == 0 && now.as_nanos() / 100_000_000 % self.0 == 0 {
+                    println!(
+                        "{:.1} cwnd {} inflight {} unacked {} sacked {} lost {} retrans {} rtt {:.3} rto {} pacing {:?} read {}",
+                        now.as_secs_f64(),
+                        st.snd_cwnd,
+                        st.in_flight,
+                        st.unacked,
+                        st.sacked,
+                        st.lost,
+                        st.retrans,
+                        st.rtt as f64 / 1e6,
+                        st.total_rto,
+                        st.pacing_rate,
+                        read
+                    );
+                }
+            }
+        }
+        let seed = 2;
+        let phone = PHONES[1];
+        let w = phone.setup(seed).run(&phone.transfers(C::Rre, true), 600.0, seed, &mut W(10)).unwrap();
+        println!("{}", w.goodput_mbps(0));
+    }
 }

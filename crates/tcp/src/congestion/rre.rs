@@ -41,8 +41,8 @@ enum Stage {
     Initial(Train),
     /// B < T.
     Fill,
-    /// B >= T, since then. `rho` is the largest receive rate seen since, or just before.
-    Drain { since: Instant, rho: Rate },
+    /// B >= T, since then. `rho` is the largest receive rate seen since, or just before; `rtt` the longest RTT.
+    Drain { since: Instant, rho: Rate, rtt: Duration },
     /// A burst was sent to see whether the queue is empty or the network has changed.
     Monitor(Monitor),
 }
@@ -124,7 +124,7 @@ impl Rre {
 
     fn drain(&mut self, sample: &AckSample) {
         let rho = self.rate.rate();
-        self.stage = Stage::Drain { since: sample.now, rho };
+        self.stage = Stage::Drain { since: sample.now, rho, rtt: sample.srtt };
         self.sigma = self.aim(sample).drain_rate(rho, sample.srtt);
     }
 
@@ -134,7 +134,7 @@ impl Rre {
         // packets make up for all of them, or delayed and lost ACKs would close the window.
         let cwnd = cwnd.saturating_add(u32::from(sample.delivered > 0));
         let (Some(reading), Stage::Initial(train)) = (reading, &mut self.stage) else { return cwnd };
-        if train.is_cut(sample.sent_at, sample.srtt / 4) {
+        if train.is_cut(reading.time, sample.sent_at) {
             *train = Train::default();
         }
         train.on_ack(reading.time, self.received, sample.sent_at);
@@ -158,16 +158,24 @@ impl Rre {
         self.rate.rate().bytes_in(self.delay.buffering()) >= aim.t
     }
 
-    fn on_drain_ack(&mut self, sample: &AckSample, since: Instant, before: Rate, window: Window) -> Window {
+    fn on_drain_ack(
+        &mut self,
+        sample: &AckSample,
+        drain: (Instant, Rate, Duration),
+        window: Window,
+    ) -> Window {
+        let (since, before, rtt) = drain;
         let rho = self.rate.rate();
         if !self.is_filled(sample) {
             self.fill(sample);
             return window;
         }
-        self.stage = Stage::Drain { since, rho: before.max(rho) };
+        // sigma was set for the RTT at the beginning, which shrinks as the queue drains, and so is 4 RTT.
+        let rtt = rtt.max(sample.srtt);
+        self.stage = Stage::Drain { since, rho: before.max(rho), rtt };
         // It may rise, never fall.
         self.sigma = self.sigma.max(self.aim(sample).drain_rate(rho, sample.srtt));
-        let long = sample.now.saturating_since(since) > sample.srtt * DRAIN_RTTS;
+        let long = sample.now.saturating_since(since) > rtt * DRAIN_RTTS;
         // Our choice: what was not sent at sigma yet tells that rho has fallen to it only if rho is far from what it was. With ACKs
         // that take seconds sigma lies so little below rho that any noise would do.
         let answered = sample.sent_at.is_some_and(|sent| sent > since) || !is_close(rho, before);
@@ -263,7 +271,7 @@ impl CongestionControl for Rre {
         }
         match self.stage {
             Stage::Fill => self.on_fill_ack(sample),
-            Stage::Drain { since, rho } => return self.on_drain_ack(sample, since, rho, window),
+            Stage::Drain { since, rho, rtt } => return self.on_drain_ack(sample, (since, rho, rtt), window),
             Stage::Initial(_) | Stage::Monitor(_) => {}
         }
         window

@@ -6,7 +6,7 @@ use paceline_sim::reproduce::rre::experiments::{STEPS_S, steps};
 use paceline_sim::reproduce::rre::{BIN, Bin, PAYLOAD_SHARE, Setup, Transfer};
 use paceline_tcp::CongestionName;
 
-use super::{Job, Records, Shown, cell, quantile, values};
+use super::{Job, Records, Shown, cell, values};
 use crate::error::{Error, Result};
 use crate::plot::{self, Line, Panel};
 use crate::reproduce::report::{Bound, Section, number};
@@ -14,8 +14,8 @@ use crate::reproduce::report::{Bound, Section, number};
 const BOTH: [CongestionName; 2] = [CongestionName::Rre, CongestionName::Cubic];
 /// What the text calls quick.
 const SETTLED_S: f64 = 2.0;
-/// Our choice: rates and queues are judged over half a second, a swing of the queue takes one.
-const OVER_BINS: usize = 5;
+/// Our choice: rates and queues are judged over a second, which is what a swing of the queue takes.
+const OVER_BINS: usize = 10;
 
 pub(super) fn jobs(_runs: u64) -> Vec<Job<'static>> {
     let job = |scheme: CongestionName| Job {
