@@ -195,6 +195,8 @@ pub(crate) enum ReproduceCommand {
     Accelerator(ReproduceAcceleratorArgs),
     /// TCP-NCL: Figs. 3 to 5, 7 and 9, over which rates and round trips they hold, its model, and what lies beyond
     Ncl(ReproduceNclArgs),
+    /// TCP-RRE, a sender without ACK clock: Figs. 7 to 16, published and ours
+    Rre(ReproduceRreArgs),
 }
 
 /// How any paper is reproduced.
@@ -246,6 +248,18 @@ pub(crate) enum AcceleratorPart {
 impl AcceleratorPart {
     pub(crate) const ALL: [AcceleratorPart; 3] =
         [AcceleratorPart::Figures, AcceleratorPart::Bounds, AcceleratorPart::Lab];
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReproduceRreArgs {
+    /// Only this figure, 7 to 16; may be given several times
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(7..=16))]
+    pub(crate) figure: Vec<u8>,
+    /// Do runs again that are kept in the folder
+    #[arg(long)]
+    pub(crate) fresh: bool,
+    #[command(flatten)]
+    pub(crate) how: ReproduceHow,
 }
 
 #[derive(Debug, Args)]

@@ -47,6 +47,7 @@ fn dispatch(command: Command) -> Result<()> {
         Command::Reproduce(ReproduceCommand::Or(args)) => reproduce::or::command(&args),
         Command::Reproduce(ReproduceCommand::Ncl(args)) => reproduce::ncl::command(&args),
         Command::Reproduce(ReproduceCommand::Accelerator(args)) => reproduce::accelerator::command(&args),
+        Command::Reproduce(ReproduceCommand::Rre(args)) => reproduce::rre::command(&args),
         Command::Predict(args) => predict::command(&args),
         Command::Gateway(args) => gateway::command(&args),
         Command::Emulate(args) => emulate::command(&args),

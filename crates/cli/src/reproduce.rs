@@ -6,3 +6,4 @@ pub(crate) mod ncl;
 pub(crate) mod or;
 mod pool;
 mod report;
+pub(crate) mod rre;

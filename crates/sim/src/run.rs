@@ -141,11 +141,15 @@ impl Run<'_> {
 
     fn run_until_end(&mut self, watch: &mut dyn Watch) -> Result<(), ScenarioError> {
         let mut now = Instant::ZERO;
-        while now < self.end() {
+        while now < self.end() && !(self.scenario.ends_early && self.is_done()) {
             now = (now + STEP).min(self.end());
             self.step(now, watch)?;
         }
         Ok(())
+    }
+
+    fn is_done(&self) -> bool {
+        self.groups.iter().all(|group| group.is_done(&self.topology.network))
     }
 
     /// Flows without an end close; the others go on, but not for ever.
@@ -158,8 +162,8 @@ impl Run<'_> {
             }
         }
         let give_up = self.end() + self.scenario.patience;
-        let mut now = self.end();
-        while now < give_up && !self.groups.iter().all(|group| group.is_done(&self.topology.network)) {
+        let mut now = end;
+        while now < give_up && !self.is_done() {
             now += STEP;
             self.step(now, watch)?;
         }
@@ -189,8 +193,9 @@ impl Run<'_> {
 
     fn at_end(&self) -> AtEnd {
         let Topology { network, links, path_delay, .. } = &self.topology;
-        let link =
-            |link: &NamedLink| LinkResult::of(network.link(link.id), self.end(), &link.meter.queue_delay());
+        let link = |link: &NamedLink| {
+            LinkResult::of(network.link(link.id), network.now(), &link.meter.queue_delay())
+        };
         AtEnd {
             links: links.iter().map(|named| (named.name.clone(), link(named))).collect(),
             path_delay_ms: match path_delay {

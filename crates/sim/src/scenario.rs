@@ -31,6 +31,8 @@ pub struct Scenario {
     pub flows: Vec<Flow>,
     /// Flows with a size are given up when they have not ended so long after `duration`.
     pub patience: Duration,
+    /// The run ends with the last flow that has a size, if that is before `duration`.
+    pub ends_early: bool,
     /// When `duration` is over, links lose what they hold and then do nothing wrong any more.
     pub heals: bool,
     /// Watch every packet of every connection, at some cost.
@@ -186,6 +188,7 @@ impl Default for Scenario {
             ad_hoc: None,
             flows: Vec::new(),
             patience: Duration::from_secs(600),
+            ends_early: false,
             heals: false,
             checked: false,
         }

@@ -1,6 +1,6 @@
 //! What can be set on a connection.
 
-use paceline_wire::Duration;
+use paceline_wire::{Duration, Instant};
 
 use crate::congestion::{CongestionName, HystartName};
 use crate::detection::{DetectionName, NclConfig};
@@ -57,6 +57,8 @@ pub struct Config {
     pub cwnd_clamp: u32,
     /// Timestamps (RFC 7323).
     pub timestamps: bool,
+    /// The clock that they show.
+    pub timestamp_clock: TimestampClock,
     /// Window scaling (RFC 7323).
     pub window_scaling: bool,
     /// Selective acknowledgements (RFC 2018), D-SACK included (RFC 2883).
@@ -97,6 +99,15 @@ pub enum ReceiveBuffer {
     },
 }
 
+/// The clock of a host's timestamps (RFC 7323, Section 5.4). Its offset is drawn for each connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimestampClock {
+    /// Between two values: 1 ms in Linux, 1 us with its tcp_usec_ts, 4 and 10 ms in kernels before 4.13.
+    pub tick: Duration,
+    /// By how many billionths it runs fast, or slow when negative.
+    pub drift_ppb: i32,
+}
+
 /// Keep-alive (RFC 9293, Section 3.8.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeepAlive {
@@ -128,6 +139,7 @@ impl Default for Config {
             validation: ValidationName::Linux,
             cwnd_clamp: u32::MAX,
             timestamps: true,
+            timestamp_clock: TimestampClock::default(),
             window_scaling: true,
             sack: true,
             nagle: true,
@@ -140,6 +152,27 @@ impl Default for Config {
             syn_retries: 6,
             keep_alive: None,
             time_wait: Duration::from_secs(60),
+        }
+    }
+}
+
+impl Default for TimestampClock {
+    fn default() -> Self {
+        TimestampClock { tick: Duration::from_millis(1), drift_ppb: 0 }
+    }
+}
+
+impl TimestampClock {
+    /// Ticks until `now`.
+    pub(crate) fn ticks(&self, now: Instant) -> u32 {
+        let mut ns = now.as_nanos();
+        if self.drift_ppb != 0 {
+            ns = ns.saturating_add_signed((ns / 1_000) as i64 * i64::from(self.drift_ppb) / 1_000_000);
+        }
+        // By a constant where it can be: this is done for every packet.
+        match self.tick.as_nanos() {
+            1_000_000 => (ns / 1_000_000) as u32,
+            tick => (ns / tick.max(1)) as u32,
         }
     }
 }

@@ -6,6 +6,7 @@ mod bbr;
 mod cubic;
 mod hystart;
 mod reno;
+mod rre;
 mod vegas;
 mod veno;
 mod westwood;
@@ -22,6 +23,7 @@ pub use bbr::Bbr;
 pub use cubic::Cubic;
 pub use hystart::{Hystart, HystartName};
 pub use reno::Reno;
+pub use rre::Rre;
 pub use vegas::Vegas;
 pub use veno::Veno;
 pub use westwood::Westwood;
@@ -42,6 +44,8 @@ named! {
         Vegas = "vegas",
         /// BBR version 1, as Linux 6.x tcp_bbr.c.
         Bbr = "bbr",
+        /// TCP-RRE, Leong et al. 2013.
+        Rre = "rre",
     }
 }
 
@@ -55,6 +59,7 @@ impl CongestionName {
             CongestionName::Westwood => Box::new(Westwood::default()),
             CongestionName::Vegas => Box::new(Vegas::default()),
             CongestionName::Bbr => Box::new(Bbr::new(seed)),
+            CongestionName::Rre => Box::new(Rre::default()),
         }
     }
 }
@@ -86,6 +91,10 @@ pub trait CongestionControl: Debug + Send {
     fn on_state(&mut self, _state: CaState, _sample: &AckSample, window: Window) -> Window {
         window
     }
+
+    /// A timestamp of the peer in the handshake. It was made after `not_before`, where that is known: what it answers was
+    /// sent then.
+    fn on_peer_timestamp(&mut self, _tsval: u32, _not_before: Option<Instant>, _arrival: Instant) {}
 
     /// Something else happened.
     fn on_event(&mut self, _event: CongestionEvent, _sample: &AckSample, window: Window) -> Window {
@@ -124,6 +133,8 @@ pub struct Window {
     pub ssthresh: u32,
     /// The most that `cwnd` can be.
     pub clamp: u32,
+    /// So many packets leave next whatever the pace.
+    pub burst: u32,
 }
 
 /// `ssthresh` before the first loss (Linux TCP_INFINITE_SSTHRESH).
@@ -132,7 +143,7 @@ pub const SSTHRESH_INFINITE: u32 = 0x7fff_ffff;
 impl Window {
     /// The window of a new connection.
     pub fn new(cwnd: u32, clamp: u32) -> Self {
-        Window { cwnd, cwnd_cnt: 0, ssthresh: SSTHRESH_INFINITE, clamp: clamp.max(2) }
+        Window { cwnd, cwnd_cnt: 0, ssthresh: SSTHRESH_INFINITE, clamp: clamp.max(2), burst: 0 }
     }
 
     /// True below the threshold.
@@ -255,6 +266,12 @@ pub struct AckSample {
     pub prior_cwnd: u32,
     /// When a new segment was last sent, before the present one.
     pub last_send: Instant,
+    /// The peer's timestamp, where timestamps are used.
+    pub tsval: Option<u32>,
+    /// When the segment was sent that was sent last among those newly delivered and never retransmitted.
+    pub sent_at: Option<Instant>,
+    /// It says nothing new: the receiver has got something once more.
+    pub repeated: bool,
 }
 
 /// Linux tcp_current_ssthresh: what ssthresh would be without the present reduction.

@@ -82,7 +82,7 @@ pub(crate) struct Sender {
     newly_sacked: u32,
     /// The end of the last segment shorter than the MSS.
     last_small: u64,
-    /// What is added to milliseconds to make a timestamp.
+    /// What is added to ticks to make a timestamp.
     pub(crate) ts_offset: u32,
     sack_ok: bool,
     timestamps: bool,
@@ -188,6 +188,11 @@ impl Sender {
         self.snd_wl2 = start;
     }
 
+    /// A timestamp of the peer in the handshake.
+    pub(crate) fn on_peer_timestamp(&mut self, tsval: u32, not_before: Option<Instant>, arrival: Instant) {
+        self.congestion.on_peer_timestamp(tsval, not_before, arrival);
+    }
+
     /// The retransmission timeout with its backoff (RFC 6298, Section 5.5).
     pub(crate) fn rto(&self) -> Duration {
         let rto = self.rtt.rto() * (1 << self.backoff.min(16));
@@ -195,9 +200,9 @@ impl Sender {
         rto.max(least).min(crate::rtt::RTO_MAX)
     }
 
-    /// TSval of a segment that leaves at `now`: milliseconds, as Linux.
+    /// TSval of a segment that leaves at `now`.
     pub(crate) fn timestamp(&self, now: Instant) -> u32 {
-        ((now.as_nanos() / 1_000_000) as u32).wrapping_add(self.ts_offset)
+        self.config.timestamp_clock.ticks(now).wrapping_add(self.ts_offset)
     }
 
     /// Pipe.

@@ -5,6 +5,8 @@ use std::str::FromStr;
 use paceline_tcp::{DetectionName, HystartName, ReductionName, ScheduleName, SendBufferName, UnknownName};
 use serde::de::{Deserialize, Deserializer, Error as _};
 
+use crate::units::Time;
+
 /// What differs from Linux 6.1, in the simulator.
 #[derive(Clone, Debug, Default, PartialEq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
@@ -26,6 +28,10 @@ pub(crate) struct Tcp {
     pub(crate) schedule: Option<ScheduleName>,
     /// cwnd never exceeds so many packets.
     pub(crate) cwnd_max: Option<u32>,
+    /// Between two values of its timestamps.
+    pub(crate) timestamp_tick: Option<Time>,
+    /// How much their clock runs fast, in millionths; slow when negative.
+    pub(crate) timestamp_drift_ppm: i32,
 }
 
 fn by_name<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>

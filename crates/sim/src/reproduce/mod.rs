@@ -3,3 +3,4 @@
 pub mod linux;
 pub mod ncl;
 pub mod or;
+pub mod rre;

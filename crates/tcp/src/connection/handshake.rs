@@ -137,9 +137,10 @@ impl Connection {
         let window = u64::from(incoming.window) << shift;
         let agreed = sender::Agreed { mss, sack: self.agreed.sack, timestamps: self.agreed.timestamps };
         self.sender.on_established(agreed, self.iss + 1, window, wl1);
+        self.show_peer_clock(now, incoming);
         self.receiver.on_established(mss, self.agreed.rcv_shift);
         self.receiver.acks.on_established(self.receiver.buffer(), mss);
-        self.take_handshake_rtt(now);
+        self.take_handshake_rtt(now, incoming);
         let windows = self.sender.congestion().send_buffer_windows();
         self.queue.on_window(u64::from(self.sender.window.cwnd) * u64::from(mss), windows);
         self.handshake.timer = None;
@@ -151,9 +152,19 @@ impl Connection {
         self.sender.emit(now, Event::Established);
     }
 
+    /// What the handshake tells of the peer's clock: when the SYN came, and what answered our own SYN.
+    fn show_peer_clock(&mut self, now: Instant, incoming: &Incoming) {
+        let Some((value, _)) = incoming.timestamps.filter(|_| self.agreed.timestamps) else { return };
+        if self.passive {
+            self.sender.on_peer_timestamp(self.ts_recent, None, self.ts_recent_at);
+        }
+        self.sender.on_peer_timestamp(value, self.handshake.first_sent, now);
+    }
+
     /// The handshake's RTT, unless a SYN was sent twice (Karn). After more than one retransmission the first window is one
-    /// segment (RFC 6298, Section 5.7 asks for a longer timeout; Linux tcp_init_transfer for a smaller window).
-    fn take_handshake_rtt(&mut self, now: Instant) {
+    /// segment (RFC 6298, Section 5.7 asks for a longer timeout; Linux tcp_init_transfer for a smaller window), unless the
+    /// timestamp echoed is that of the first: then none was lost (tcp_input.c:tcp_try_undo_spurious_syn).
+    fn take_handshake_rtt(&mut self, now: Instant, incoming: &Incoming) {
         let Some(first_sent) = self.handshake.first_sent else { return };
         if self.handshake.retransmissions == 0 {
             let rtt = now.saturating_since(first_sent).max(Duration::from_micros(1));
@@ -161,7 +172,11 @@ impl Connection {
             self.sender.rtt.on_min_sample(now, rtt);
             self.sender.rtt.on_sample(rtt, una, nxt);
             self.receiver.acks.set_rtt(rtt);
-        } else if self.handshake.retransmissions > 1 {
+            return;
+        }
+        let echo = incoming.timestamps.map(|(_, echo)| echo).filter(|_| self.agreed.timestamps);
+        let spurious = echo == Some(self.sender.timestamp(first_sent));
+        if self.handshake.retransmissions > 1 && !spurious {
             self.sender.window.cwnd = 1;
         }
     }

@@ -9,6 +9,9 @@ use crate::sender::{AckInput, AckVerdict};
 /// TS.Recent is out of date after 24 days (RFC 7323, Section 5.5).
 const PAWS_AGE: Duration = Duration::from_secs(24 * 86_400);
 
+/// An echo from longer ago is none.
+const ECHO_RTT_MAX: Duration = Duration::from_millis(1 << 20);
+
 impl Connection {
     pub(super) fn on_segment(&mut self, now: Instant, incoming: &Incoming, payload: &Payload) {
         self.timers.on_received();
@@ -138,6 +141,7 @@ impl Connection {
             ack,
             window: u64::from(incoming.window) << self.agreed.snd_shift,
             sacks: &sacks[..count],
+            tsval: incoming.timestamps.map(|(value, _)| value).filter(|_| self.agreed.timestamps),
             tsecr,
             echo_rtt,
             data: incoming.seq_len() > 0,
@@ -170,10 +174,11 @@ impl Connection {
         self.receiver.acks.set_rtt(self.sender.rtt.srtt());
     }
 
-    /// Milliseconds since `echo` was our clock, at least one, at most what a timeout can be (Linux tcp_ack_update_rtt).
+    /// Ticks since `echo` was our clock, at least one, at most what a timeout can be (Linux tcp_ack_update_rtt).
     fn echo_rtt(&self, now: Instant, echo: u32) -> Option<Duration> {
-        let ms = self.sender.timestamp(now).wrapping_sub(echo);
-        (ms < 1 << 20).then(|| Duration::from_millis(u64::from(ms.max(1))))
+        let ticks = self.sender.timestamp(now).wrapping_sub(echo);
+        let rtt = self.config.timestamp_clock.tick * u64::from(ticks.max(1));
+        (rtt < ECHO_RTT_MAX).then_some(rtt)
     }
 
     pub(super) fn take_data(&mut self, now: Instant, start: u64, payload: &Payload, fin: bool) {

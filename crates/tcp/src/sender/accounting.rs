@@ -103,6 +103,11 @@ impl Accounting {
         });
     }
 
+    /// When the segment sent last was sent, of those newly delivered and never retransmitted.
+    pub(super) fn newest_sent(&self) -> Option<Instant> {
+        self.last_acked_sent.max(self.last_sacked_sent)
+    }
+
     /// RTTs, by Karn's rule never of what was sent twice: of the oldest segment delivered, for the timeout, and of the
     /// newest, for congestion control (tcp_clean_rtx_queue).
     pub(super) fn rtts(&self) -> Rtts {

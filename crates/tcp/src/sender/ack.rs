@@ -20,6 +20,7 @@ pub(crate) struct AckInput<'a> {
     pub(crate) window: u64,
     /// SACK blocks in wire order.
     pub(crate) sacks: &'a [(u64, u64)],
+    pub(crate) tsval: Option<u32>,
     pub(crate) tsecr: Option<u32>,
     /// The time since `tsecr` was sent, if the peer echoes timestamps.
     pub(crate) echo_rtt: Option<Duration>,
@@ -191,6 +192,9 @@ impl Sender {
             slow_path: !flags.una_advanced || !input.sacks.is_empty() || had_sacked,
             rtt: updated.then_some(rtts.latest.or(input.echo_rtt)).flatten().or(rtts.latest),
             ack_delayed,
+            tsval: input.tsval,
+            sent_at: account.newest_sent(),
+            repeated: newly == 0 && !flags.not_duplicate(),
             ..self.base_sample(input.now)
         };
         self.measure(&mut sample, &account, *flags);

@@ -61,6 +61,7 @@ impl Bench {
             ack,
             window: self.sender.snd_wnd,
             sacks,
+            tsval: None,
             tsecr,
             echo_rtt: None,
             data: false,

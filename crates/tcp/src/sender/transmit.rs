@@ -119,7 +119,7 @@ impl Sender {
                 return Some(transmission);
             }
         }
-        if now < self.next_departure && self.paced() {
+        if now < self.next_departure && self.window.burst == 0 && self.paced() {
             return None;
         }
         if let Some(transmission) = self.poll_retransmission(now, supply) {
@@ -386,6 +386,10 @@ impl Sender {
     /// When the next packet may leave (Linux tcp_update_skb_after_send). The first ten are not paced; time lost is made up
     /// for by up to half of a packet's share.
     fn pace(&mut self, now: Instant, bytes: u64) {
+        if self.window.burst > 0 {
+            self.window.burst -= 1;
+            return;
+        }
         let Some(rate) = self.congestion.pacing_rate() else { return };
         if rate.is_zero() || self.totals.segments_sent <= u64::from(self.config.initial_cwnd) {
             return;

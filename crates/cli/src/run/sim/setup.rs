@@ -191,6 +191,10 @@ fn set(config: &mut Config, tcp: &Tcp) {
     config.opportunistic = tcp.opportunistic_retransmission;
     config.hack1 = tcp.hack1;
     config.schedule = tcp.schedule.unwrap_or(config.schedule);
+    let clock = &mut config.timestamp_clock;
+    clock.tick = tcp.timestamp_tick.map_or(clock.tick, |tick| tick.to_wire());
+    // No oscillator is off by more than a thousandth.
+    clock.drift_ppb = tcp.timestamp_drift_ppm.clamp(-1_000, 1_000) * 1_000;
 }
 
 fn congestion(key: &str, name: &str) -> Result<CongestionName, String> {

@@ -1,0 +1,133 @@
+//! Fig. 12: two downloads of 10 MB, the second one later.
+
+use std::path::Path;
+
+use paceline_sim::reproduce::rre::experiments::{
+    GOOD_UP_MBPS, LONG_BYTES, RTT_MS, RUN_MAX_S, delays_s, down_mbps,
+};
+use paceline_sim::reproduce::rre::{Setup, Transfer};
+use paceline_tcp::CongestionName;
+
+use super::{Job, Records, Shown, cell, distribution, quantile, sorted, values};
+use crate::error::Result;
+use crate::plot::{self, Across, Panel};
+use crate::reproduce::report::{Bound, Section, number};
+
+type Pair = [CongestionName; 2];
+
+const PAIRS: [Pair; 6] = {
+    use CongestionName::{Cubic, Reno, Rre, Vegas};
+    [[Rre, Rre], [Vegas, Vegas], [Cubic, Cubic], [Reno, Reno], [Rre, Cubic], [Cubic, Rre]]
+};
+
+/// All delays of a pair and a downlink.
+pub(super) fn jobs(_runs: u64) -> Vec<Job<'static>> {
+    let job = |[first, second]: Pair, down: f64| Job {
+        name: name([first, second], down),
+        seed: 1,
+        cost: 20.0,
+        work: Box::new(move |watch| {
+            let mut found = Vec::new();
+            for delay_s in delays_s() {
+                let [one, two] = [first, second].map(|scheme| Transfer::download(scheme, Some(LONG_BYTES)));
+                let setup = Setup::new(down, GOOD_UP_MBPS, RTT_MS);
+                let run = setup.run(&[one, two.after(delay_s)], 2.0 * RUN_MAX_S, 1, watch)?;
+                let (one, two) = (run.goodput_mbps(0), run.goodput_mbps(1));
+                found
+                    .push((format!("jain {delay_s}"), (one + two).powi(2) / (2.0 * (one * one + two * two))));
+                found.push((format!("share {delay_s}"), run.downlink.share_of_first()));
+                found.push((format!("wait {delay_s}"), run.downlink.mean_wait_s()));
+            }
+            Ok(values(found))
+        }),
+    };
+    PAIRS.into_iter().flat_map(|pair| down_mbps().map(move |down| job(pair, down))).collect()
+}
+
+fn name([first, second]: Pair, down: f64) -> String {
+    format!("Fig. 12 {first} before {second} down {down}")
+}
+
+fn all(records: &Records, pair: Pair, value: &str) -> Vec<f64> {
+    let of = |down: f64| {
+        delays_s().flat_map(move |delay| records.values(&name(pair, down), 1, &format!("{value} {delay}")))
+    };
+    sorted(down_mbps().flat_map(of).collect())
+}
+
+/// Our choice: a flow starves with less than this share of what both get while both are active. Half is fair.
+const STARVES: f64 = 0.25;
+
+pub(super) fn show(records: &Records, _runs: u64, folder: &Path) -> Result<Shown> {
+    let [rre, _, _, _, rre_first, cubic_first] = PAIRS;
+    let jain = |pair| all(records, pair, "jain");
+    let share = |pair| quantile(&all(records, pair, "share"), 0.5);
+    let bounds = vec![
+        Bound::at_least("Fig. 12: Jain's index between RRE flows, least", 0.95, quantile(&jain(rre), 0.0)),
+        Bound::at_most(
+            "Fig. 12: RRE, then CUBIC: share of RRE while both are active, median",
+            STARVES,
+            share(rre_first),
+        )
+        .with_note("the text has RRE starved there"),
+        Bound::at_least(
+            "Fig. 12: CUBIC, then RRE: share of RRE while both are active, median",
+            STARVES,
+            1.0 - share(cubic_first),
+        )
+        .with_note("the text has a reasonably fair share"),
+    ];
+    let published = ["above 0.95", "above 0.95", "lower", "lower", "RRE starves", "fair"];
+    let cells = PAIRS.iter().zip(published).map(|(pair, published)| {
+        let [first, second] = pair;
+        cell(
+            12,
+            format!("Jain's index, {first}, then {second}: exceeded in 90 %"),
+            published,
+            quantile(&jain(*pair), 0.1),
+            "",
+        )
+    });
+    let row = |pair: &Pair| {
+        let (jain, waits) = (jain(*pair), all(records, *pair, "wait"));
+        vec![
+            format!("{}, then {}", pair[0], pair[1]).into(),
+            number(quantile(&jain, 0.0), 3),
+            number(quantile(&jain, 0.1), 3),
+            number(quantile(&jain, 0.5), 3),
+            number(share(*pair), 3),
+            number(quantile(&waits, 0.5), 2),
+        ]
+    };
+    let section = Section {
+        name: "rre-fig-12",
+        title: "Fig. 12: two downloads of 10 MB".into(),
+        text: TEXT.into(),
+        columns: vec![
+            "flows",
+            "Jain, least",
+            "Jain, 10 %",
+            "Jain, median",
+            "share of the first",
+            "mean queue, s, median",
+        ],
+        rows: PAIRS.iter().map(row).collect(),
+        files: vec!["rre-fig-12.svg".into()],
+    };
+    let lines = PAIRS
+        .iter()
+        .enumerate()
+        .map(|(n, pair)| distribution(format!("{}, {}", pair[0], pair[1]), n, jain(*pair)))
+        .collect();
+    let panel = Panel { title: "pairs at or below (%)".into(), lines };
+    let across = Across::Logarithm("Jain's index of goodputs");
+    plot::write_across(&folder.join("rre-fig-12.svg"), "Fig. 12: fairness", across, &[panel])?;
+    Ok(Shown { cells: cells.collect(), bounds, sections: vec![section] })
+}
+
+const TEXT: &str = "\
+The second flow starts 1 to 10 s after the first, downlinks as in Fig. 10: 160 points a row. Jain's index is that of the two goodputs,
+each over its own whole transfer, as in the text; the share is that of the first flow while both have something to send, median of the
+points. A second flow keeps the queue from draining, so that RRE goes to its monitor state again and again, finds its rate little
+changed, and takes the delay that it sees for that of an empty queue: two RRE flows in one queue share it fairly and let it grow. The
+paper means them for networks with a queue for each subscriber.";

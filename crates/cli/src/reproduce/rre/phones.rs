@@ -1,0 +1,116 @@
+//! Figs. 14 to 16: three phones, with and without an upload.
+
+use std::path::Path;
+
+use paceline_sim::reproduce::rre::experiments::{PHONES, Phone, RUN_MAX_S};
+use paceline_tcp::CongestionName;
+
+use super::{Job, Records, Shown, cell, distribution, quantile, sorted, values};
+use crate::error::Result;
+use crate::plot::{self, Across, Panel};
+use crate::reproduce::report::{Bound, Section, number};
+
+const BOTH: [CongestionName; 2] = [CongestionName::Cubic, CongestionName::Rre];
+/// Our choice: the text has 100 to 200 tests of each kind. Ten runs have as many.
+const TESTS_A_RUN: u64 = 15;
+
+pub(super) fn jobs(runs: u64) -> Vec<Job<'static>> {
+    let mut jobs = Vec::new();
+    for phone in PHONES {
+        for (upload, scheme) in
+            [false, true].into_iter().flat_map(|upload| BOTH.map(|scheme| (upload, scheme)))
+        {
+            jobs.extend((1..=runs * TESTS_A_RUN).map(|seed| job(phone, upload, scheme, seed)));
+        }
+    }
+    jobs
+}
+
+fn job(phone: Phone, upload: bool, scheme: CongestionName, seed: u64) -> Job<'static> {
+    Job {
+        name: name(&phone, upload, scheme),
+        seed,
+        cost: 1.0,
+        work: Box::new(move |watch| {
+            let run = phone.setup(seed).run(&phone.transfers(scheme, upload), RUN_MAX_S, seed, watch)?;
+            Ok(values([("goodput", run.goodput_mbps(0))]))
+        }),
+    }
+}
+
+fn name(phone: &Phone, upload: bool, scheme: CongestionName) -> String {
+    format!("Fig. {} {scheme}{}", phone.figure, if upload { " beside an upload" } else { "" })
+}
+
+pub(super) fn show(records: &Records, runs: u64, folder: &Path) -> Result<Shown> {
+    let mut shown = Shown::default();
+    let mut rows = Vec::new();
+    for phone in &PHONES {
+        let goodput =
+            |upload, scheme| records.values(&name(phone, upload, scheme), runs * TESTS_A_RUN, "goodput");
+        let ratios = |upload| {
+            let [cubic, rre] = BOTH.map(|scheme| goodput(upload, scheme));
+            sorted(rre.iter().zip(&cubic).map(|(rre, cubic)| rre / cubic).collect())
+        };
+        let (without, with) = (ratios(false), ratios(true));
+        let figure = phone.figure;
+        shown.bounds.push(Bound::at_least(
+            format!("Fig. {figure}: goodput beside an upload, RRE over CUBIC, median"),
+            1.0,
+            quantile(&with, 0.5),
+        ));
+        shown.bounds.push(Bound::at_least(
+            format!("Fig. {figure}: goodput without upload, RRE over CUBIC, least"),
+            0.97,
+            quantile(&without, 0.0),
+        ));
+        let published = if figure == 14 { "a smaller drop" } else { "about 2" };
+        shown.cells.push(cell(
+            figure,
+            "goodput beside an upload, RRE over CUBIC: median",
+            published,
+            quantile(&with, 0.5),
+            "",
+        ));
+        shown.cells.push(cell(
+            figure,
+            "goodput without upload, RRE over CUBIC: median",
+            "comparable",
+            quantile(&without, 0.5),
+            "",
+        ));
+        let kinds = [(false, "alone"), (true, "beside an upload")];
+        let mut lines = Vec::new();
+        for (upload, kind) in kinds {
+            for scheme in BOTH {
+                let goodputs = goodput(upload, scheme);
+                let median = quantile(&sorted(goodputs.clone()), 0.5);
+                rows.push(vec![
+                    figure.into(),
+                    phone.name.into(),
+                    kind.into(),
+                    scheme.to_string().into(),
+                    number(median, 3),
+                    goodputs.len().into(),
+                ]);
+                lines.push(distribution(format!("{scheme} {kind}"), lines.len(), goodputs));
+            }
+        }
+        let panel = Panel { title: "tests at or below (%)".into(), lines };
+        let across = Across::Logarithm("goodput (Mbit/s)");
+        let title = format!("Fig. {figure}: {}", phone.name);
+        plot::write_across(&folder.join(format!("rre-fig-{figure}.svg")), &title, across, &[panel])?;
+    }
+    shown.sections.push(Section {
+        name: "rre-fig-14-16",
+        title: "Figs. 14 to 16: three phones, 1 MB".into(),
+        text: "What the text has are uplink rates (800, 500, below 200 kbit/s: 180 here) and buffers (200 kB, 1 MB, 1 MB). Downlinks are our \
+               choice: 2, 5 and 5 Mbit/s. In each test both rates lie within 30 % of their median, 0.04 % of the packets are lost, and \
+               the phone's timestamps have ticks of 10 ms. The upload, by CUBIC, begins 10 s before."
+            .into(),
+        columns: vec!["figure", "phone", "download", "sender", "goodput, Mbit/s, median", "tests"],
+        rows,
+        files: [14, 15, 16].map(|figure| format!("rre-fig-{figure}.svg")).to_vec(),
+    });
+    Ok(shown)
+}

@@ -1,0 +1,128 @@
+//! Fig. 13: steps of rate and delay.
+
+use std::path::Path;
+
+use paceline_sim::reproduce::rre::experiments::{STEPS_S, steps};
+use paceline_sim::reproduce::rre::{BIN, Bin, PAYLOAD_SHARE, Setup, Transfer};
+use paceline_tcp::CongestionName;
+
+use super::{Job, Records, Shown, cell, values};
+use crate::error::{Error, Result};
+use crate::plot::{self, Line, Panel};
+use crate::reproduce::report::{Bound, Section, number};
+
+const BOTH: [CongestionName; 2] = [CongestionName::Rre, CongestionName::Cubic];
+/// What the text calls quick.
+const SETTLED_S: f64 = 2.0;
+/// Our choice: rates and queues are judged over a second, which is what a swing of the queue takes.
+const OVER_BINS: usize = 10;
+
+pub(super) fn jobs(_runs: u64) -> Vec<Job<'static>> {
+    let job = |scheme: CongestionName| Job {
+        name: name(scheme),
+        seed: 1,
+        cost: 2.0,
+        work: Box::new(move |watch| {
+            let end_s = STEPS_S.last().copied().unwrap_or_default();
+            let run = steps().run(&[Transfer::download(scheme, None)], end_s, 1, watch)?;
+            let bins = run.downlink.bins();
+            let settled = STEPS_S
+                .windows(2)
+                .map(|step| (format!("settled {}", step[0]), settled_s(&steps(), bins, step[0], step[1])));
+            let used = [("wait_s".to_string(), run.downlink.mean_wait_s())];
+            Ok(values(settled.chain(used)))
+        }),
+    };
+    BOTH.into_iter().map(job).collect()
+}
+
+fn name(scheme: CongestionName) -> String {
+    format!("Fig. 13 {scheme}")
+}
+
+/// What of steps holds at a time.
+fn at(steps: &[(f64, f64)], time_s: f64) -> f64 {
+    steps.iter().rev().find(|(from, _)| *from <= time_s).map_or(f64::NAN, |(_, value)| *value)
+}
+
+/// How long after a step at `from_s` the receive rate is within 10 % of the link's, and the queue below 2 T, until `to_s`.
+fn settled_s(setup: &Setup, bins: &[Bin], from_s: f64, to_s: f64) -> f64 {
+    let mbps = at(&setup.down_mbps, from_s);
+    let thirty_packets_s = 30.0 * 1_448.0 * 8.0 / (mbps * 1e6);
+    let t_s = (at(&setup.rtt_ms, from_s) / 1e3).max(thirty_packets_s);
+    let good = |bins: &[Bin]| {
+        let count = bins.len() as f64;
+        let rate = bins.iter().map(Bin::mbps).sum::<f64>() / count / (mbps * PAYLOAD_SHARE);
+        let wait_s = bins.iter().map(Bin::mean_wait_s).sum::<f64>() / count;
+        (0.9..=1.1).contains(&rate) && wait_s < 2.0 * t_s
+    };
+    let bin_s = BIN.as_secs_f64();
+    let (first, last) = ((from_s / bin_s).round() as usize, (to_s / bin_s).round() as usize);
+    let bins = &bins[first.min(bins.len())..last.min(bins.len())];
+    let bad = bins.windows(OVER_BINS).rposition(|window| !good(window));
+    // Settled where the last bad stretch begins, plus its first bin.
+    bad.map_or(0.0, |bad| (bad + 1) as f64 * bin_s)
+}
+
+pub(super) fn show(records: &Records, _runs: u64, folder: &Path) -> Result<Shown> {
+    let of =
+        |scheme, value: &str| records.values(&name(scheme), 1, value).first().copied().unwrap_or(f64::NAN);
+    let settled = |scheme, step: f64| of(scheme, &format!("settled {step}"));
+    let changes = &STEPS_S[..STEPS_S.len() - 1];
+    let slowest = changes.iter().map(|step| settled(CongestionName::Rre, *step)).fold(f64::NAN, f64::max);
+    let queue = of(CongestionName::Rre, "wait_s") / of(CongestionName::Cubic, "wait_s");
+    let bounds = vec![
+        Bound::at_most("Fig. 13: settled after the slowest of six steps, s", SETTLED_S, slowest)
+            .with_note("receive rate within 10 % of the link's and queue below 2 T, over every half second until the next step"),
+        Bound::at_most("Fig. 13: mean queue of RRE over that of CUBIC", 0.1, queue),
+    ];
+    let cells = vec![
+        cell(13, "settled after the slowest step", "about 2 s (the second step)", slowest, "s"),
+        cell(13, "mean queue, RRE over CUBIC", "an order of magnitude less", queue, ""),
+    ];
+    plots(folder)?;
+    let what = ["RTT 150 ms", "RTT 200 ms", "2 Mbit/s", "RTT 100 ms", "5 Mbit/s", "3 Mbit/s"];
+    let row = |(step, what): (&f64, &str)| {
+        vec![number(*step, 0), what.into(), number(settled(CongestionName::Rre, *step), 1)]
+    };
+    let section = Section {
+        name: "rre-fig-13",
+        title: "Fig. 13: steps of rate and delay".into(),
+        text: "A long download from 3 Mbit/s and 100 ms, uplink 1 Mbit/s. T is that of the link as it is: rate times RTT, at least 30 \
+               packets."
+            .into(),
+        columns: vec!["at, s", "step", "RRE settled after, s"],
+        rows: changes.iter().zip(what).map(row).collect(),
+        files: vec!["rre-fig-13.svg".into()],
+    };
+    Ok(Shown { cells, bounds, sections: vec![section] })
+}
+
+fn plots(folder: &Path) -> Result<()> {
+    let mut panels: Vec<Panel> = ["receive rate (Mbit/s)", "queue of RRE (s)", "queue of CUBIC (s)"]
+        .map(|title| Panel { title: title.into(), lines: Vec::new() })
+        .into();
+    for (colour, scheme) in BOTH.into_iter().enumerate() {
+        let end_s = STEPS_S.last().copied().unwrap_or_default();
+        let run = steps().run(&[Transfer::download(scheme, None)], end_s, 1, &mut ());
+        let run = run.map_err(|error| Error::failed(error.to_string()))?;
+        let bins = || run.downlink.bins().iter().enumerate();
+        let at = |n: usize| (n + 1) as f64 * BIN.as_secs_f64();
+        let line = |points| Line { label: scheme.to_string(), colour, points };
+        panels[0].lines.push(line(bins().map(|(n, bin)| (at(n), bin.mbps())).collect()));
+        panels[colour + 1].lines.push(line(bins().map(|(n, bin)| (at(n), bin.mean_wait_s())).collect()));
+    }
+    plot::write(&folder.join("rre-fig-13.svg"), "Fig. 13: steps of rate and delay", &panels)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_link_is_what_the_steps_say() {
+        let setup = steps();
+        assert_eq!([3.9, 15.0, 29.0].map(|time| at(&setup.down_mbps, time)), [3.0, 2.0, 5.0]);
+        assert!(quantile(&[], 0.0).is_nan() && settled_s(&setup, &[], 4.0, 8.0) == 0.0);
+    }
+}

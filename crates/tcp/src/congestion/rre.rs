@@ -1,0 +1,321 @@
+//! TCP-RRE (Leong, Xu, Leong, Wang, "Mitigating Egregious ACK Delays in Cellular Data Networks by Eliminating TCP ACK
+//! Clocking", ICNP 2013): a sending rate from the rate at which the receiver's timestamps say that it receives.
+//!
+//! No ACK clock: the window is left open, a pace is set. The pace lies a little above the receive rate rho until the queue before
+//! the bottleneck holds T packets (fill), then a little below (drain). The queue is read from the one-way delay, by both ends'
+//! clocks, so that delayed ACKs neither slow the sender down nor look like a queue.
+
+mod peer_clock;
+mod queue;
+mod receive_rate;
+mod skew;
+#[cfg(test)]
+mod tests;
+
+use paceline_wire::{Duration, Instant, Rate};
+
+use super::{AckSample, CaState, CongestionControl, CongestionEvent, CongestionName, Window};
+use peer_clock::{PeerClock, PeerTime};
+use queue::{Aim, OneWayDelay};
+use receive_rate::{ReceiveRate, Train};
+
+/// The sender of the paper. Names are the paper's: rho, sigma, T, RD.
+#[derive(Clone, Debug, Default)]
+pub struct Rre {
+    stage: Stage,
+    clock: PeerClock,
+    /// Bytes that the receiver has got, copies included.
+    received: u64,
+    rate: ReceiveRate,
+    delay: OneWayDelay,
+    rtt_min: Option<Duration>,
+    /// The sending rate.
+    sigma: Rate,
+    timed_out: bool,
+}
+
+/// Where it is (Section II-B, II-C).
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    /// The initial burst, then two packets for each ACK, until rho is known.
+    Initial(Train),
+    /// B < T.
+    Fill,
+    /// B >= T, since then. `rho` is the largest receive rate seen since, or just before; `rtt` the longest RTT.
+    Drain { since: Instant, rho: Rate, rtt: Duration },
+    /// A burst was sent to see whether the queue is empty or the network has changed.
+    Monitor(Monitor),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Monitor {
+    since: Instant,
+    /// The receive rate before.
+    rho: Rate,
+    /// Packets of the burst.
+    burst: u32,
+    train: Train,
+    /// RTT and RD of the burst's first packet, which met the queue as it was.
+    first: Option<(Option<Duration>, i64)>,
+}
+
+/// An ACK as the peer's clock has it.
+#[derive(Clone, Copy, Debug)]
+struct Reading {
+    time: PeerTime,
+    /// RD of the newest segment that it acknowledges.
+    delay: Option<i64>,
+}
+
+/// n (Section II-B).
+const BURST: u32 = 10;
+/// The ideal n of Section II-B, the largest bandwidth-delay product that the paper met.
+const BURST_MAX: u32 = 30;
+/// Our choice: a burst lasts so many ticks of the peer's clock, or its rate could not be told from another. With the paper's
+/// 10 ms at 8 Mbit/s that are 27 packets.
+const BURST_TICKS: u64 = 4;
+/// Longer in drain: monitor (Section II-C).
+const DRAIN_RTTS: u64 = 4;
+/// Our choice: rho' is close to rho if it is at least so many percent of it. What Fig. 13 has as a change is a third.
+const CLOSE_PERCENT: u64 = 85;
+/// Our choice of "open": 1.5 GB, more than any receive window (RFC 7323, Section 2.3).
+const OPEN_WINDOW: u32 = 1 << 20;
+/// Our choice: the time over which rho is averaged is a quarter of the RTT, the time in which control acts, and no less than 70
+/// packets at 8 Mbit/s or 4 at 500 kbit/s.
+const MEMORY_MIN: Duration = Duration::from_millis(100);
+
+impl Default for Stage {
+    fn default() -> Self {
+        Stage::Initial(Train::default())
+    }
+}
+
+impl Rre {
+    /// What an ACK says by the peer's clock; `None` while its tick is not known.
+    fn read(&mut self, sample: &AckSample) -> Option<Reading> {
+        self.received += sample.delivered_bytes;
+        if sample.repeated {
+            // No change to the SACK blocks: one MSS was retransmitted (Section II-A).
+            self.received += u64::from(sample.mss);
+        }
+        if let Some(rtt) = sample.rtt {
+            self.rtt_min = Some(self.rtt_min.map_or(rtt, |min| min.min(rtt)));
+        }
+        let time = self.clock.time(sample.tsval, sample.sent_at, sample.now)?;
+        // An ACK that the receiver's timer held back does not show when its segment came.
+        let delay = sample.sent_at.filter(|_| !sample.ack_delayed);
+        let delay = delay.map(|sent| self.delay.on_segment(time, sent));
+        Some(Reading { time, delay })
+    }
+
+    fn memory(sample: &AckSample) -> Duration {
+        (sample.srtt / 4).max(MEMORY_MIN)
+    }
+
+    /// T, Bmax and Bmin for the present rho.
+    fn aim(&self, sample: &AckSample) -> Aim {
+        Aim::new(self.rate.rate(), self.rtt_min.unwrap_or(sample.srtt), sample.mss)
+    }
+
+    fn fill(&mut self, sample: &AckSample) {
+        self.stage = Stage::Fill;
+        self.sigma = self.aim(sample).fill_rate(self.rate.rate(), sample.srtt);
+    }
+
+    fn drain(&mut self, sample: &AckSample) {
+        let rho = self.rate.rate();
+        self.stage = Stage::Drain { since: sample.now, rho, rtt: sample.srtt };
+        self.sigma = self.aim(sample).drain_rate(rho, sample.srtt);
+    }
+
+    /// The initial stage (Section II-B). Returns cwnd.
+    fn on_initial_ack(&mut self, sample: &AckSample, reading: Option<Reading>, cwnd: u32) -> u32 {
+        // Two packets for an ACK, as in slow start: one takes the place of what has arrived. Our choice is to let an ACK for several
+        // packets make up for all of them, or delayed and lost ACKs would close the window.
+        let cwnd = cwnd.saturating_add(u32::from(sample.delivered > 0));
+        let (Some(reading), Stage::Initial(train)) = (reading, &mut self.stage) else { return cwnd };
+        if train.is_cut(reading.time, sample.sent_at) {
+            *train = Train::default();
+        }
+        train.on_ack(reading.time, self.received, sample.sent_at);
+        let Some(rho) = train.good_rate(reading.time.tick, sample.mss) else { return cwnd };
+        self.rate.restart(rho, Self::memory(sample), sample.now);
+        self.fill(sample);
+        OPEN_WINDOW
+    }
+
+    fn on_fill_ack(&mut self, sample: &AckSample) {
+        if self.is_filled(sample) {
+            self.drain(sample);
+        } else {
+            self.fill(sample);
+        }
+    }
+
+    /// Eq. (3): t_buff >= T x MSS / rho.
+    fn is_filled(&self, sample: &AckSample) -> bool {
+        let aim = self.aim(sample);
+        self.rate.rate().bytes_in(self.delay.buffering()) >= aim.t
+    }
+
+    fn on_drain_ack(
+        &mut self,
+        sample: &AckSample,
+        drain: (Instant, Rate, Duration),
+        window: Window,
+    ) -> Window {
+        let (since, before, rtt) = drain;
+        let rho = self.rate.rate();
+        if !self.is_filled(sample) {
+            self.fill(sample);
+            return window;
+        }
+        // sigma was set for the RTT at the beginning, which shrinks as the queue drains, and so is 4 RTT.
+        let rtt = rtt.max(sample.srtt);
+        self.stage = Stage::Drain { since, rho: before.max(rho), rtt };
+        // It may rise, never fall.
+        self.sigma = self.sigma.max(self.aim(sample).drain_rate(rho, sample.srtt));
+        let long = sample.now.saturating_since(since) > rtt * DRAIN_RTTS;
+        // Our choice: what was not sent at sigma yet tells that rho has fallen to it only if rho is far from what it was. With ACKs
+        // that take seconds sigma lies so little below rho that any noise would do.
+        let answered = sample.sent_at.is_some_and(|sent| sent > since) || !is_close(rho, before);
+        if long || (answered && rho <= self.sigma) {
+            self.monitor(sample, before.max(rho), window)
+        } else {
+            window
+        }
+    }
+
+    /// Sends a burst, and halves sigma (Section II-C).
+    fn monitor(&mut self, sample: &AckSample, rho: Rate, mut window: Window) -> Window {
+        let tick = self.delay.tick();
+        let burst = rho.bytes_in(tick * BURST_TICKS) / u64::from(sample.mss.max(1));
+        let burst = (burst.min(u64::from(BURST_MAX)) as u32).max(BURST);
+        let since = sample.now;
+        self.stage = Stage::Monitor(Monitor { since, rho, burst, train: Train::default(), first: None });
+        self.sigma = self.sigma.mul_ratio(1, 2).max(Aim::least_rate(sample));
+        window.burst = burst;
+        window
+    }
+
+    fn on_monitor_ack(&mut self, sample: &AckSample, reading: Reading, mut monitor: Monitor) {
+        let Some(sent) = sample.sent_at.filter(|sent| *sent >= monitor.since) else {
+            if monitor.first.is_some() {
+                // A retransmission of the burst: its bytes count, its delay does not.
+                monitor.train.on_ack(reading.time, self.received, None);
+                self.stage = Stage::Monitor(monitor);
+            }
+            return;
+        };
+        monitor.train.on_ack(reading.time, self.received, Some(sent));
+        if let (None, Some(delay)) = (monitor.first, reading.delay) {
+            monitor.first = Some((sample.rtt, delay));
+        }
+        let whole = u64::from(monitor.burst.saturating_sub(2)) * u64::from(sample.mss);
+        let over = sent.saturating_since(monitor.since) > sample.srtt / 4;
+        if monitor.train.bytes(self.received) >= whole || over {
+            self.end_monitor(sample, &monitor);
+        } else {
+            self.stage = Stage::Monitor(monitor);
+        }
+    }
+
+    /// The burst is answered: has the network changed, or was the queue empty?
+    fn end_monitor(&mut self, sample: &AckSample, monitor: &Monitor) {
+        // Without two steps of the peer's clock nothing new is known of the rate.
+        let rho = monitor.train.rate().unwrap_or(monitor.rho);
+        self.rate.restart(rho, Self::memory(sample), sample.now);
+        if !is_close(rho, monitor.rho) {
+            self.drain(sample);
+            return;
+        }
+        if let Some((rtt, delay)) = monitor.first {
+            self.delay.restart(delay);
+            // The round trip has changed with it.
+            self.rtt_min = rtt.or(self.rtt_min);
+        }
+        self.fill(sample);
+    }
+}
+
+/// Whether a receive rate is still about what it was, or higher.
+fn is_close(rho: Rate, before: Rate) -> bool {
+    rho >= before.mul_ratio(CLOSE_PERCENT, 100)
+}
+
+impl CongestionControl for Rre {
+    fn name(&self) -> CongestionName {
+        CongestionName::Rre
+    }
+
+    fn on_ack(&mut self, sample: &AckSample, mut window: Window) -> Window {
+        let reading = self.read(sample);
+        if matches!(self.stage, Stage::Initial(_)) {
+            window.cwnd = self.on_initial_ack(sample, reading, window.cwnd).min(window.clamp);
+            return window;
+        }
+        window.cwnd = OPEN_WINDOW.min(window.clamp);
+        let Some(reading) = reading else { return window };
+        if core::mem::take(&mut self.timed_out) {
+            return self.monitor(sample, self.rate.rate(), window);
+        }
+        if let Stage::Monitor(monitor) = self.stage {
+            self.on_monitor_ack(sample, reading, monitor);
+            if !matches!(self.stage, Stage::Monitor(_)) {
+                window.burst = 0;
+            }
+            return window;
+        }
+        if !sample.rate.is_app_limited {
+            self.rate.on_ack(reading.time, self.received, sample.sent_at, Self::memory(sample));
+        }
+        match self.stage {
+            Stage::Fill => self.on_fill_ack(sample),
+            Stage::Drain { since, rho, rtt } => return self.on_drain_ack(sample, (since, rho, rtt), window),
+            Stage::Initial(_) | Stage::Monitor(_) => {}
+        }
+        window
+    }
+
+    fn on_peer_timestamp(&mut self, tsval: u32, not_before: Option<Instant>, arrival: Instant) {
+        self.clock.observe(tsval, not_before, arrival);
+    }
+
+    /// Losses move no window (Section II-D).
+    fn ssthresh(&mut self, window: Window) -> u32 {
+        window.ssthresh
+    }
+
+    fn undo(&mut self, window: Window, prior_cwnd: u32) -> u32 {
+        self.timed_out = false;
+        window.cwnd.max(prior_cwnd)
+    }
+
+    /// A loss: drain, which is a slightly lower rate. Whoever drains already keeps sigma (Section II-D). Our choice after a timeout:
+    /// monitor, since nothing is known of the network any more.
+    fn on_state(&mut self, state: CaState, sample: &AckSample, window: Window) -> Window {
+        match (state, self.stage) {
+            (CaState::Recovery | CaState::Cwr, Stage::Fill) => self.drain(sample),
+            (CaState::Loss, Stage::Fill | Stage::Drain { .. } | Stage::Monitor(_)) => self.timed_out = true,
+            (CaState::Loss, Stage::Initial(_)) => self.stage = Stage::default(),
+            _ => {}
+        }
+        window
+    }
+
+    fn on_event(&mut self, event: CongestionEvent, sample: &AckSample, window: Window) -> Window {
+        if event == CongestionEvent::TransmissionStart {
+            // The receiver's time without packets is no receive rate.
+            self.rate.skip(sample.now);
+        }
+        window
+    }
+
+    fn owns_window(&self) -> bool {
+        true
+    }
+
+    fn pacing_rate(&self) -> Option<Rate> {
+        (!matches!(self.stage, Stage::Initial(_))).then_some(self.sigma)
+    }
+}

@@ -1,0 +1,217 @@
+//! The peer's clock as its timestamps show it: the length of a tick is learned from the flow.
+
+use paceline_wire::{Duration, Instant};
+
+use super::skew::Skew;
+
+/// Turns TSvals into nanoseconds of the peer's clock, counted from the first timestamp that was seen.
+///
+/// What is known of a tick are bounds that hold whatever queues the packets met. A timestamp was made before it arrived, and
+/// after what it answers was sent. So of two timestamps `d` ticks apart, the later at least `d - 1` and at most `d + 1` ticks
+/// of real time after the earlier:
+///
+/// - (sent of the later - arrival of the earlier) <= (d + 1) x tick
+/// - (arrival of the later - sent of the earlier) >= (d - 1) x tick
+#[derive(Clone, Debug)]
+pub(super) struct PeerClock {
+    /// The newest timestamp, and its ticks since the first.
+    newest: Option<(u32, i64)>,
+    /// The earliest timestamp whose arrival is known, and the earliest whose cause is known.
+    arrived: Option<(i64, Instant)>,
+    answered: Option<(i64, Instant)>,
+    at_least: u64,
+    at_most: u64,
+    source: Source,
+    skew: Skew,
+}
+
+/// Where the peer's time is taken from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Source {
+    Learning,
+    /// Nanoseconds of a tick.
+    Ticks(i64),
+    /// There are no timestamps, or none that can be read.
+    Arrivals,
+}
+
+/// A time of the peer's clock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct PeerTime {
+    /// Nanoseconds, from wherever its clock is counted.
+    pub(super) ns: i64,
+    /// How coarse it is.
+    pub(super) tick: Duration,
+}
+
+/// 1 us is Linux with tcp_usec_ts, 1 ms Linux since 4.13, 4 and 10 ms Linux before, by CONFIG_HZ. Section II-A knows 10 ms only.
+const TICKS_NS: [u64; 4] = [1_000, 1_000_000, 4_000_000, 10_000_000];
+/// Our choice: clocks may differ by a thousandth while the tick is learned, twice what RFC 5905 allows an undisciplined one.
+const TOLERANCE: u64 = 1_000;
+
+impl Default for PeerClock {
+    fn default() -> Self {
+        PeerClock {
+            newest: None,
+            arrived: None,
+            answered: None,
+            at_least: 0,
+            at_most: u64::MAX,
+            source: Source::Learning,
+            skew: Skew::default(),
+        }
+    }
+}
+
+impl PeerClock {
+    /// A timestamp that arrived at `arrival` and answers what was sent at `sent`, if that is known.
+    pub(super) fn observe(&mut self, tsval: u32, sent: Option<Instant>, arrival: Instant) {
+        let ticks = self.unwrap(tsval);
+        if self.source != Source::Learning {
+            return;
+        }
+        if let (Some((then, arrived)), Some(sent)) = (self.arrived, sent) {
+            let apart = u64::try_from(ticks - then + 1).unwrap_or(0).max(1);
+            self.at_least = self.at_least.max(sent.saturating_since(arrived).as_nanos() / apart);
+        }
+        if let Some((then, answered)) = self.answered {
+            if let Ok(apart @ 1..) = u64::try_from(ticks - then - 1) {
+                self.at_most = self.at_most.min(arrival.saturating_since(answered).as_nanos() / apart);
+            }
+        }
+        self.arrived = self.arrived.or(Some((ticks, arrival)));
+        self.answered = self.answered.or(sent.map(|sent| (ticks, sent)));
+        self.judge();
+    }
+
+    /// When the peer made this timestamp, or when it came where there is none; `None` while the tick is not known.
+    pub(super) fn time(
+        &mut self,
+        tsval: Option<u32>,
+        sent: Option<Instant>,
+        arrival: Instant,
+    ) -> Option<PeerTime> {
+        match tsval {
+            Some(tsval) => self.observe(tsval, sent, arrival),
+            None => self.source = Source::Arrivals,
+        }
+        match (self.source, tsval) {
+            (Source::Learning, _) => None,
+            (Source::Ticks(tick), Some(tsval)) => {
+                let ns = self.unwrap(tsval) * tick;
+                let ns = ns - self.skew.on_time(ns, arrival);
+                Some(PeerTime { ns, tick: Duration::from_nanos(tick as u64) })
+            }
+            // RD is then the RTT. Our choice, because a flow must not stop for want of timestamps.
+            _ => Some(PeerTime { ns: arrival.as_nanos() as i64, tick: Duration::from_micros(1) }),
+        }
+    }
+
+    /// The tick, once it is known.
+    #[cfg(test)]
+    pub(super) fn tick(&self) -> Option<Duration> {
+        match self.source {
+            Source::Ticks(ns) => Some(Duration::from_nanos(ns as u64)),
+            _ => None,
+        }
+    }
+
+    /// Ticks since the first timestamp; timestamps wrap (RFC 7323, Section 5.2).
+    fn unwrap(&mut self, tsval: u32) -> i64 {
+        let Some((newest, ticks)) = self.newest else {
+            self.newest = Some((tsval, 0));
+            return 0;
+        };
+        let ahead = i64::from(tsval.wrapping_sub(newest) as i32);
+        if ahead > 0 {
+            self.newest = Some((tsval, ticks + ahead));
+        }
+        ticks + ahead
+    }
+
+    fn judge(&mut self) {
+        let fits = |tick: &&u64| {
+            **tick + **tick / TOLERANCE >= self.at_least
+                && **tick <= self.at_most.saturating_add(**tick / TOLERANCE)
+        };
+        let mut fitting = TICKS_NS.iter().filter(fits);
+        self.source = match (fitting.next(), fitting.next()) {
+            (None, _) => Source::Arrivals,
+            (Some(tick), None) => Source::Ticks(*tick as i64),
+            _ => Source::Learning,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn at(us: u64) -> Instant {
+        Instant::ZERO + Duration::from_micros(us)
+    }
+
+    /// A clock with a phase, read at `at_us`.
+    fn read(tick_us: u64, offset: u32, at_us: u64) -> u32 {
+        ((at_us / tick_us) as u32).wrapping_add(offset)
+    }
+
+    #[test]
+    fn one_round_trip_after_the_handshake_is_enough() {
+        for tick_us in [1, 1_000, 4_000, 10_000] {
+            for rtt_us in [50_000, 200_000, 10_000_000] {
+                let mut clock = PeerClock::default();
+                let (syn, rest) = (20_000_000, rtt_us - 25_000);
+                clock.observe(read(tick_us, 77, syn - rest), None, at(syn));
+                clock.observe(read(tick_us, 77, syn + 25_000), Some(at(syn)), at(syn + rtt_us));
+                let sent = syn + rtt_us;
+                clock.observe(read(tick_us, 77, sent + 25_000), Some(at(sent)), at(sent + rtt_us));
+                assert_eq!(clock.tick(), Some(Duration::from_micros(tick_us)), "RTT {rtt_us} us");
+            }
+        }
+    }
+
+    #[test]
+    fn without_timestamps_arrivals_stand_in() {
+        let mut clock = PeerClock::default();
+        assert_eq!(clock.time(None, Some(at(1)), at(5)).map(|time| time.ns), Some(5_000));
+    }
+
+    #[test]
+    fn a_tick_that_nobody_has_is_not_used() {
+        let mut clock = PeerClock::default();
+        for round in 0..100 {
+            let sent = round * 100_000;
+            clock.time(Some(read(200_000, 0, sent + 50_000)), Some(at(sent)), at(sent + 100_000));
+        }
+        assert_eq!((clock.tick(), clock.source), (None, Source::Arrivals));
+    }
+
+    proptest! {
+        /// Whatever the queues, which may hold ACKs back and let them go at once, the tick is never taken for another.
+        #[test]
+        fn queues_do_not_deceive(
+            tick in 0usize..4,
+            offset: u32,
+            phase in 0u64..10_000_000,
+            steps in proptest::collection::vec((0u64..300_000, 1_000u64..2_000_000, 1_000u64..20_000_000), 1..60),
+        ) {
+            let tick_us = TICKS_NS[tick] / 1_000;
+            let mut clock = PeerClock::default();
+            let (mut sent, mut made, mut arrival) = (phase, 0, 0);
+            for (gap, there, back) in steps {
+                sent += gap;
+                // No packet overtakes another.
+                made = (sent + there).max(made);
+                arrival = (made + back).max(arrival);
+                clock.observe(read(tick_us, offset, made), Some(at(sent)), at(arrival));
+                prop_assert!(clock.source != Source::Arrivals);
+                prop_assert!(clock.tick().is_none_or(|tick| tick == Duration::from_micros(tick_us)));
+            }
+        }
+    }
+}

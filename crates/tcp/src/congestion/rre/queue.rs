@@ -1,0 +1,130 @@
+//! The queue before the bottleneck: how long it is (Section II-A), and how long it shall be (Sections II-B and II-E).
+
+use paceline_wire::{Duration, Instant, Rate};
+
+use super::peer_clock::PeerTime;
+use crate::congestion::AckSample;
+
+/// RD, the relative one-way delay: by the peer's clock when a segment came, less by ours when it was sent.
+#[derive(Clone, Debug, Default)]
+pub(super) struct OneWayDelay {
+    now: i64,
+    min: Option<i64>,
+    tick: Duration,
+}
+
+impl OneWayDelay {
+    /// A segment sent at `sent` came at `time`. Returns its RD.
+    pub(super) fn on_segment(&mut self, time: PeerTime, sent: Instant) -> i64 {
+        let delay = time.ns - sent.as_nanos() as i64;
+        self.now = delay;
+        self.min = Some(self.min.map_or(delay, |min| min.min(delay)));
+        self.tick = time.tick;
+        delay
+    }
+
+    /// t_buff = RD - RDmin.
+    pub(super) fn buffering(&self) -> Duration {
+        Duration::from_nanos(self.min.map_or(0, |min| (self.now - min).max(0) as u64))
+    }
+
+    /// RDmin := RD (Section II-C).
+    pub(super) fn restart(&mut self, delay: i64) {
+        self.min = Some(delay);
+    }
+
+    /// How coarse the peer's clock is.
+    pub(super) fn tick(&self) -> Duration {
+        self.tick
+    }
+}
+
+/// How much shall be queued, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Aim {
+    /// T.
+    pub(super) t: u64,
+    /// Bmax - T, and T - Bmin.
+    pub(super) swing: u64,
+}
+
+/// The least T (Section II-E).
+const T_MIN_PACKETS: u64 = 30;
+/// The least Bmax - T and T - Bmin (Section II-E).
+const SWING_MIN_PACKETS: u64 = 10;
+/// Our choice: T counts with no longer an RTTmin than this, the longest that the paper met without load (Section III-A). The paper
+/// has no largest T. Where the uplink is full from the start RTTmin is seconds, and T would exceed any buffer.
+const RTT_MIN_MAX: Duration = Duration::from_millis(200);
+
+impl Aim {
+    /// T = rho x RTTmin, Bmax and Bmin half of that above and below (Section II-E).
+    pub(super) fn new(rho: Rate, rtt_min: Duration, mss: u32) -> Aim {
+        let bdp = rho.bytes_in(rtt_min.min(RTT_MIN_MAX));
+        let mss = u64::from(mss);
+        Aim { t: bdp.max(T_MIN_PACKETS * mss), swing: (bdp / 2).max(SWING_MIN_PACKETS * mss) }
+    }
+
+    /// sigma = rho + (Bmax - T) x MSS / RTT: Eq. (4) solved for sigma. Eq. (5) as printed divides by MSS.
+    pub(super) fn fill_rate(&self, rho: Rate, rtt: Duration) -> Rate {
+        Rate::from_bytes_per_sec(rho.as_bytes_per_sec() + self.correction(rtt))
+    }
+
+    /// sigma = rho - (T - Bmin) x MSS / RTT, Eq. (6) likewise. Our choice: at least half of rho, the strongest reduction that the paper
+    /// has, because ten packets a round trip can be more than a slow link's rate.
+    pub(super) fn drain_rate(&self, rho: Rate, rtt: Duration) -> Rate {
+        let rho = rho.as_bytes_per_sec();
+        Rate::from_bytes_per_sec(rho.saturating_sub(self.correction(rtt)).max(rho / 2))
+    }
+
+    /// Our choice: sigma never falls below a packet in an RTT, or in a second, so that it can find back.
+    pub(super) fn least_rate(sample: &AckSample) -> Rate {
+        Rate::from_bytes_in(u64::from(sample.mss), sample.srtt.max(Duration::from_secs(1)))
+    }
+
+    fn correction(&self, rtt: Duration) -> u64 {
+        Rate::from_bytes_in(self.swing, rtt.max(Duration::from_millis(1))).as_bytes_per_sec()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Duration = Duration::from_millis(100);
+
+    #[test]
+    fn the_aim_is_a_bandwidth_delay_product_and_not_too_small() {
+        // 8 Mbit/s x 100 ms = 100,000 bytes.
+        assert_eq!(Aim::new(Rate::from_mbps(8.0), RTT, 1_448), Aim { t: 100_000, swing: 50_000 });
+        assert_eq!(Aim::new(Rate::from_mbps(0.5), RTT, 1_448), Aim { t: 43_440, swing: 14_480 });
+        // An uplink that was full from the start.
+        let full = Aim::new(Rate::from_mbps(8.0), Duration::from_secs(20), 1_448);
+        assert_eq!(full, Aim { t: 200_000, swing: 100_000 });
+    }
+
+    #[test]
+    fn rates_follow_from_eq_4() {
+        let (rho, aim) = (Rate::from_mbps(8.0), Aim { t: 100_000, swing: 50_000 });
+        // Half a BDP more in one RTT.
+        assert_eq!(aim.fill_rate(rho, RTT), Rate::from_mbps(12.0));
+        assert_eq!(aim.drain_rate(rho, RTT * 2), Rate::from_mbps(6.0));
+        // Ten packets in an RTT of a slow link.
+        let slow = Rate::from_mbps(0.5);
+        assert_eq!(Aim::new(slow, RTT, 1_448).drain_rate(slow, RTT), Rate::from_mbps(0.25));
+    }
+
+    #[test]
+    fn offsets_of_clocks_cancel() {
+        for offset in [-5_000_000_000, 0, 7_000_000_000] {
+            let mut delay = OneWayDelay::default();
+            for wait in [3, 0, 20] {
+                let time = PeerTime {
+                    ns: offset + 1_000_000_000 + wait * 1_000_000,
+                    tick: Duration::from_millis(1),
+                };
+                delay.on_segment(time, Instant::ZERO + Duration::from_secs(1));
+            }
+            assert_eq!(delay.buffering(), Duration::from_millis(20));
+        }
+    }
+}
