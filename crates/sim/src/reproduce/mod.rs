@@ -1,4 +1,5 @@
 //! The published experiments, as code that takes its cells from `published/` and gives ours beside them.
 
+pub mod drwa;
 pub mod linux;
 pub mod or;

@@ -24,7 +24,6 @@ pub(super) struct BaseRtt {
 struct Probe {
     /// What is offered.
     window: u64,
-    began: Instant,
     /// When no more than that was outstanding.
     drained: Option<Instant>,
     shortest: Duration,
@@ -77,7 +76,6 @@ impl BaseRtt {
         self.probe = Some(Probe {
             // Our choice: half, so that a RTTmin that is too long by less than that becomes right at once.
             window: (one_rtt_min / 2).max(floor),
-            began: now,
             drained: None,
             shortest: Duration::MAX,
             give_up: now + rtt_est * PATIENCE,

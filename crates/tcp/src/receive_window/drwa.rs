@@ -26,6 +26,8 @@ pub struct Drwa {
     /// When `data_rcvd` was last taken, and what had been read then.
     since: Instant,
     copied_at: u64,
+    /// The window opens again after a probe of RTTmin.
+    opening: bool,
     /// The right edge last advertised.
     edge: u64,
     floor: u64,
@@ -60,6 +62,7 @@ impl Drwa {
             measurement: WindowRtt::default(),
             since: Instant::ZERO,
             copied_at: 0,
+            opening: false,
             edge: 0,
             floor: FLOOR_SEGMENTS * u64::from(config.mss),
             max: u64::from(buffer.max()),
@@ -91,16 +94,15 @@ impl Drwa {
             self.rtt_min.on_round(now, rtt, self.lambda_percent());
         }
         if self.rtt_min.on_sample(now, rtt) {
-            self.restart(now, rtt);
+            self.go_on(now);
         }
     }
 
-    /// The round that a probe was in is no measure of anything.
-    fn restart(&mut self, now: Instant, rtt: Duration) {
-        self.rtt_est = rtt;
-        self.samples = (Duration::ZERO, 0);
+    /// A probe is over: cwnd_est and RTTest, which belong together, are those from before. The round in which the window opens
+    /// again is a measure of nothing.
+    fn go_on(&mut self, now: Instant) {
         self.since = now;
-        self.copied_at = u64::MAX;
+        self.opening = true;
         self.adjust();
     }
 
@@ -167,17 +169,18 @@ impl ReceiveWindow for Drwa {
     fn on_read(&mut self, now: Instant, copied: u64) {
         if self.rtt_min.probe_window().is_some() {
             if self.rtt_min.on_outstanding(now, self.edge.saturating_sub(copied)) {
-                self.restart(now, self.rtt_est);
+                self.go_on(now);
             }
             return;
-        }
-        if self.copied_at == u64::MAX {
-            self.copied_at = copied;
         }
         if self.rtt_est.is_zero() || now.saturating_since(self.since) < self.rtt_est {
             return;
         }
-        self.on_round(now, copied - self.copied_at);
+        if core::mem::take(&mut self.opening) {
+            self.samples = (Duration::ZERO, 0);
+        } else {
+            self.on_round(now, copied - self.copied_at);
+        }
         self.copied_at = copied;
         self.since = now;
     }
