@@ -24,6 +24,7 @@ use crate::source::{RateSource, SourceError};
 /// loss-on = "originals"                      # or "all"
 /// reorder = { probability = "1%", by = "10ms" }
 /// duplicate = "0.5%"
+/// hold-out-of-order = true                   # a middlebox that lets nobody know of a hole
 /// outage = { periodic = { first = "5s", every = "10s", length = "1s" }, effect = "drop" }
 /// ```
 ///
@@ -52,6 +53,8 @@ pub struct LinkConfig<R = RateProcess> {
     pub reorder: Option<Reorder>,
     /// How many arrive twice.
     pub duplicate: Probability,
+    /// What arrives out of order within a TCP connection is held back until what is missing has arrived.
+    pub hold_out_of_order: bool,
     /// When the link does not work.
     pub outage: Outages,
 }
@@ -72,6 +75,7 @@ impl LinkConfig<RateSource> {
             loss_on: self.loss_on,
             reorder: self.reorder,
             duplicate: self.duplicate,
+            hold_out_of_order: self.hold_out_of_order,
             outage: self.outage,
         })
     }

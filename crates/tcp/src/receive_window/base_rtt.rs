@@ -31,8 +31,10 @@ struct Probe {
     give_up: Instant,
 }
 
-/// Our choice: as long as BBR trusts its shortest RTT (draft-ietf-ccwg-bbr, MinRTTFilterLen).
+/// Our choice: as long as BBR trusts its shortest RTT (draft-ietf-ccwg-bbr, MinRTTFilterLen), but on long paths so many RTTs:
+/// a probe leaves the link idle for about one, which then is a hundredth at most.
 const TRUSTED: Duration = Duration::from_secs(10);
+const TRUSTED_RTTS: u64 = 100;
 /// Our choice: an RTT within an eighth of RTTmin confirms it.
 const NEAR: u64 = 8;
 /// Our choice: lambda x RTTmin is where DRWA holds the RTT, so four rounds above it say that it cannot.
@@ -67,7 +69,11 @@ impl BaseRtt {
 
     /// Whether it should be asked for.
     pub(super) fn is_doubtful(&self, now: Instant) -> bool {
-        self.probe.is_none() && (self.above > ABOVE_MAX || now.saturating_since(self.seen_at) > TRUSTED)
+        self.probe.is_none() && (self.above > ABOVE_MAX || now.saturating_since(self.seen_at) > self.trusted())
+    }
+
+    fn trusted(&self) -> Duration {
+        if self.rtt_min == Duration::MAX { TRUSTED } else { TRUSTED.max(self.rtt_min * TRUSTED_RTTS) }
     }
 
     /// Begins to ask; `flight` is what one RTT brings.

@@ -28,6 +28,9 @@ pub struct Drwa {
     copied_at: u64,
     /// The window opens again after a probe of RTTmin.
     opening: bool,
+    /// When data last came, and when the last silence ended.
+    last_data: Instant,
+    resumed: Instant,
     /// The right edge last advertised.
     edge: u64,
     floor: u64,
@@ -63,6 +66,8 @@ impl Drwa {
             since: Instant::ZERO,
             copied_at: 0,
             opening: false,
+            last_data: Instant::ZERO,
+            resumed: Instant::ZERO,
             edge: 0,
             floor: FLOOR_SEGMENTS * u64::from(config.mss),
             max: u64::from(buffer.max()),
@@ -84,6 +89,15 @@ impl Drwa {
         match &self.lambda {
             Lambda::Fixed(percent) => *percent,
             Lambda::Adaptive(adaptive) => adaptive.percent(),
+        }
+    }
+
+    /// Our choice: nothing for longer than RTTest says that the peer had nothing to send, or waited for a timeout, or that a box
+    /// on the way held data back. Neither the round that it fell into nor an RTT that began before its end tells of a queue.
+    fn notice_silence(&mut self, now: Instant) {
+        if !self.rtt_est.is_zero() && now.saturating_since(self.last_data) > self.rtt_est {
+            self.resumed = now;
+            self.opening = true;
         }
     }
 
@@ -146,6 +160,7 @@ impl ReceiveWindow for Drwa {
 
     fn on_segment(&mut self, arrival: &Arrival) -> bool {
         self.edge = arrival.edge;
+        self.last_data = arrival.now;
         if let Some(rtt) = self.measurement.on_segment(arrival) {
             if self.echo.is_none() {
                 self.on_sample(arrival.now, rtt);
@@ -161,6 +176,10 @@ impl ReceiveWindow for Drwa {
             return;
         }
         self.echo = Some(echo);
+        self.notice_silence(now);
+        if now - rtt < self.resumed {
+            return;
+        }
         self.on_sample(now, rtt);
         let (sum, count) = self.samples;
         self.samples = (sum + rtt, count + 1);

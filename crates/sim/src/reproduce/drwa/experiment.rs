@@ -106,8 +106,6 @@ const INITIAL_BYTES: u32 = 65_536;
 const BUFFER_BYTES: u32 = 8 << 20;
 const FADE: Duration = Duration::from_secs(40);
 const FADE_STEPS: u64 = 80;
-/// Our choice: at its weakest the signal has a tenth of the rate.
-const FADED_SHARE: f64 = 0.1;
 
 impl Window {
     /// An untouched phone: Algorithm 2.
@@ -236,7 +234,7 @@ impl Experiment {
     /// number of decibels.
     fn faded(&self, n: u64) -> RateStep {
         let towards = n.min(2 * FADE_STEPS - n) as f64 / FADE_STEPS as f64;
-        let rate = Rate::from_mbps(self.network.mbps() * FADED_SHARE.powf(towards));
+        let rate = Rate::from_mbps(self.network.mbps() * WEAK_SHARE.powf(towards));
         RateStep { at: FADE.mul_ratio(n, FADE_STEPS), rate }
     }
 
@@ -257,6 +255,7 @@ impl Middlebox {
         let loss = Probability::from_fraction(self.loss_percent / 100.0);
         let down = LinkConfig {
             loss: Loss::GilbertElliott(GilbertElliott::bursts(loss, self.burst_packets)),
+            hold_out_of_order: self.holds,
             ..LinkConfig::default()
         };
         PathLink { name: "wired".into(), down, up: LinkConfig::default() }

@@ -44,6 +44,7 @@ pub struct Trace {
     /// Of the objects: sum and number.
     object_rtt: (f64, u32),
     bulk: bool,
+    end: Instant,
     receivers: BTreeMap<usize, Status>,
 }
 
@@ -97,7 +98,7 @@ impl Watch for Trace {
     fn sender(&mut self, now: Instant, transfer: usize, status: &Status, read_bytes: u64) {
         let rtt_ms = status.rtt as f64 / 1e3;
         if !self.bulk || transfer > 0 {
-            if status.rtt > 0 {
+            if status.rtt > 0 && now < self.end {
                 self.object_rtt = (self.object_rtt.0 + rtt_ms, self.object_rtt.1 + 1);
             }
             return;
@@ -147,14 +148,17 @@ impl Experiment {
     /// # Errors
     /// What cannot be simulated; that `watch` gave it up.
     pub fn record(&self, seed: u64, watch: &mut dyn Watch) -> Result<(Outcome, Trace), ScenarioError> {
-        let mut trace = Trace { bulk: self.download, ..Trace::default() };
+        let mut trace = Trace { bulk: self.download, end: Instant::ZERO + self.duration, ..Trace::default() };
         let result = run_watched(&self.scenario(seed), Vec::new(), &mut Both(&mut trace, watch))?;
         let download = result.flows.iter().find(|flow| flow.name == "download");
         let objects: Vec<f64> = result
             .flows
             .iter()
             .filter(|flow| flow.name == "object")
-            .filter_map(|flow| flow.completion_s.map(|s| s * 1e3))
+            .filter_map(|flow| flow.completion_s.map(|s| (flow.start_s + s, s * 1e3)))
+            // Beside the download, where there is one.
+            .filter(|(end_s, _)| *end_s < self.duration.as_secs_f64())
+            .map(|(_, ms)| ms)
             .collect();
         let link = result.links.get("radio_down");
         let known = trace.rows.iter().filter(|row| row.rtt_ms > 0.0);
