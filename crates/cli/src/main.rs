@@ -2,6 +2,7 @@
 
 mod args;
 mod bench;
+mod cpu_time;
 mod demo;
 mod emulate;
 mod error;

@@ -66,6 +66,17 @@ impl Delay {
         }
     }
 
+    /// The least that any packet is delayed by.
+    pub(crate) fn least(&self) -> Duration {
+        match self {
+            Delay::Constant(delay) => *delay,
+            Delay::Steps(steps) if steps.first().is_some_and(|step| step.at.is_zero()) => {
+                steps.iter().map(|step| step.delay).min().unwrap_or_default()
+            }
+            Delay::Steps(_) => Duration::ZERO,
+        }
+    }
+
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         match self {
             Delay::Constant(_) => Ok(()),

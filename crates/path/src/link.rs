@@ -55,16 +55,18 @@ pub struct Link {
 }
 
 /// A packet that has arrived at the other end.
+// In this order, for what changes with each packet to lie side by side.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Delivered {
     /// When it arrived: not later than the time given to `advance`.
     pub at: Instant,
-    /// The packet.
-    pub packet: Packet,
     /// When it had been handed to the link.
     pub sent: Instant,
     /// From then until it left the bottleneck, less the time in which its own bytes were being sent.
     pub queue_delay: Duration,
+    /// The packet.
+    pub packet: Packet,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -194,6 +196,14 @@ impl Link {
     #[inline]
     pub fn advance_by_ref(&mut self, now: Instant, sink: &mut impl FnMut(&Delivered)) {
         self.serve_until(now);
+        self.arrive_by_ref(now, sink);
+    }
+
+    /// Gives `sink` what has arrived until `now`, and leaves the bottleneck alone. For a driver whose two ends go on by
+    /// turns: until `now` is [`least_delay`](Link::least_delay) after the last [`serve_until`](Link::serve_until) or `send`,
+    /// it is the same as `advance_by_ref`.
+    #[inline]
+    pub fn arrive_by_ref(&mut self, now: Instant, sink: &mut impl FnMut(&Delivered)) {
         while let Some(Flight { at, parcel }) = self.in_flight.take(now) {
             self.counters.delivered.add(parcel.bytes);
             self.parcels.show(parcel, at, sink);
@@ -214,6 +224,11 @@ impl Link {
     /// Whether every packet leaves the bottleneck when it is handed over: there is no limit, and no outage holds it.
     pub fn is_instant(&self) -> bool {
         self.server.is_instant()
+    }
+
+    /// The least time between a packet's departure from the bottleneck and its arrival.
+    pub fn least_delay(&self) -> Duration {
+        self.delay.least()
     }
 
     /// Totals so far.
@@ -247,9 +262,9 @@ impl Link {
         self.in_flight.len() + self.holder.as_ref().map_or(0, Holder::len)
     }
 
-    /// Lets the bottleneck do what it has done by `now`.
+    /// Lets the bottleneck do what it has done by `now`. [`advance`](Link::advance) and [`send`](Link::send) do it anyway.
     #[inline]
-    fn serve_until(&mut self, now: Instant) {
+    pub fn serve_until(&mut self, now: Instant) {
         self.now = self.now.max(now);
         // Nearly always a packet is being sent, or there is none.
         let nothing_to_do = match &self.in_service {

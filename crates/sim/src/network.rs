@@ -1,9 +1,11 @@
 //! Nodes and links, and the loop that moves packets between them.
 
-use paceline_path::{Delivered, Link};
-use paceline_wire::{Instant, Node, Packet, PortId};
+mod islands;
 
-use crate::queue::EventQueue;
+use paceline_path::{Delivered, Link};
+use paceline_wire::{Duration, Instant, Node, Packet, PortId};
+
+use islands::Islands;
 
 /// A node of a [`Network`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
@@ -48,14 +50,17 @@ pub trait Tap {
 /// Nodes, links and the time. `N` is what the nodes are: an enum of those that a simulation has, or a box.
 ///
 /// Everything that happens at one time happens in the order in which it was entered: a run depends on its configuration and
-/// seeds alone.
+/// seeds alone. Parts of the network that only hear of each other after a delay go on by turns, each for as long as that
+/// delay (see `islands.rs`), so a tap of links on both sides of a delay may not rely on the order of what it hears, but for
+/// one packet.
 pub struct Network<N> {
     now: Instant,
     nodes: Vec<NodeSlot<N>>,
     links: Vec<LinkSlot>,
     switches: Vec<Switch>,
-    queue: EventQueue,
-    actors: Vec<Actor>,
+    islands: Islands,
+    /// Whether `islands` is that of the nodes and links that there are.
+    divided: bool,
     /// Nodes that were called and may have packets to send.
     called: Vec<NodeId>,
     /// Links that were given packets.
@@ -90,17 +95,17 @@ pub struct Counts {
 
 struct NodeSlot<N> {
     node: N,
-    actor: u32,
     exits: Vec<Option<Hop>>,
     called: bool,
 }
 
 struct LinkSlot {
     link: Link,
-    actor: u32,
     to: Hop,
     taps: Vec<Box<dyn Tap>>,
     fed: bool,
+    /// Its two ends lie on different islands.
+    bridges: bool,
 }
 
 struct Switch {
@@ -108,7 +113,8 @@ struct Switch {
     ways: Vec<Option<Hop>>,
 }
 
-#[derive(Clone, Copy)]
+/// Who can be due.
+#[derive(Clone, Copy, Debug)]
 enum Actor {
     Node(NodeId),
     Link(LinkId),
@@ -121,8 +127,8 @@ impl<N> Default for Network<N> {
             nodes: Vec::new(),
             links: Vec::new(),
             switches: Vec::new(),
-            queue: EventQueue::default(),
-            actors: Vec::new(),
+            islands: Islands::default(),
+            divided: false,
             called: Vec::new(),
             fed: Vec::new(),
             passed_on: Vec::new(),
@@ -137,17 +143,16 @@ impl<N: Node> Network<N> {
     /// Adds a node. It is asked for packets and its first timeout when the network runs.
     pub fn add_node(&mut self, node: N) -> NodeId {
         let id = NodeId(self.nodes.len() as u32);
-        let actor = self.add_actor(Actor::Node(id));
-        self.nodes.push(NodeSlot { node, actor, exits: Vec::new(), called: true });
-        self.called.push(id);
+        self.nodes.push(NodeSlot { node, exits: Vec::new(), called: false });
+        self.divided = false;
         id
     }
 
     /// Adds a link that leads to `to`.
     pub fn add_link(&mut self, link: Link, to: Hop) -> LinkId {
         let id = LinkId(self.links.len() as u32);
-        let actor = self.add_actor(Actor::Link(id));
-        self.links.push(LinkSlot { link, actor, to, taps: Vec::new(), fed: false });
+        self.links.push(LinkSlot { link, to, taps: Vec::new(), fed: false, bridges: false });
+        self.divided = false;
         id
     }
 
@@ -160,11 +165,13 @@ impl<N: Node> Network<N> {
     /// What leaves `node` by `port` goes to `to`.
     pub fn connect(&mut self, node: NodeId, port: PortId, to: Hop) {
         set(&mut self.nodes[node.0 as usize].exits, usize::from(port.0), to);
+        self.divided = false;
     }
 
     /// What reaches `switch` with this port goes to `to`.
     pub fn route(&mut self, switch: SwitchId, port: u16, to: Hop) {
         set(&mut self.switches[switch.0 as usize].ways, usize::from(port), to);
+        self.divided = false;
     }
 
     /// Lets `tap` watch `link`.
@@ -200,27 +207,51 @@ impl<N: Node> Network<N> {
 
     /// A link, to be changed between two runs of the loop.
     pub fn link_mut(&mut self, id: LinkId) -> &mut Link {
-        self.feed(id);
+        self.divided = false;
         &mut self.links[id.0 as usize].link
     }
 
     /// Runs until `end`.
     pub fn run_until(&mut self, end: Instant) -> Progress {
+        if !self.divided {
+            self.divide();
+        }
         self.settle();
-        while self.step(end) {}
-        if self.events_now >= EVENTS_AT_ONE_TIME_MAX {
-            return Progress::Stuck;
+        while let Some(first) = self.islands.first().filter(|first| *first <= end) {
+            self.take_turns(first.max(self.now), end);
+            if self.events_now >= EVENTS_AT_ONE_TIME_MAX {
+                return Progress::Stuck;
+            }
         }
         self.now = self.now.max(end);
-        if self.queue.is_empty() { Progress::Idle } else { Progress::Running }
+        if self.islands.first().is_none() { Progress::Idle } else { Progress::Running }
     }
 
-    /// Does what is due first, if that is not after `end`.
-    fn step(&mut self, end: Instant) -> bool {
-        let Some((at, actor)) = self.queue.pop(end) else { return false };
+    /// Every island goes on from `from`, as far as nothing that another one does meanwhile can reach it, but not beyond `end`.
+    fn take_turns(&mut self, from: Instant, end: Instant) {
+        let until = match self.islands.lag {
+            Some(lag) => end.min(from + lag - Duration::from_nanos(1)),
+            None => end,
+        };
+        for slot in self.links.iter_mut().filter(|slot| slot.bridges) {
+            slot.link.serve_until(from);
+        }
+        for island in 0..self.islands.len() {
+            self.now = from;
+            while self.step(island, until) {}
+            if self.events_now >= EVENTS_AT_ONE_TIME_MAX {
+                return;
+            }
+        }
+        self.now = until;
+    }
+
+    /// Does what is due first on an island, if that is not after `until`.
+    fn step(&mut self, island: usize, until: Instant) -> bool {
+        let Some((at, actor)) = self.islands.pop(island, until) else { return false };
         self.events_now = if at > self.now { 0 } else { self.events_now + 1 };
         self.now = self.now.max(at);
-        match self.actors[actor as usize] {
+        match actor {
             Actor::Link(id) => self.deliver(id),
             Actor::Node(id) => self.fire(id),
         }
@@ -228,18 +259,26 @@ impl<N: Node> Network<N> {
         self.events_now < EVENTS_AT_ONE_TIME_MAX
     }
 
-    fn add_actor(&mut self, actor: Actor) -> u32 {
-        let id = self.actors.len() as u32;
-        self.actors.push(actor);
-        self.queue.add_actor(id);
-        id
+    /// Finds the islands; everybody is asked anew when he is due.
+    fn divide(&mut self) {
+        self.islands = Islands::find(&self.nodes, &mut self.links, &self.switches);
+        for id in (0..self.nodes.len() as u32).map(NodeId) {
+            self.call(id);
+        }
+        for id in (0..self.links.len() as u32).map(LinkId) {
+            self.feed(id);
+        }
+        self.divided = true;
     }
 
     /// Takes from a link what has arrived.
     fn deliver(&mut self, id: LinkId) {
         let Network { now, nodes, links, switches, called, passed_on, counts, .. } = self;
-        let LinkSlot { link, to, taps, .. } = &mut links[id.0 as usize];
-        link.advance_by_ref(*now, &mut |delivered| {
+        let LinkSlot { link, to, taps, bridges, .. } = &mut links[id.0 as usize];
+        if !*bridges {
+            link.serve_until(*now);
+        }
+        link.arrive_by_ref(*now, &mut |delivered| {
             counts.events += 1;
             for tap in taps.iter_mut() {
                 tap.delivered(delivered);
@@ -284,7 +323,7 @@ impl<N: Node> Network<N> {
             while self.transmit(id) {}
             let slot = &self.nodes[id.0 as usize];
             if let Some(at) = slot.node.poll_timeout() {
-                self.queue.schedule(slot.actor, at.max(self.now));
+                self.islands.schedule_node(id, at.max(self.now));
             }
         }
         self.called.clear();
@@ -292,7 +331,7 @@ impl<N: Node> Network<N> {
             let slot = &mut self.links[id.0 as usize];
             slot.fed = false;
             if let Some(at) = slot.link.next_event() {
-                self.queue.schedule(slot.actor, at.max(self.now));
+                self.islands.schedule_link(id, at.max(self.now));
             }
         }
     }

@@ -44,9 +44,15 @@ impl EventQueue {
         self.heap.push(Reverse(Entry::new(at, self.entered, actor)));
     }
 
-    /// Whether nobody wants to be called.
-    pub fn is_empty(&self) -> bool {
-        self.due.iter().all(Option::is_none)
+    /// When the first actor wants to be called.
+    pub fn first(&mut self) -> Option<Instant> {
+        while let Some(&Reverse(entry)) = self.heap.peek() {
+            if self.due[entry.actor() as usize] == Some(entry.at()) {
+                return Some(entry.at());
+            }
+            self.heap.pop();
+        }
+        None
     }
 
     /// Takes the first actor that is due at or before `end`, and its time.

@@ -37,6 +37,8 @@ struct Station {
     key: Option<FlowKey>,
     next: Option<Instant>,
     left: u32,
+    /// Answers each packet.
+    echoes: bool,
     out: VecDeque<Packet>,
     log: Vec<(Instant, usize)>,
 }
@@ -55,6 +57,9 @@ fn source(from: u8, to: u8, packets: u32) -> AnyNode {
 impl Node for Station {
     fn handle_packet(&mut self, arrival: Instant, _port: PortId, packet: Packet) {
         self.log.push((arrival, packet.ip_len()));
+        if let (true, Some(key)) = (self.echoes, self.key) {
+            self.out.push_back(Packet::build_udp(key, Payload::Length(packet.ip_len() as u32 / 2)));
+        }
     }
 
     fn handle_timeout(&mut self, now: Instant) {
@@ -143,6 +148,41 @@ fn a_seed_gives_one_run_however_it_is_driven() {
     assert_eq!((delivered.clone(), counts), dumbbell(1, Duration::from_secs(100)));
     assert_eq!((delivered.clone(), counts), dumbbell(1, Duration::from_micros(777)));
     assert_ne!(delivered, dumbbell(2, Duration::from_secs(100)).0);
+}
+
+/// When packets came, and how long they were.
+type Arrivals = Vec<(Instant, usize)>;
+
+/// A source whose packets are answered, on paths of different delays: what both ends and the links saw.
+fn echo(seed: u64, whole: bool) -> (Arrivals, Arrivals, Counts) {
+    let mut network: Network<Station> = Network::default();
+    let key = FlowKey::new(address(1), address(2));
+    let first = Some(Instant::ZERO);
+    let server = network.add_node(Station { key: Some(key), next: first, left: 2_000, ..Station::default() });
+    let client = network.add_node(Station { key: Some(key.reversed()), echoes: true, ..Station::default() });
+    let down = network.add_link(link(radio(20.0), seed), Hop::Node(client, PortId(0)));
+    let last = network.add_link(link(radio(30.0), seed + 1), Hop::Link(down));
+    let delay = Delay::Constant(Duration::from_millis(seed % 4 * 7));
+    let up =
+        network.add_link(link(LinkConfig { delay, ..radio(9.0) }, seed + 2), Hop::Node(server, PortId(0)));
+    network.connect(server, PortId(0), Hop::Link(last));
+    network.connect(client, PortId(0), Hop::Link(up));
+    if whole {
+        network.divide();
+        network.islands = Islands::whole(&network.nodes, &mut network.links);
+    }
+    assert_eq!(network.run_until(Instant::ZERO + Duration::from_secs(10)), Progress::Idle);
+    (network.node(server).log.clone(), network.node(client).log.clone(), network.counts())
+}
+
+#[test]
+fn islands_that_go_on_by_turns_are_as_if_they_were_one() {
+    for seed in 0..20 {
+        let (server, client, counts) = echo(seed, false);
+        assert!(server.len() > 300 && client.len() > 600, "seed {seed}");
+        assert!(client.is_sorted_by_key(|packet| packet.0), "seed {seed}");
+        assert_eq!((server, client, counts), echo(seed, true), "seed {seed}");
+    }
 }
 
 #[test]
