@@ -152,6 +152,8 @@ pub(crate) enum ReproduceCommand {
     Or(ReproduceOrArgs),
     /// The mobile accelerator: Figs. 4 to 25, Tables 1 to 4, its scenarios' bounds, and the virtual-time lab beside the simulator
     Accelerator(ReproduceAcceleratorArgs),
+    /// Dynamic receive window adjustment: Figs. 3 to 18, Table 3, and a lambda that follows the link
+    Drwa(ReproduceDrwaArgs),
 }
 
 /// How any paper is reproduced.
@@ -203,6 +205,36 @@ pub(crate) enum AcceleratorPart {
 impl AcceleratorPart {
     pub(crate) const ALL: [AcceleratorPart; 3] =
         [AcceleratorPart::Figures, AcceleratorPart::Bounds, AcceleratorPart::Lab];
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReproduceDrwaArgs {
+    /// Only this figure: 3 to 12, or 14 to 18 (14 is Table 3); may be given several times
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(3..=18))]
+    pub(crate) figure: Vec<u8>,
+    /// Only this part; may be given several times [default: all, or figures if one is named]
+    #[arg(long, value_enum)]
+    pub(crate) part: Vec<DrwaPart>,
+    /// Do runs again that are kept in the folder
+    #[arg(long)]
+    pub(crate) fresh: bool,
+    #[command(flatten)]
+    pub(crate) how: ReproduceHow,
+}
+
+/// What `reproduce drwa` consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DrwaPart {
+    /// Figures and Table 3
+    Figures,
+    /// The rates of the networks, fitted to Table 3
+    Fit,
+    /// A lambda that follows the link, beside fixed ones, over traces
+    Adaptive,
+}
+
+impl DrwaPart {
+    pub(crate) const ALL: [DrwaPart; 3] = [DrwaPart::Figures, DrwaPart::Fit, DrwaPart::Adaptive];
 }
 
 #[derive(Debug, Args)]

@@ -44,6 +44,7 @@ fn dispatch(command: Command) -> Result<()> {
         Command::Sweep(args) => sweep::command(&args),
         Command::Reproduce(ReproduceCommand::Or(args)) => reproduce::or::command(&args),
         Command::Reproduce(ReproduceCommand::Accelerator(args)) => reproduce::accelerator::command(&args),
+        Command::Reproduce(ReproduceCommand::Drwa(args)) => reproduce::drwa::command(&args),
         Command::Predict(args) => predict::command(&args),
         Command::Gateway(args) => gateway::command(&args),
         Command::Emulate(args) => emulate::command(&args),

@@ -2,7 +2,9 @@
 
 use std::str::FromStr;
 
-use paceline_tcp::{DetectionName, HystartName, ReductionName, ScheduleName, SendBufferName, UnknownName};
+use paceline_tcp::{
+    DetectionName, HystartName, ReceiveWindowName, ReductionName, ScheduleName, SendBufferName, UnknownName,
+};
 use serde::de::{Deserialize, Deserializer, Error as _};
 
 /// What differs from Linux 6.1, in the simulator.
@@ -26,6 +28,11 @@ pub(crate) struct Tcp {
     pub(crate) schedule: Option<ScheduleName>,
     /// cwnd never exceeds so many packets.
     pub(crate) cwnd_max: Option<u32>,
+    /// How the advertised window is sized.
+    #[serde(deserialize_with = "by_name")]
+    pub(crate) receive_window: Option<ReceiveWindowName>,
+    /// DRWA's lambda.
+    pub(crate) drwa_lambda: Option<f64>,
 }
 
 fn by_name<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>

@@ -330,7 +330,10 @@ fn held_back(packets: &[(u32, u32)], lost: &[u64]) -> Vec<(u32, u64)> {
     }
     let arrived = drain(&mut link).into_iter().map(|(seq, us, _)| (seq, us / 1_000)).collect();
     let counters = link.counters();
-    assert_eq!(counters.sent.packets, counters.delivered.packets + lost.len() as u64 + link.in_flight() as u64);
+    assert_eq!(
+        counters.sent.packets,
+        counters.delivered.packets + lost.len() as u64 + link.in_flight() as u64
+    );
     arrived
 }
 

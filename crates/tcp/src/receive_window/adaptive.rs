@@ -1,44 +1,73 @@
-//! A lambda that follows the variation of the link.
+//! A lambda that follows the variation of the link (left open by DRWA, Section 4.3).
 //!
-//! What a window must hold beyond one RTTmin of the mean rate is what the link could carry in its faster moments. So lambda is 1,
-//! a margin, and the deviation of the rate relative to its mean.
+//! A queue is there so that the link never runs dry in its faster moments; what never empties is delay for nothing. A receiver sees
+//! which of both it has: in a round in which the queue ran dry, the shortest RTT comes near RTTmin. So lambda grows with every such
+//! round, and shrinks with every other. A steady link ends just above 1, and the more a link varies, the higher lambda is.
 
-use paceline_wire::{Duration, Rate};
+use paceline_wire::Duration;
 
-/// Mean rate and its deviation, over rounds.
+/// Lambda in hundredths, and the shortest RTT of the round.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AdaptiveLambda {
     percent: u32,
-    /// Bytes per second; zero before the first round.
-    mean: u64,
-    deviation: u64,
+    shortest: Duration,
 }
 
-/// Our choice.
-const MARGIN_PERCENT: u64 = 25;
-/// Our choice.
-const DEVIATIONS: u64 = 2;
-const MAX_PERCENT: u64 = 500;
+/// Our choice, on the generated links alone (`reproduce drwa --part adaptive`): with twice as much lambda overshoots, as a round
+/// shows what the lambda of two rounds before has done.
+const UP_PERCENT: u32 = 10;
+/// Our choice, as above: what exceeds 1 shrinks by a twelfth.
+const DOWN: u32 = 12;
+/// Our choice: RTTs within an eighth of RTTmin are those of an empty queue, as in [`super::base_rtt`].
+const NEAR: u64 = 8;
+/// Our choice: no queue at all is told from a dry one by nothing.
+const MIN_PERCENT: u32 = 110;
+/// The largest that the text has (Fig. 10).
+const MAX_PERCENT: u32 = 500;
 
 impl AdaptiveLambda {
     pub(super) fn new(percent: u32) -> Self {
-        AdaptiveLambda { percent, mean: 0, deviation: 0 }
+        AdaptiveLambda { percent: percent.clamp(MIN_PERCENT, MAX_PERCENT), shortest: Duration::MAX }
     }
 
     pub(super) fn percent(&self) -> u32 {
         self.percent
     }
 
-    /// A round is over. Mean and deviation are smoothed as RFC 6298, Section 2.3, does it for RTTs.
-    pub(super) fn on_round(&mut self, bytes: u64, elapsed: Duration, _rtt_est: Duration, _rtt_min: Duration) {
-        let rate = Rate::from_bytes_in(bytes, elapsed).as_bytes_per_sec();
-        if self.mean == 0 {
-            (self.mean, self.deviation) = (rate, rate / 2);
-            return;
+    /// A sample of the RTT.
+    pub(super) fn on_sample(&mut self, rtt: Duration) {
+        self.shortest = self.shortest.min(rtt);
+    }
+
+    /// A round is over.
+    pub(super) fn on_round(&mut self, rtt_min: Duration) {
+        let shortest = core::mem::replace(&mut self.shortest, Duration::MAX);
+        let ran_dry = shortest <= rtt_min + rtt_min / NEAR;
+        let percent = match ran_dry {
+            true => self.percent + UP_PERCENT,
+            false => self.percent - (self.percent - 100) / DOWN,
+        };
+        self.percent = percent.clamp(MIN_PERCENT, MAX_PERCENT);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rounds(shortest_ms: u64, count: u32) -> u32 {
+        let mut lambda = AdaptiveLambda::new(300);
+        for _ in 0..count {
+            lambda.on_sample(Duration::from_millis(shortest_ms + 50));
+            lambda.on_sample(Duration::from_millis(shortest_ms));
+            lambda.on_round(Duration::from_millis(100));
         }
-        self.deviation = self.deviation - self.deviation / 4 + self.mean.abs_diff(rate) / 4;
-        self.mean = self.mean - self.mean / 8 + rate / 8;
-        let share = DEVIATIONS * 100 * self.deviation / self.mean.max(1);
-        self.percent = (100 + MARGIN_PERCENT + share).min(MAX_PERCENT) as u32;
+        lambda.percent()
+    }
+
+    #[test]
+    fn a_queue_that_runs_dry_is_made_longer_and_one_that_stands_shorter() {
+        assert_eq!((rounds(110, 5), rounds(110, 100)), (350, 500));
+        assert!(rounds(130, 10) < 200 && rounds(130, 100) >= MIN_PERCENT);
     }
 }

@@ -69,7 +69,8 @@ impl BaseRtt {
 
     /// Whether it should be asked for.
     pub(super) fn is_doubtful(&self, now: Instant) -> bool {
-        self.probe.is_none() && (self.above > ABOVE_MAX || now.saturating_since(self.seen_at) > self.trusted())
+        self.probe.is_none()
+            && (self.above > ABOVE_MAX || now.saturating_since(self.seen_at) > self.trusted())
     }
 
     fn trusted(&self) -> Duration {

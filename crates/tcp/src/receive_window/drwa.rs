@@ -105,7 +105,11 @@ impl Drwa {
     fn on_sample(&mut self, now: Instant, rtt: Duration) {
         if self.rtt_est.is_zero() {
             self.rtt_est = rtt;
+            self.since = now;
             self.rtt_min.on_round(now, rtt, self.lambda_percent());
+        }
+        if let Lambda::Adaptive(adaptive) = &mut self.lambda {
+            adaptive.on_sample(rtt);
         }
         if self.rtt_min.on_sample(now, rtt) {
             self.go_on(now);
@@ -121,7 +125,6 @@ impl Drwa {
     }
 
     fn on_round(&mut self, now: Instant, data_rcvd: u64) {
-        let elapsed = now.saturating_since(self.since);
         if let (sum, count @ 1..) = core::mem::take(&mut self.samples) {
             self.rtt_est = sum / count;
         }
@@ -132,7 +135,7 @@ impl Drwa {
         };
         self.cwnd_est = Some(cwnd_est);
         if let Lambda::Adaptive(adaptive) = &mut self.lambda {
-            adaptive.on_round(data_rcvd, elapsed, self.rtt_est, self.rtt_min.get());
+            adaptive.on_round(self.rtt_min.get());
         }
         if self.rtt_min.is_doubtful(now) {
             self.rtt_min.probe(now, self.rtt_est, data_rcvd, self.floor);

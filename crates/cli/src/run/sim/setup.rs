@@ -180,6 +180,10 @@ fn set(config: &mut Config, tcp: &Tcp) {
     config.opportunistic = tcp.opportunistic_retransmission;
     config.hack1 = tcp.hack1;
     config.schedule = tcp.schedule.unwrap_or(config.schedule);
+    config.receive_window = tcp.receive_window.unwrap_or(config.receive_window);
+    if let Some(lambda) = tcp.drwa_lambda {
+        config.drwa_lambda_percent = (lambda * 100.0).round() as u32;
+    }
 }
 
 fn congestion(key: &str, name: &str) -> Result<CongestionName, String> {

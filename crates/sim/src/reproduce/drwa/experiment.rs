@@ -104,6 +104,9 @@ const INITIAL_CWND: u32 = 3;
 const INITIAL_BYTES: u32 = 65_536;
 /// DRWA has no `tcp_rmem_max`: only memory ends its window. Our choice: 8 MB.
 const BUFFER_BYTES: u32 = 8 << 20;
+/// As much as a window shift of 9 can say: with a larger one its unit exceeds a segment, and a window that shrinks segment by
+/// segment is rounded up to where it was for ever (RFC 7323, Section 2.4).
+const LARGE_BUFFER_BYTES: u32 = 65_535 << 9;
 const FADE: Duration = Duration::from_secs(40);
 const FADE_STEPS: u64 = 80;
 
@@ -176,14 +179,26 @@ impl Experiment {
         }
     }
 
+    /// A download with a buffer for any rate over a link that varies. Our choice: LTE's uplink, 100 ms.
+    pub fn over(rate: RateProcess, duration: Duration, window: Window) -> Experiment {
+        let window = Window { rmem_max: LARGE_BUFFER_BYTES, ..window };
+        let near = Experiment::near(Network::VerizonLte, window);
+        Experiment { signal: Signal::Process(rate), rtt_ms: 100, duration, ..near }
+    }
+
+    /// Whether a run depends on its seed.
+    pub fn is_random(&self) -> bool {
+        self.middlebox.is_some()
+    }
+
     /// Mean rate of the downlink.
     pub fn mbps(&self) -> f64 {
         match &self.signal {
             Signal::Weak => self.network.mbps() * WEAK_SHARE,
             Signal::Rate(mbps) => *mbps,
-            Signal::Process(rate) => rate
-                .mean_rate(Duration::ZERO, self.duration)
-                .map_or(f64::NAN, |rate| rate.as_mbps()),
+            Signal::Process(rate) => {
+                rate.mean_rate(Duration::ZERO, self.duration).map_or(f64::NAN, |rate| rate.as_mbps())
+            }
             _ => self.network.mbps(),
         }
     }
@@ -199,7 +214,8 @@ impl Experiment {
     /// As a scenario.
     pub fn scenario(&self, seed: u64) -> Scenario {
         let mut path: Vec<PathLink> = self.middlebox.iter().map(Middlebox::link).collect();
-        path.push(self.network.link(self.rate(), self.delay()));
+        let good = if matches!(self.signal, Signal::Process(_)) { self.mbps() } else { self.network.mbps() };
+        path.push(self.network.link(self.rate(), good, self.delay()));
         let tcp = |load| TcpFlow {
             server: self.server.config(),
             client: self.window.config(),

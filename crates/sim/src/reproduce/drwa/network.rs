@@ -41,7 +41,8 @@ impl Network {
             Network::VerizonEvdo | Network::SprintEvdo => ("Sprint", "Default"),
             Network::VerizonLte => ("Verizon", "LTE"),
         };
-        let found = RmemMax::all().into_iter().find(|cell| cell.carrier == carrier && cell.network == network);
+        let found =
+            RmemMax::all().into_iter().find(|cell| cell.carrier == carrier && cell.network == network);
         found.map_or(0, |cell| cell.bytes)
     }
 
@@ -84,16 +85,15 @@ impl Network {
         }
     }
 
-    /// The buffer before the radio. Our choice: three seconds of the downlink, as the text tells of delays of several seconds.
-    fn queue_bytes(self) -> u64 {
-        (self.mbps() * 1e6 / 8.0 * 3.0) as u64
-    }
+    /// The buffer before the radio. Our choice: three seconds of the good signal's downlink, as the text tells of delays of several seconds.
+    const QUEUE_S: f64 = 3.0;
 
-    /// The radio link with a round trip of `rtt`, its rate as `rate`.
-    pub fn link(self, rate: RateProcess, delay: Delay) -> PathLink {
+    /// The radio link, with a mean rate of so many Mbit/s.
+    pub(super) fn link(self, rate: RateProcess, mbps: f64, delay: Delay) -> PathLink {
+        let queue_bytes = mbps * 1e6 / 8.0 * Self::QUEUE_S;
         let down = LinkConfig {
             rate,
-            queue: QueueLimit::Bytes(self.queue_bytes()),
+            queue: QueueLimit::Bytes(queue_bytes as u64),
             delay: delay.clone(),
             ..LinkConfig::default()
         };

@@ -1,11 +1,15 @@
 //! What a run of an experiment yields.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
+use paceline_path::Delivered;
 use paceline_tcp::Status;
-use paceline_wire::Instant;
+use paceline_wire::{Duration, Instant, Packet};
 
 use super::experiment::Experiment;
+use crate::network::Tap;
 use crate::run::{Watch, run_watched};
 use crate::scenario::ScenarioError;
 
@@ -20,8 +24,8 @@ pub struct Outcome {
     pub rtt_p95_ms: f64,
     /// Mean of the receiver's own.
     pub receiver_rtt_ms: f64,
-    /// Waiting at the link, per packet.
-    pub queue_p50_ms: f64,
+    /// Waiting at the link, mean over packets.
+    pub queue_mean_ms: f64,
     /// 95 of 100.
     pub queue_p95_ms: f64,
     /// Share of the link that was used.
@@ -71,7 +75,27 @@ pub struct Row {
     pub timeouts: u64,
 }
 
-/// Times a watch is given up by another.
+/// Sum and number of the waits at a link.
+#[derive(Clone, Debug, Default)]
+struct Waits(Rc<Cell<(Duration, u64)>>);
+
+impl Waits {
+    fn mean_ms(&self) -> f64 {
+        let (sum, count) = self.0.get();
+        sum.as_secs_f64() * 1e3 / count as f64
+    }
+}
+
+impl Tap for Waits {
+    fn sent(&mut self, _now: Instant, _packet: &Packet) {}
+
+    fn delivered(&mut self, delivered: &Delivered) {
+        let (sum, count) = self.0.get();
+        self.0.set((sum + delivered.queue_delay, count + 1));
+    }
+}
+
+/// A trace that is made, and whoever else looks on.
 struct Both<'a>(&'a mut Trace, &'a mut dyn Watch);
 
 impl Watch for Both<'_> {
@@ -149,7 +173,9 @@ impl Experiment {
     /// What cannot be simulated; that `watch` gave it up.
     pub fn record(&self, seed: u64, watch: &mut dyn Watch) -> Result<(Outcome, Trace), ScenarioError> {
         let mut trace = Trace { bulk: self.download, end: Instant::ZERO + self.duration, ..Trace::default() };
-        let result = run_watched(&self.scenario(seed), Vec::new(), &mut Both(&mut trace, watch))?;
+        let waits = Waits::default();
+        let taps: Vec<(&str, Box<dyn Tap>)> = vec![("radio_down", Box::new(waits.clone()))];
+        let result = run_watched(&self.scenario(seed), taps, &mut Both(&mut trace, watch))?;
         let download = result.flows.iter().find(|flow| flow.name == "download");
         let objects: Vec<f64> = result
             .flows
@@ -167,7 +193,7 @@ impl Experiment {
             rtt_ms: mean(known.clone().map(|row| row.rtt_ms)),
             rtt_p95_ms: download.and_then(|flow| flow.rtt_ms.p95).unwrap_or(f64::NAN),
             receiver_rtt_ms: mean(known.map(|row| row.receiver_rtt_ms)),
-            queue_p50_ms: link.and_then(|link| link.queue_delay_ms.p50).unwrap_or(f64::NAN),
+            queue_mean_ms: waits.mean_ms(),
             queue_p95_ms: link.and_then(|link| link.queue_delay_ms.p95).unwrap_or(f64::NAN),
             utilization: link.and_then(|link| link.utilization).unwrap_or(f64::NAN),
             fetch_ms: mean(objects.into_iter()),
