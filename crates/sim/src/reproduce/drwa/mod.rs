@@ -1,4 +1,4 @@
-//! H. Jiang et al., "Tackling Bufferbloat in 3G/4G Networks": dynamic receive window adjustment.
+//! H. Jiang et al., "Improving TCP Performance in Buffer-bloated Cellular Networks via Dynamic Receive Window Adjustment".
 
 mod experiment;
 mod network;
