@@ -197,6 +197,8 @@ pub(crate) enum ReproduceCommand {
     Ncl(ReproduceNclArgs),
     /// TCP-RRE, a sender without ACK clock: Figs. 7 to 16, published and ours
     Rre(ReproduceRreArgs),
+    /// Dynamic receive window adjustment: Figs. 3 to 18, Table 3, and a lambda that follows the link
+    Drwa(ReproduceDrwaArgs),
 }
 
 /// How any paper is reproduced.
@@ -260,6 +262,36 @@ pub(crate) struct ReproduceRreArgs {
     pub(crate) fresh: bool,
     #[command(flatten)]
     pub(crate) how: ReproduceHow,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReproduceDrwaArgs {
+    /// Only this figure: 3 to 12, or 14 to 18 (14 is Table 3); may be given several times
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(3..=18))]
+    pub(crate) figure: Vec<u8>,
+    /// Only this part; may be given several times [default: all, or figures if one is named]
+    #[arg(long, value_enum)]
+    pub(crate) part: Vec<DrwaPart>,
+    /// Do runs again that are kept in the folder
+    #[arg(long)]
+    pub(crate) fresh: bool,
+    #[command(flatten)]
+    pub(crate) how: ReproduceHow,
+}
+
+/// What `reproduce drwa` consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DrwaPart {
+    /// Figures and Table 3
+    Figures,
+    /// The rates of the networks, fitted to Table 3
+    Fit,
+    /// A lambda that follows the link, beside fixed ones, over traces
+    Adaptive,
+}
+
+impl DrwaPart {
+    pub(crate) const ALL: [DrwaPart; 3] = [DrwaPart::Figures, DrwaPart::Fit, DrwaPart::Adaptive];
 }
 
 #[derive(Debug, Args)]

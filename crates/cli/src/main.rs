@@ -48,6 +48,7 @@ fn dispatch(command: Command) -> Result<()> {
         Command::Reproduce(ReproduceCommand::Ncl(args)) => reproduce::ncl::command(&args),
         Command::Reproduce(ReproduceCommand::Accelerator(args)) => reproduce::accelerator::command(&args),
         Command::Reproduce(ReproduceCommand::Rre(args)) => reproduce::rre::command(&args),
+        Command::Reproduce(ReproduceCommand::Drwa(args)) => reproduce::drwa::command(&args),
         Command::Predict(args) => predict::command(&args),
         Command::Gateway(args) => gateway::command(&args),
         Command::Emulate(args) => emulate::command(&args),

@@ -1,6 +1,7 @@
 //! `paceline reproduce`: published experiments run anew in the simulator, side by side with what was published.
 
 pub(crate) mod accelerator;
+pub(crate) mod drwa;
 mod kept;
 pub(crate) mod ncl;
 pub(crate) mod or;

@@ -26,6 +26,7 @@ use crate::source::{RateSource, SourceError};
 /// link-retransmission = { limit = 3, after = "10ms" }
 /// reorder = { probability = "1%", by = "10ms" }
 /// duplicate = "0.5%"
+/// hold-out-of-order = true                   # a middlebox that lets nobody know of a hole
 /// outage = { periodic = { first = "5s", every = "10s", length = "1s" }, effect = "drop" }
 /// ```
 ///
@@ -56,6 +57,8 @@ pub struct LinkConfig<R = RateProcess> {
     pub reorder: Option<Reorder>,
     /// How many arrive twice.
     pub duplicate: Probability,
+    /// What arrives out of order within a TCP connection is held back until what is missing has arrived.
+    pub hold_out_of_order: bool,
     /// When the link does not work.
     pub outage: Outages,
 }
@@ -77,6 +80,7 @@ impl LinkConfig<RateSource> {
             link_retransmission: self.link_retransmission,
             reorder: self.reorder,
             duplicate: self.duplicate,
+            hold_out_of_order: self.hold_out_of_order,
             outage: self.outage,
         })
     }

@@ -47,6 +47,7 @@ mod delay;
 mod error;
 mod flight;
 mod generate;
+mod holder;
 mod impairment;
 mod link;
 mod link_layer;

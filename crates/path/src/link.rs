@@ -1,5 +1,7 @@
 //! One direction of a link: queue, bottleneck, propagation, impairments.
 
+use alloc::vec::Vec;
+
 use paceline_wire::{Duration, Instant, Packet};
 
 use crate::config::LinkConfig;
@@ -7,6 +9,7 @@ use crate::counters::{Count, LinkCounters};
 use crate::delay::{Delay, Jitter};
 use crate::error::ConfigError;
 use crate::flight::{Flight, InFlight};
+use crate::holder::Holder;
 use crate::impairment::{Impairments, Reorder};
 use crate::link_layer::{Failed, LinkRetransmission};
 use crate::outage::{OutageEffect, Outages};
@@ -25,8 +28,8 @@ pub(crate) use crate::impairment::Fate;
 /// shifts when the caller learns of it.
 ///
 /// A packet waits in the queue until the bottleneck takes it, leaves when its last byte has been sent, and then meets
-/// loss (which the link layer may repair by sending it again), outage, duplication, propagation and jitter, in this order. Nothing is allocated per packet once the queues have
-/// grown to what the path needs.
+/// loss (which the link layer may repair by sending it again), outage, duplication, a box that holds back what is out of order,
+/// propagation and jitter, in this order. Nothing is allocated per packet once the queues have grown to what the path needs.
 #[derive(Clone, Debug)]
 pub struct Link {
     start: Instant,
@@ -47,6 +50,9 @@ pub struct Link {
     jitter: Option<Jitter>,
     reorder: Option<Reorder>,
     in_flight: InFlight,
+    /// Only where what is out of order is held back.
+    holder: Option<Holder>,
+    passed: Vec<Flight>,
     counters: LinkCounters,
     now: Instant,
 }
@@ -112,6 +118,8 @@ impl Link {
             reorder: config.reorder,
             server: Server::new(config.rate, holds),
             in_flight: InFlight::default(),
+            holder: config.hold_out_of_order.then(Holder::default),
+            passed: Vec::new(),
             counters: LinkCounters::default(),
             now: start,
         })
@@ -254,9 +262,9 @@ impl Link {
         self.queue.bytes()
     }
 
-    /// Packets between the bottleneck and the other end.
+    /// Packets between the bottleneck and the other end, those held back among them.
     pub fn in_flight(&self) -> usize {
-        self.in_flight.len()
+        self.in_flight.len() + self.holder.as_ref().map_or(0, Holder::len)
     }
 
     /// Lets the bottleneck do what it has done by `now`. [`advance`](Link::advance) and [`send`](Link::send) do it anyway.
@@ -356,7 +364,19 @@ impl Link {
         }
     }
 
-    fn fly(&mut self, fate: Fate, mut flight: Flight) {
+    fn fly(&mut self, fate: Fate, flight: Flight) {
+        let Some(mut holder) = self.holder.take() else { return self.fly_on(fate, flight) };
+        // Whatever was held flies on with the packet that it waited for.
+        let mut passed = core::mem::take(&mut self.passed);
+        holder.take(self.parcels.packet(&flight.parcel), flight, &mut |flight| passed.push(flight));
+        self.holder = Some(holder);
+        for flight in passed.drain(..) {
+            self.fly_on(fate, flight);
+        }
+        self.passed = passed;
+    }
+
+    fn fly_on(&mut self, fate: Fate, mut flight: Flight) {
         if let (true, Some(reorder)) = (fate.held_back, self.reorder) {
             self.counters.reordered.add(flight.parcel.bytes);
             flight.at += reorder.by;

@@ -48,6 +48,11 @@ impl Parcels {
         Parcel { place, bytes }
     }
 
+    /// The packet.
+    pub(crate) fn packet(&self, parcel: &Parcel) -> Option<&Packet> {
+        self.places[parcel.place as usize].as_ref().map(|delivered| &delivered.packet)
+    }
+
     /// Keeps a copy.
     pub(crate) fn copy(&mut self, parcel: &Parcel) -> Option<Parcel> {
         let delivered = self.places[parcel.place as usize].clone()?;

@@ -47,6 +47,7 @@ fn a_whole_link_is_read() {
         link-retransmission = { limit = 3, after = "20ms" }
         reorder = { probability = "1%", by = "10ms" }
         duplicate = "0.5%"
+        hold-out-of-order = true
         outage = { periodic = { first = "5s", every = "10s", length = "1s" }, effect = "drop" }
         "#,
     );
@@ -61,6 +62,7 @@ fn a_whole_link_is_read() {
         link_retransmission: Some(LinkRetransmission { limit: 3, after: ms(20) }),
         reorder: Some(Reorder { probability: Probability::from_ppm(10_000), by: ms(10) }),
         duplicate: Probability::from_ppm(5_000),
+        hold_out_of_order: true,
         outage: Outages {
             windows: Vec::new(),
             periodic: Some(PeriodicOutage { first: ms(5_000), every: ms(10_000), length: ms(1_000) }),

@@ -70,6 +70,9 @@ pub trait Watch {
     /// The state of a sender whose transfer goes on; `transfer` is its number among all transfers of the scenario.
     fn sender(&mut self, _now: Instant, _transfer: usize, _status: &Status, _read_bytes: u64) {}
 
+    /// The state of the receiver of such a transfer, before its sender's.
+    fn receiver(&mut self, _now: Instant, _transfer: usize, _status: &Status) {}
+
     /// What the gateway told of a transfer last, an [`Event::Acked`].
     fn gateway(&mut self, _now: Instant, _transfer: usize, _event: &Event) {}
 

@@ -5,6 +5,7 @@ use paceline_wire::{Duration, Instant};
 use crate::congestion::{CongestionName, HystartName};
 use crate::detection::{DetectionName, NclConfig};
 use crate::names::named;
+use crate::receive_window::ReceiveWindowName;
 use crate::reduction::ReductionName;
 use crate::schedule::ScheduleName;
 use crate::send_buffer::SendBufferName;
@@ -47,6 +48,10 @@ pub struct Config {
     pub send_buffer_max: u64,
     /// The receive buffer.
     pub receive_buffer: ReceiveBuffer,
+    /// How much of it is advertised.
+    pub receive_window: ReceiveWindowName,
+    /// DRWA's lambda in hundredths: RTT is kept near so many times the shortest.
+    pub drwa_lambda_percent: u32,
     /// The largest segment to receive, announced in the SYN; options are taken off it (RFC 9293, Section 3.7.1).
     pub mss: u16,
     /// Initial window in packets (RFC 6928).
@@ -134,6 +139,8 @@ impl Default for Config {
             send_buffer_initial: 16 << 10,
             send_buffer_max: 64 << 20,
             receive_buffer: ReceiveBuffer::Fixed(4 << 20),
+            receive_window: ReceiveWindowName::DrsLinux,
+            drwa_lambda_percent: 300,
             mss: 1_460,
             initial_cwnd: 10,
             validation: ValidationName::Linux,

@@ -1,8 +1,8 @@
 //! A TCP endpoint without I/O or clock: packets and time in, packets out.
 //!
 //! [`Connection`] is one connection, driven by whoever has packets and a clock. [`Endpoint`] is a
-//! [`Node`](paceline_wire::Node) over one or many of them. The algorithms are exchanged at four seams, by name:
-//! [`CongestionControl`], [`RateReduction`], [`LossDetection`], [`SendBuffer`]. What a connection does can be read from its
+//! [`Node`](paceline_wire::Node) over one or many of them. The algorithms are exchanged at five seams, by name:
+//! [`CongestionControl`], [`RateReduction`], [`LossDetection`], [`SendBuffer`], [`ReceiveWindow`]. What a connection does can be read from its
 //! [`Status`] and from the [`Event`]s that an [`Observer`] sees.
 //!
 //! Payload is bytes or, as in a simulator, only a length. Nothing is random but the initial sequence number and the offset
@@ -62,6 +62,7 @@ mod filter;
 mod names;
 mod ranges;
 mod rate_sample;
+pub mod receive_window;
 mod receiver;
 pub mod reduction;
 mod rtt;
@@ -82,6 +83,7 @@ pub use event::{Event, Observer};
 pub use names::UnknownName;
 pub use ranges::RangeSet;
 pub use rate_sample::RateSample;
+pub use receive_window::{ReceiveWindow, ReceiveWindowName};
 pub use reduction::{RateReduction, ReductionName};
 pub use schedule::ScheduleName;
 pub use scoreboard::{Mark, Scoreboard, Segment, SendStamp};

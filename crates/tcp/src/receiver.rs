@@ -2,16 +2,17 @@
 
 mod acks;
 mod reassembly;
-mod space;
 #[cfg(test)]
 mod tests;
+
+use alloc::boxed::Box;
 
 use paceline_wire::{Duration, Instant, Payload};
 
 use crate::config::Config;
+use crate::receive_window::{Arrival, PathView, ReceiveWindow};
 pub(crate) use acks::AckPolicy;
 use reassembly::{Inserted, Reassembly};
-use space::Space;
 
 /// The receiving half.
 #[derive(Debug)]
@@ -33,7 +34,7 @@ pub(crate) struct Receiver {
     /// RFC 2883.
     dsack: Option<(u64, u64)>,
     pub(crate) acks: AckPolicy,
-    space: Space,
+    space: Box<dyn ReceiveWindow>,
     /// The largest window that the field can say.
     window_max: u64,
     mss: u32,
@@ -53,6 +54,8 @@ pub(crate) struct ReceiverTotals {
 impl Receiver {
     /// A receiver that expects `nxt`.
     pub(crate) fn new(config: &Config, nxt: u64) -> Self {
+        let mut space = config.receive_window.build(config);
+        space.start_at(nxt);
         Receiver {
             nxt,
             wup: nxt,
@@ -64,7 +67,7 @@ impl Receiver {
             block_count: 0,
             dsack: None,
             acks: AckPolicy::new(config),
-            space: Space::new(config.receive_buffer, config.mss, nxt),
+            space,
             window_max: u64::from(u16::MAX),
             mss: u32::from(config.mss),
             totals: ReceiverTotals::default(),
@@ -121,7 +124,8 @@ impl Receiver {
         let from = start.max(self.nxt);
         if cut > from {
             self.acks.on_data(now, (cut - from) as u32);
-            if self.space.on_segment(self.readable(), cut - from) {
+            let (unread, nxt, edge) = (self.readable(), self.nxt, self.edge);
+            if self.space.on_segment(&Arrival { now, len: cut - from, unread, nxt, edge }) {
                 self.acks.on_window_growth();
             }
             let payload = match from == start && cut == end {
@@ -235,8 +239,13 @@ impl Receiver {
     }
 
     /// Feeds the receiver's own RTT (Linux tcp_rcv_rtt_measure_ts).
-    pub(crate) fn on_rtt(&mut self, echo: u32, rtt: Duration) {
-        self.space.on_rtt(echo, rtt);
+    pub(crate) fn on_rtt(&mut self, now: Instant, echo: u32, rtt: Duration) {
+        self.space.on_rtt(now, echo, rtt);
+    }
+
+    /// What the receiver knows of the path.
+    pub(crate) fn path(&self) -> PathView {
+        self.space.path()
     }
 
     /// The whole buffer.

@@ -111,6 +111,12 @@ pub struct Status {
     pub sndbuf: u64,
     /// Size of the receive buffer in bytes.
     pub rcvbuf: u64,
+    /// The receiver's own RTT.
+    pub rcv_rtt: u64,
+    /// The shortest of it, where DRWA keeps it.
+    pub rcv_rtt_min: u64,
+    /// DRWA's lambda in hundredths.
+    pub drwa_lambda_percent: u32,
     /// SND.UNA, of the 64-bit stream.
     pub snd_una: u64,
     /// SND.NXT.
@@ -132,6 +138,7 @@ impl Connection {
         let (board, rtt, totals) = (&sender.board, &sender.rtt, &sender.totals);
         let (busy, rwnd, sndbuf) = sender.times(now);
         let (snd_wscale, rcv_wscale) = self.shifts();
+        let path = receiver.path();
         Status {
             state: self.state(),
             ca_state: sender.state,
@@ -183,6 +190,9 @@ impl Connection {
             hack1: totals.hack1,
             sndbuf: queue.size(),
             rcvbuf: receiver.buffer(),
+            rcv_rtt: path.rtt.as_micros(),
+            rcv_rtt_min: path.rtt_min.as_micros(),
+            drwa_lambda_percent: path.lambda_percent,
             snd_una: board.una(),
             snd_nxt: board.nxt(),
             rcv_nxt: receiver.nxt,

@@ -2,7 +2,9 @@
 
 use std::str::FromStr;
 
-use paceline_tcp::{DetectionName, HystartName, ReductionName, ScheduleName, SendBufferName, UnknownName};
+use paceline_tcp::{
+    DetectionName, HystartName, ReceiveWindowName, ReductionName, ScheduleName, SendBufferName, UnknownName,
+};
 use serde::de::{Deserialize, Deserializer, Error as _};
 
 use crate::units::Time;
@@ -32,6 +34,11 @@ pub(crate) struct Tcp {
     pub(crate) timestamp_tick: Option<Time>,
     /// How much their clock runs fast, in millionths; slow when negative.
     pub(crate) timestamp_drift_ppm: i32,
+    /// How the advertised window is sized.
+    #[serde(deserialize_with = "by_name")]
+    pub(crate) receive_window: Option<ReceiveWindowName>,
+    /// DRWA's lambda.
+    pub(crate) drwa_lambda: Option<f64>,
 }
 
 fn by_name<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>

@@ -315,3 +315,51 @@ fn impossible_configurations_are_refused() {
     let delay = Delay::Steps(Vec::new());
     assert_eq!(refuse(LinkConfig { delay, ..LinkConfig::default() }), ConfigError::NoFirstStep);
 }
+
+/// Packets as (first position, length), and those that are lost; what arrives, and when in milliseconds.
+fn held_back(packets: &[(u32, u32)], lost: &[u64]) -> Vec<(u32, u64)> {
+    let scripts = lost.iter().map(|packet| ScriptedLoss { packet: *packet, count: 1 }).collect();
+    let config = LinkConfig {
+        loss: Loss::Scripted(scripts),
+        delay: Delay::Constant(ms(5)),
+        hold_out_of_order: true,
+        ..LinkConfig::default()
+    };
+    let mut link = link(config);
+    for (n, (seq, len)) in packets.iter().enumerate() {
+        link.send(at_us(1_000 * n as u64), segment(key(0), *seq, *len));
+    }
+    let arrived = drain(&mut link).into_iter().map(|(seq, us, _)| (seq, us / 1_000)).collect();
+    let counters = link.counters();
+    assert_eq!(
+        counters.sent.packets,
+        counters.delivered.packets + lost.len() as u64 + link.in_flight() as u64
+    );
+    arrived
+}
+
+/// The second is lost and comes again as the fifth: the two behind it arrive with it. Across the wrap, too.
+#[test]
+fn what_is_out_of_order_is_held_back() {
+    for first in [1_000, u32::MAX - 150] {
+        let at = |n: u32| first.wrapping_add(100 * n);
+        let packets = [0, 1, 2, 3, 1, 4].map(|n| (at(n), 100));
+        let expected = [(at(0), 5), (at(1), 9), (at(2), 9), (at(3), 9), (at(4), 10)];
+        assert_eq!(held_back(&packets, &[2]), expected);
+    }
+}
+
+/// Nothing fills the hole: nothing arrives. A copy of what has arrived passes.
+#[test]
+fn a_hole_that_stays_holds_everything_behind_it() {
+    let packets = [(0, 100), (100, 100), (200, 100), (0, 100), (300, 100)];
+    assert_eq!(held_back(&packets, &[2]), [(0, 5), (0, 8)]);
+}
+
+/// After 4,097 packets the box has no more room, and gives up.
+#[test]
+fn a_box_has_so_much_room() {
+    let packets: Vec<(u32, u32)> = (0..4_099).map(|n| (100 * n, 100)).collect();
+    assert_eq!(held_back(&packets, &[2]).len(), 4_098);
+    assert_eq!(held_back(&packets[..4_098], &[2]).len(), 1);
+}

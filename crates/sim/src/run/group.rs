@@ -115,6 +115,9 @@ impl Group {
             // Both hosts of a pair open their transfers in the same order.
             let peer = received.get(end.index as usize).filter(|peer| peer.index == end.index);
             let transfer = self.first_transfer + end.index as usize;
+            if let Some(peer) = peer {
+                watch.receiver(now, transfer, &peer.status(now));
+            }
             watch.sender(now, transfer, &status, peer.map_or(0, TransferEnd::read));
         }
         let enough = enough[usize::from(self.direction == Direction::Up)];

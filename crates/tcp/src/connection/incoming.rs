@@ -133,7 +133,7 @@ impl Connection {
             incoming.timestamps.map(|(_, echo)| echo).filter(|&echo| self.agreed.timestamps && echo != 0);
         let echo_rtt = tsecr.and_then(|echo| self.echo_rtt(now, echo));
         if let (Some(echo), Some(rtt), true) = (tsecr, echo_rtt, incoming.len > 0) {
-            self.receiver.on_rtt(echo, rtt);
+            self.receiver.on_rtt(now, echo, rtt);
         }
         let input = AckInput {
             now,

@@ -195,6 +195,10 @@ fn set(config: &mut Config, tcp: &Tcp) {
     clock.tick = tcp.timestamp_tick.map_or(clock.tick, |tick| tick.to_wire());
     // No oscillator is off by more than a thousandth.
     clock.drift_ppb = tcp.timestamp_drift_ppm.clamp(-1_000, 1_000) * 1_000;
+    config.receive_window = tcp.receive_window.unwrap_or(config.receive_window);
+    if let Some(lambda) = tcp.drwa_lambda {
+        config.drwa_lambda_percent = (lambda * 100.0).round() as u32;
+    }
 }
 
 fn congestion(key: &str, name: &str) -> Result<CongestionName, String> {

@@ -3,11 +3,12 @@
 
 use paceline_wire::{Duration, Instant};
 
+use super::{Arrival, PathView, ReceiveWindow, ReceiveWindowName};
 use crate::config::ReceiveBuffer;
 
 /// The size of the buffer, in bytes of payload.
 #[derive(Clone, Debug)]
-pub(super) struct Space {
+pub struct DrsLinux {
     size: u64,
     /// Linux rcv_ssthresh: what may be offered, which follows the size as data comes.
     rcv_ssthresh: u64,
@@ -24,10 +25,11 @@ pub(super) struct Space {
     rtt_echo: Option<u32>,
 }
 
-impl Space {
-    pub(super) fn new(config: ReceiveBuffer, advmss: u16, copied: u64) -> Self {
+impl DrsLinux {
+    /// A window within `config`, of a host that offers `advmss`.
+    pub fn new(config: ReceiveBuffer, advmss: u16) -> Self {
         let advmss = u64::from(advmss);
-        Space {
+        DrsLinux {
             size: u64::from(config.initial()),
             rcv_ssthresh: u64::from(config.initial()),
             max: u64::from(config.max()),
@@ -35,16 +37,25 @@ impl Space {
             advmss,
             // A peer is expected to send an initial window per round trip (tcp_init_buffer_space).
             space: u64::from(config.initial()).min(INITIAL_WINDOW * advmss),
-            copied_at: copied,
+            copied_at: 0,
             since: Instant::ZERO,
             rtt: Duration::ZERO,
             rtt_echo: None,
         }
     }
+}
 
-    /// A segment came, `unread` bytes wait: two more segments may be offered, if there is room (Linux tcp_grow_window).
-    /// Returns whether there was.
-    pub(super) fn on_segment(&mut self, unread: u64, len: u64) -> bool {
+impl ReceiveWindow for DrsLinux {
+    fn name(&self) -> ReceiveWindowName {
+        ReceiveWindowName::DrsLinux
+    }
+
+    fn start_at(&mut self, copied: u64) {
+        self.copied_at = copied;
+    }
+
+    /// Two more segments may be offered, if there is room (Linux tcp_grow_window). Returns whether there was.
+    fn on_segment(&mut self, &Arrival { unread, len, .. }: &Arrival) -> bool {
         let room = self.size.saturating_sub(unread).saturating_sub(self.rcv_ssthresh);
         if room == 0 || len < SMALL {
             return false;
@@ -53,23 +64,17 @@ impl Space {
         true
     }
 
-    /// The application starts to read here.
-    pub(super) fn start_at(&mut self, copied: u64) {
-        self.copied_at = copied;
-    }
-
-    pub(super) fn size(&self) -> u64 {
+    fn size(&self) -> u64 {
         self.size
     }
 
-    /// How much of it may be offered while `unread` bytes wait (Linux __tcp_select_window).
-    pub(super) fn free(&self, unread: u64) -> u64 {
+    /// Linux __tcp_select_window.
+    fn free(&self, unread: u64) -> u64 {
         self.size.saturating_sub(unread).min(self.rcv_ssthresh)
     }
 
-    /// A sample of the receiver's RTT: timestamps echoed by the peer's data. Only the first segment that an ACK released
-    /// tells it, the others came after it (Linux rcv_rtt_last_tsecr).
-    pub(super) fn on_rtt(&mut self, echo: u32, rtt: Duration) {
+    /// Only the first segment that an ACK released tells the RTT, the others came after it (Linux rcv_rtt_last_tsecr).
+    fn on_rtt(&mut self, _now: Instant, echo: u32, rtt: Duration) {
         if self.rtt_echo == Some(echo) {
             return;
         }
@@ -77,8 +82,7 @@ impl Space {
         self.rtt = if self.rtt.is_zero() { rtt } else { (self.rtt * 7 + rtt) / 8 };
     }
 
-    /// The application has read up to `copied`.
-    pub(super) fn on_read(&mut self, now: Instant, copied: u64) {
+    fn on_read(&mut self, now: Instant, copied: u64) {
         if !self.auto || self.rtt.is_zero() || now.saturating_since(self.since) < self.rtt {
             return;
         }
@@ -94,6 +98,10 @@ impl Space {
         self.copied_at = copied;
         self.since = now;
     }
+
+    fn path(&self) -> PathView {
+        PathView { rtt: self.rtt, ..PathView::default() }
+    }
 }
 
 /// Linux TCP_INIT_CWND, segments.
@@ -107,16 +115,20 @@ mod tests {
 
     use super::*;
 
-    fn tuned() -> Space {
-        Space::new(ReceiveBuffer::Auto { initial: 65_536, max: 3_000_000 }, 1_460, 0)
+    fn tuned() -> DrsLinux {
+        DrsLinux::new(ReceiveBuffer::Auto { initial: 65_536, max: 3_000_000 }, 1_460)
+    }
+
+    fn arrival(len: u64) -> Arrival {
+        Arrival { now: Instant::ZERO, len, unread: 0, nxt: 0, edge: 0 }
     }
 
     /// One round trip of 100 ms in which `segments` full-sized segments come and are read.
-    fn round(space: &mut Space, number: u64, copied: &mut u64, segments: u64) {
+    fn round(space: &mut DrsLinux, number: u64, copied: &mut u64, segments: u64) {
         for n in 0..segments {
             let now = Instant::ZERO + Duration::from_millis(100 * number + n / 2);
-            space.on_rtt(number as u32, Duration::from_millis(100 + n / 2));
-            space.on_segment(0, 1_448);
+            space.on_rtt(now, number as u32, Duration::from_millis(100 + n / 2));
+            space.on_segment(&arrival(1_448));
             *copied += 1_448;
             space.on_read(now, *copied);
         }
@@ -138,18 +150,18 @@ mod tests {
 
     #[test]
     fn a_fixed_buffer_is_offered_whole() {
-        let mut space = Space::new(ReceiveBuffer::Fixed(17_520), 1_460, 0);
-        assert!(!space.on_segment(0, 1_460));
+        let mut space = DrsLinux::new(ReceiveBuffer::Fixed(17_520), 1_460);
+        assert!(!space.on_segment(&arrival(1_460)));
         assert_eq!((space.free(0), space.free(2_920)), (17_520, 14_600));
     }
 
     #[test]
     fn the_first_segment_of_a_round_tells_the_round_trip() {
         let mut space = tuned();
-        space.on_rtt(7, Duration::from_millis(100));
-        space.on_rtt(7, Duration::from_millis(180));
+        space.on_rtt(Instant::ZERO, 7, Duration::from_millis(100));
+        space.on_rtt(Instant::ZERO, 7, Duration::from_millis(180));
         assert_eq!(space.rtt, Duration::from_millis(100));
-        space.on_rtt(8, Duration::from_millis(180));
+        space.on_rtt(Instant::ZERO, 8, Duration::from_millis(180));
         assert_eq!(space.rtt, Duration::from_millis(110));
     }
 }

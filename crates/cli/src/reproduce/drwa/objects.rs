@@ -1,0 +1,69 @@
+//! Figs. 4 and 11: web objects beside a download.
+
+use std::path::Path;
+
+use paceline_sim::reproduce::drwa::{Experiment, Network, Objects, Window};
+
+use super::Part;
+use super::case::{Case, FETCH, FETCH_RTT, GOODPUT, Measured};
+use crate::error::Result;
+use crate::reproduce::report::{Bound, Section, number};
+
+/// Section 2.3.
+const KIB: [u64; 4] = [8, 16, 32, 64];
+/// Our choice: as many as fit into three minutes.
+const COUNT: u32 = 50;
+const NETWORK: Network = Network::AttHspa;
+
+/// Alone, beside the download of an untouched phone, beside that of DRWA.
+fn of(kib: u64) -> [Case; 3] {
+    let objects = Some(Objects { bytes: kib << 10, count: COUNT });
+    let clamped = Experiment { objects, ..Experiment::near(NETWORK, Window::clamped(NETWORK.rmem_max())) };
+    let drwa = Experiment { objects, ..Experiment::near(NETWORK, Window::drwa()) };
+    let name = |what: &str| format!("{}, objects of {kib} KB, {what}", NETWORK.name());
+    [
+        Case::new(name("alone"), Experiment { download: false, ..clamped.clone() }),
+        Case::new(name("beside a download"), clamped),
+        Case::new(name("beside a download, DRWA"), drwa),
+    ]
+}
+
+pub(super) fn cases() -> Vec<Case> {
+    KIB.into_iter().flat_map(of).collect()
+}
+
+pub(super) fn report(measured: &Measured<'_>, _folder: &Path) -> Result<Part> {
+    let row = |case: &Case| {
+        let of = |value, digits| number(measured.mean(case, value), digits);
+        vec![case.name.clone().into(), of(FETCH, 0), of(FETCH_RTT, 0), of(GOODPUT, 3)]
+    };
+    let mean = |n: usize, value| {
+        KIB.into_iter().map(|kib| measured.mean(&of(kib)[n], value)).sum::<f64>() / KIB.len() as f64
+    };
+    let lower = |value| (1.0 - mean(2, value) / mean(1, value)) * 100.0;
+    let bounds = vec![
+        Bound::at_least(
+            "Fig. 4: time to fetch beside a download over alone",
+            2.0,
+            mean(1, FETCH) / mean(0, FETCH),
+        )
+        .with_note("published 2.6"),
+        Bound::at_least("Fig. 11: time to fetch with DRWA lower by, %", 35.0, lower(FETCH))
+            .with_note("published 39.46"),
+        Bound::at_least("Fig. 11: RTT of the objects with DRWA lower by, %", 40.0, lower(FETCH_RTT))
+            .with_note("published 41.72"),
+    ];
+    let section = Section {
+        name: "fig-4-11",
+        title: "Figs. 4, 11: web objects beside a download".into(),
+        text: TEXT.into(),
+        columns: vec!["objects", "time to fetch, ms", "RTT, ms", "download, Mbit/s"],
+        rows: cases().iter().map(row).collect(),
+        files: Vec::new(),
+    };
+    Ok((section, bounds))
+}
+
+const TEXT: &str = "\
+Fifty objects of each size, one after the other, half a second apart, each over a connection of its own: from the first SYN to the
+last byte. The phone has the same window for all its connections.";

@@ -1,0 +1,196 @@
+//! Figs. 6, 7, 8, 12, 15 and 16: the same download with one thing changed.
+
+use std::path::Path;
+
+use paceline_path::{RateProcess, TraceModel};
+use paceline_sim::reproduce::drwa::{Experiment, Network, Server, Signal, Window};
+use paceline_tcp::ReceiveWindowName;
+use paceline_wire::Rate;
+
+use super::Part;
+use super::case::{COLUMNS, Case, GOODPUT, Measured, RECEIVER_RTT, RECOVERIES, RTT, near_clamped, near_drwa};
+use crate::error::Result;
+use crate::reproduce::report::{Bound, Section};
+
+const TWO: [Network; 2] = [Network::AttHspa, Network::VerizonLte];
+
+/// Steady and varying links, Vegas and CUBIC at the server.
+pub(super) fn vegas() -> Vec<Case> {
+    let of = |network: Network| {
+        let [steady, varying] = [false, true].map(|varying| vegas_on(network, varying));
+        [near_clamped(network), steady, varying_clamped(network), varying]
+    };
+    TWO.into_iter().flat_map(of).collect()
+}
+
+fn vegas_on(network: Network, varying: bool) -> Case {
+    let case = if varying { varying_clamped(network) } else { near_clamped(network) };
+    let experiment = Experiment { server: Server::Vegas, ..case.experiment };
+    Case::new(format!("{}, Vegas", case.name), experiment)
+}
+
+/// Our choice: a generated trace of the generation with the network's mean rate.
+fn varying_clamped(network: Network) -> Case {
+    let case = near_clamped(network);
+    let model = if network == Network::VerizonLte { TraceModel::lte_driving() } else { TraceModel::hspa() };
+    let model = TraceModel { mean: Rate::from_mbps(network.mbps()), ..model };
+    let signal =
+        model.generate().map_or(Signal::Good, |trace| Signal::Process(RateProcess::Opportunities(trace)));
+    Case::new(format!("{}, varying", case.name), Experiment { signal, ..case.experiment })
+}
+
+pub(super) fn fig6(measured: &Measured<'_>, _folder: &Path) -> Result<Part> {
+    let mut bounds = Vec::new();
+    for network in TWO {
+        for (what, cubic, vegas) in [
+            ("steady", near_clamped(network), vegas_on(network, false)),
+            ("varying", varying_clamped(network), vegas_on(network, true)),
+        ] {
+            let name = format!("Fig. 6, {}, {what}", network.name());
+            let ratio = |value| measured.mean(&vegas, value) / measured.mean(&cubic, value);
+            bounds.push(Bound::at_most(format!("{name}: RTT of Vegas over CUBIC"), 0.7, ratio(RTT)));
+            bounds.push(
+                Bound::at_most(format!("{name}: throughput of Vegas over CUBIC"), 0.95, ratio(GOODPUT))
+                    .with_note("the text: Vegas suffers from throughput degradation; our choice of a margin"),
+            );
+        }
+    }
+    Ok((section(measured, "fig-6", "Fig. 6: Vegas at the server", FIG6, &vegas()), bounds))
+}
+
+fn without_limit(network: Network) -> Case {
+    let experiment = Experiment::near(network, Window::unlimited());
+    Case::new(format!("{}, near, no tcp_rmem_max", network.name()), experiment)
+}
+
+pub(super) fn unlimited() -> Vec<Case> {
+    TWO.into_iter().flat_map(|network| [near_clamped(network), without_limit(network)]).collect()
+}
+
+pub(super) fn fig7(measured: &Measured<'_>, _folder: &Path) -> Result<Part> {
+    let bounds = TWO.into_iter().flat_map(|network| {
+        let (clamped, free) = (near_clamped(network), without_limit(network));
+        [
+            Bound::at_least(
+                format!("Fig. 7, {}: RTT without a limit over clamped", network.name()),
+                2.0,
+                measured.mean(&free, RTT) / measured.mean(&clamped, RTT),
+            ),
+            Bound::at_least(
+                format!("Fig. 7, {}: teeth of the saw, losses in three minutes", network.name()),
+                2.0,
+                measured.mean(&free, RECOVERIES),
+            ),
+        ]
+    });
+    let bounds = bounds.map(|bound| bound.with_note("our choice of margins")).collect();
+    Ok((section(measured, "fig-7", "Fig. 7: without tcp_rmem_max", DOWNLOADS, &unlimited()), bounds))
+}
+
+fn by_windows(network: Network) -> Case {
+    let window = Window { name: ReceiveWindowName::DrwaWindow, ..Window::drwa() };
+    Case::new(format!("{}, near, DRWA without timestamps", network.name()), Experiment::near(network, window))
+}
+
+pub(super) fn receivers() -> Vec<Case> {
+    Network::ALL.into_iter().flat_map(|network| [near_drwa(network), by_windows(network)]).collect()
+}
+
+pub(super) fn fig8(measured: &Measured<'_>, _folder: &Path) -> Result<Part> {
+    let bounds = Network::ALL.map(|network| {
+        let case = near_drwa(network);
+        let (sender, receiver) = (measured.mean(&case, RTT), measured.mean(&case, RECEIVER_RTT));
+        // A tick of the peer's timestamps is a millisecond.
+        let off = ((receiver - sender).abs() - 1.0).max(0.0) / sender * 100.0;
+        let name =
+            format!("Fig. 8, {}: RTT at the receiver beside the sender's, less a tick, %", network.name());
+        Bound::at_most(name, 5.0, off)
+    });
+    Ok((section(measured, "fig-8", "Fig. 8: RTT at the receiver", FIG8, &receivers()), bounds.to_vec()))
+}
+
+fn far_pair(network: Network) -> [Case; 2] {
+    let far = |what: &str, window| {
+        let near = Experiment::near(network, window);
+        let experiment = Experiment { rtt_ms: network.far_rtt_ms(), ..near };
+        Case::new(format!("{}, far, {what}", network.name()), experiment)
+    };
+    let clamp = network.rmem_max();
+    [far(&format!("tcp_rmem_max {clamp}"), Window::clamped(clamp)), far("DRWA", Window::drwa())]
+}
+
+pub(super) fn far() -> Vec<Case> {
+    TWO.into_iter().flat_map(far_pair).collect()
+}
+
+pub(super) fn fig12(measured: &Measured<'_>, _folder: &Path) -> Result<Part> {
+    let bounds = TWO.into_iter().zip([23.21, 30.36]).map(|(network, published)| {
+        let [clamped, drwa] = far_pair(network);
+        let name = format!("Fig. 12, {}: gain of throughput, %", network.name());
+        let note = format!("published {published}, round trip {} ms here", network.far_rtt_ms());
+        Bound::at_least(name, 20.0, measured.gain(&drwa, &clamped, GOODPUT)).with_note(note)
+    });
+    let bounds = bounds.collect();
+    Ok((section(measured, "fig-12", "Fig. 12: a server far away", DOWNLOADS, &far()), bounds))
+}
+
+fn weak_pair(network: Network) -> [Case; 2] {
+    [near_clamped(network), near_drwa(network)].map(|case| {
+        let name = case.name.replace("near", "near, weak signal");
+        Case::new(name, Experiment { signal: Signal::Weak, ..case.experiment })
+    })
+}
+
+pub(super) fn near_and_weak() -> Vec<Case> {
+    let near = Network::ALL.into_iter().flat_map(|network| [near_clamped(network), near_drwa(network)]);
+    near.chain(TWO.into_iter().flat_map(weak_pair)).collect()
+}
+
+pub(super) fn fig15(measured: &Measured<'_>, _folder: &Path) -> Result<Part> {
+    let mut bounds = Vec::new();
+    let mut judge =
+        |figure: u8, network: Network, [clamped, drwa]: [Case; 2], published: &str| {
+            let name = format!("Fig. {figure}, {}", network.name());
+            let lower = -measured.gain(&drwa, &clamped, RTT);
+            bounds.push(Bound::at_least(format!("{name}: RTT lower by, %"), 24.0, lower).with_note(format!(
+                "{published}; round trip without queues {} ms here",
+                network.near_rtt_ms()
+            )));
+            let change = measured.gain(&drwa, &clamped, GOODPUT).abs();
+            bounds.push(Bound::at_most(format!("{name}: change of throughput, %"), 4.0, change));
+        };
+    let published = ["published 48.97", "published 48.56", "published 24.09", "published 35.41"];
+    for (network, published) in Network::ALL.into_iter().zip(published) {
+        judge(15, network, [near_clamped(network), near_drwa(network)], published);
+    }
+    for network in TWO {
+        judge(16, network, weak_pair(network), "weak signal; the text: clearly visible");
+    }
+    let cases = near_and_weak();
+    Ok((
+        section(measured, "fig-15-16", "Figs. 15, 16: short paths, good and weak signal", FIG15, &cases),
+        bounds,
+    ))
+}
+
+fn section(measured: &Measured<'_>, name: &'static str, title: &str, text: &str, cases: &[Case]) -> Section {
+    Section {
+        name,
+        title: title.into(),
+        text: text.into(),
+        columns: COLUMNS.to_vec(),
+        rows: cases.iter().map(|case| measured.row(case)).collect(),
+        files: Vec::new(),
+    }
+}
+
+const DOWNLOADS: &str = "Downloads of three minutes; RTT is the sender's smoothed one, mean over time.";
+const FIG6: &str = "\
+Downloads of three minutes. The varying links are generated traces (models hspa and lte-driving) with the networks' mean rates: on a
+steady one Vegas has nothing to mistake for a queue.";
+const FIG8: &str = "\
+RTT at the receiver is RTTest of Algorithm 3, beside the sender's smoothed RTT; means over time. Without timestamps a sample comes
+once a window, and is longer than a round trip where the congestion window is the smaller one.";
+const FIG15: &str = "\
+Downloads of three minutes. The round trips without queues are our choice. RTT with DRWA is lambda times as long, and with the
+untouched phone what tcp_rmem_max holds at the rate: the shorter the path, the larger the gain.";

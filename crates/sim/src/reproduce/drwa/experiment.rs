@@ -1,0 +1,284 @@
+//! A download as a scenario.
+
+use paceline_path::random::Probability;
+use paceline_path::{Delay, DelayStep, GilbertElliott, LinkConfig, Loss, RateProcess, RateStep};
+use paceline_tcp::{
+    Config, CongestionName, DetectionName, HystartName, ReceiveBuffer, ReceiveWindowName, ReductionName,
+    ValidationName,
+};
+use paceline_wire::{Duration, Rate};
+
+use super::network::{Network, half};
+use crate::scenario::{Flow, Load, PathLink, Scenario, TcpFlow, Transport};
+use crate::workload::SizeRange;
+
+/// One run of the text: a phone downloads from a server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Experiment {
+    /// Over which network.
+    pub network: Network,
+    /// The rate of its downlink.
+    pub signal: Signal,
+    /// Round trip without queues.
+    pub rtt_ms: u64,
+    /// What the phone advertises.
+    pub window: Window,
+    /// What the server runs.
+    pub server: Server,
+    /// Losses between the server and the network.
+    pub middlebox: Option<Middlebox>,
+    /// Web objects beside the download.
+    pub objects: Option<Objects>,
+    /// Whether there is a download.
+    pub download: bool,
+    /// How much it is; without an end otherwise.
+    pub bytes: Option<u64>,
+    /// How long flows without an end last.
+    pub duration: Duration,
+}
+
+/// What the phone advertises.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Window {
+    /// How.
+    pub name: ReceiveWindowName,
+    /// `tcp_rmem_max` for those that have one.
+    pub rmem_max: u32,
+    /// DRWA's.
+    pub lambda_percent: u32,
+}
+
+/// The sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Server {
+    /// CUBIC, as in all of the text but Fig. 6.
+    Cubic,
+    /// Fig. 6.
+    Vegas,
+}
+
+/// The rate of the downlink.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Signal {
+    /// Section 5.1: -75 to -87 dBm.
+    Good,
+    /// Fig. 16: -95 to -105 dBm.
+    Weak,
+    /// So many Mbit/s.
+    Rate(f64),
+    /// Fig. 9: from good to weak within 40 s and back within 40 s.
+    Fading,
+    /// Good, but the round trip is so many times as long after 40 s.
+    LongerAfter40s(u64),
+    /// Recorded or generated.
+    Process(RateProcess),
+}
+
+/// Losses, and who stands behind them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Middlebox {
+    /// Share of packets lost, in bursts.
+    pub loss_percent: f64,
+    /// Of so many packets on average.
+    pub burst_packets: u32,
+    /// It holds back what is out of order.
+    pub holds: bool,
+}
+
+/// Figs. 4 and 11.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Objects {
+    /// Of each.
+    pub bytes: u64,
+    /// How many, one after the other.
+    pub count: u32,
+}
+
+/// Our choice: a weak signal has a fifth of the rate and, with more retransmissions of the radio, half as long a round trip
+/// again.
+const WEAK_SHARE: f64 = 0.2;
+const WEAK_RTT_PERCENT: u64 = 150;
+/// Linux 2.6.35 (Section 5.1) starts with three segments (RFC 3390).
+const INITIAL_CWND: u32 = 3;
+/// What a phone starts with: the smallest window of Linux that shows no need for more (second value of `tcp_rmem`).
+const INITIAL_BYTES: u32 = 65_536;
+/// DRWA has no `tcp_rmem_max`: only memory ends its window. Our choice: 8 MB.
+const BUFFER_BYTES: u32 = 8 << 20;
+/// As much as a window shift of 9 can say: with a larger one its unit exceeds a segment, and a window that shrinks segment by
+/// segment is rounded up to where it was for ever (RFC 7323, Section 2.4).
+const LARGE_BUFFER_BYTES: u32 = 65_535 << 9;
+const FADE: Duration = Duration::from_secs(40);
+const FADE_STEPS: u64 = 80;
+
+impl Window {
+    /// An untouched phone: Algorithm 2.
+    pub fn clamped(rmem_max: u32) -> Window {
+        Window { name: ReceiveWindowName::DrsClamped, rmem_max, lambda_percent: 300 }
+    }
+
+    /// DRWA with the lambda of the text.
+    pub fn drwa() -> Window {
+        Window { name: ReceiveWindowName::Drwa, rmem_max: BUFFER_BYTES, lambda_percent: 300 }
+    }
+
+    /// DRWA with another lambda.
+    pub fn lambda(percent: u32) -> Window {
+        Window { lambda_percent: percent, ..Window::drwa() }
+    }
+
+    /// No upper end that matters (Fig. 7).
+    pub fn unlimited() -> Window {
+        Window::clamped(BUFFER_BYTES)
+    }
+
+    fn config(&self) -> Config {
+        let initial = INITIAL_BYTES.min(self.rmem_max);
+        Config {
+            receive_buffer: ReceiveBuffer::Auto { initial, max: self.rmem_max },
+            receive_window: self.name,
+            drwa_lambda_percent: self.lambda_percent,
+            // Linux answers fewer duplicates since 4.18.
+            sack_compression: false,
+            ..Config::default()
+        }
+    }
+}
+
+impl Server {
+    /// Linux 2.6.35: FACK, rate halving, no probes of the tail.
+    fn config(self) -> Config {
+        Config {
+            congestion: match self {
+                Server::Cubic => CongestionName::Cubic,
+                Server::Vegas => CongestionName::Vegas,
+            },
+            detection: DetectionName::Fack,
+            reduction: ReductionName::Rh,
+            hystart: HystartName::Linux310,
+            validation: ValidationName::Linux310,
+            initial_cwnd: INITIAL_CWND,
+            ..Config::default()
+        }
+    }
+}
+
+impl Experiment {
+    /// A download from a server nearby, for three minutes (Section 5.3).
+    pub fn near(network: Network, window: Window) -> Experiment {
+        Experiment {
+            network,
+            signal: Signal::Good,
+            rtt_ms: network.near_rtt_ms(),
+            window,
+            server: Server::Cubic,
+            middlebox: None,
+            objects: None,
+            download: true,
+            bytes: None,
+            duration: Duration::from_secs(180),
+        }
+    }
+
+    /// A download with a buffer for any rate over a link that varies. Our choice: LTE's uplink, 100 ms.
+    pub fn over(rate: RateProcess, duration: Duration, window: Window) -> Experiment {
+        let window = Window { rmem_max: LARGE_BUFFER_BYTES, ..window };
+        let near = Experiment::near(Network::VerizonLte, window);
+        Experiment { signal: Signal::Process(rate), rtt_ms: 100, duration, ..near }
+    }
+
+    /// Whether a run depends on its seed.
+    pub fn is_random(&self) -> bool {
+        self.middlebox.is_some()
+    }
+
+    /// Mean rate of the downlink.
+    pub fn mbps(&self) -> f64 {
+        match &self.signal {
+            Signal::Weak => self.network.mbps() * WEAK_SHARE,
+            Signal::Rate(mbps) => *mbps,
+            Signal::Process(rate) => {
+                rate.mean_rate(Duration::ZERO, self.duration).map_or(f64::NAN, |rate| rate.as_mbps())
+            }
+            _ => self.network.mbps(),
+        }
+    }
+
+    /// Round trip without queues, at the start.
+    pub fn base_rtt_ms(&self) -> u64 {
+        match self.signal {
+            Signal::Weak => self.rtt_ms * WEAK_RTT_PERCENT / 100,
+            _ => self.rtt_ms,
+        }
+    }
+
+    /// As a scenario.
+    pub fn scenario(&self, seed: u64) -> Scenario {
+        let mut path: Vec<PathLink> = self.middlebox.iter().map(Middlebox::link).collect();
+        let good = if matches!(self.signal, Signal::Process(_)) { self.mbps() } else { self.network.mbps() };
+        path.push(self.network.link(self.rate(), good, self.delay()));
+        let tcp = |load| TcpFlow {
+            server: self.server.config(),
+            client: self.window.config(),
+            load,
+            ..TcpFlow::default()
+        };
+        let load = self.bytes.map_or(Load::Bulk, |bytes| Load::Size(SizeRange::exactly(bytes)));
+        let download = Flow { transport: Transport::Tcp(Box::new(tcp(load))), ..Flow::default() };
+        let mut flows: Vec<Flow> = self.download.then_some(download).into_iter().collect();
+        flows.extend(self.objects.map(|objects| Flow {
+            name: "object".into(),
+            transport: Transport::Tcp(Box::new(tcp(Load::Size(SizeRange::exactly(objects.bytes))))),
+            start: OBJECTS_AFTER,
+            count: objects.count,
+            sequential: true,
+            interval: OBJECTS_INTERVAL,
+            ..Flow::default()
+        }));
+        Scenario { duration: self.duration, seed, path, flows, ..Scenario::default() }
+    }
+
+    fn rate(&self) -> RateProcess {
+        let constant = |mbps| RateProcess::Constant(Rate::from_mbps(mbps));
+        match &self.signal {
+            Signal::Process(rate) => rate.clone(),
+            Signal::Fading => RateProcess::Steps((0..=2 * FADE_STEPS).map(|n| self.faded(n)).collect()),
+            _ => constant(self.mbps()),
+        }
+    }
+
+    /// Step `n` of the signal that fades: the rate falls by the same factor with every step, for the signal falls by the same
+    /// number of decibels.
+    fn faded(&self, n: u64) -> RateStep {
+        let towards = n.min(2 * FADE_STEPS - n) as f64 / FADE_STEPS as f64;
+        let rate = Rate::from_mbps(self.network.mbps() * WEAK_SHARE.powf(towards));
+        RateStep { at: FADE.mul_ratio(n, FADE_STEPS), rate }
+    }
+
+    fn delay(&self) -> Delay {
+        let delay = half(self.base_rtt_ms());
+        match self.signal {
+            Signal::LongerAfter40s(times) => Delay::Steps(vec![
+                DelayStep { at: Duration::ZERO, delay },
+                DelayStep { at: FADE, delay: delay * times },
+            ]),
+            _ => Delay::Constant(delay),
+        }
+    }
+}
+
+impl Middlebox {
+    fn link(&self) -> PathLink {
+        let loss = Probability::from_fraction(self.loss_percent / 100.0);
+        let down = LinkConfig {
+            loss: Loss::GilbertElliott(GilbertElliott::bursts(loss, self.burst_packets)),
+            hold_out_of_order: self.holds,
+            ..LinkConfig::default()
+        };
+        PathLink { name: "wired".into(), down, up: LinkConfig::default() }
+    }
+}
+
+/// Our choice: the download has long been in its stride by then.
+const OBJECTS_AFTER: Duration = Duration::from_secs(20);
+/// Our choice.
+const OBJECTS_INTERVAL: Duration = Duration::from_millis(500);

@@ -1,0 +1,211 @@
+//! What a run of an experiment yields.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use paceline_path::Delivered;
+use paceline_tcp::Status;
+use paceline_wire::{Duration, Instant, Packet};
+
+use super::experiment::Experiment;
+use crate::network::Tap;
+use crate::run::{Watch, run_watched};
+use crate::scenario::ScenarioError;
+
+/// Means over a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Outcome {
+    /// Of the download.
+    pub goodput_mbps: f64,
+    /// The sender's smoothed RTT, mean over time.
+    pub rtt_ms: f64,
+    /// 95 of 100.
+    pub rtt_p95_ms: f64,
+    /// Mean of the receiver's own.
+    pub receiver_rtt_ms: f64,
+    /// Waiting at the link, mean over packets.
+    pub queue_mean_ms: f64,
+    /// 95 of 100.
+    pub queue_p95_ms: f64,
+    /// Share of the link that was used.
+    pub utilization: f64,
+    /// Mean time to fetch an object.
+    pub fetch_ms: f64,
+    /// Mean of the smoothed RTT of the objects' senders.
+    pub fetch_rtt_ms: f64,
+    /// Timeouts of the download.
+    pub timeouts: f64,
+    /// Its fast recoveries.
+    pub recoveries: f64,
+}
+
+/// A run over time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Trace {
+    /// Every 100 ms of the download.
+    pub rows: Vec<Row>,
+    /// Of the objects: sum and number.
+    object_rtt: (f64, u32),
+    bulk: bool,
+    end: Instant,
+    receivers: BTreeMap<usize, Status>,
+}
+
+/// One time of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Row {
+    /// Since the start.
+    pub at_s: f64,
+    /// The sender's smoothed RTT.
+    pub rtt_ms: f64,
+    /// The receiver's RTTest.
+    pub receiver_rtt_ms: f64,
+    /// The receiver's RTTmin.
+    pub receiver_rtt_min_ms: f64,
+    /// Lambda.
+    pub lambda: f64,
+    /// Congestion window.
+    pub cwnd_bytes: f64,
+    /// Advertised window.
+    pub window_bytes: f64,
+    /// Read by the application so far.
+    pub read_bytes: f64,
+    /// Timeouts so far.
+    pub timeouts: u64,
+}
+
+/// Sum and number of the waits at a link.
+#[derive(Clone, Debug, Default)]
+struct Waits(Rc<Cell<(Duration, u64)>>);
+
+impl Waits {
+    fn mean_ms(&self) -> f64 {
+        let (sum, count) = self.0.get();
+        sum.as_secs_f64() * 1e3 / count as f64
+    }
+}
+
+impl Tap for Waits {
+    fn sent(&mut self, _now: Instant, _packet: &Packet) {}
+
+    fn delivered(&mut self, delivered: &Delivered) {
+        let (sum, count) = self.0.get();
+        self.0.set((sum + delivered.queue_delay, count + 1));
+    }
+}
+
+/// A trace that is made, and whoever else looks on.
+struct Both<'a>(&'a mut Trace, &'a mut dyn Watch);
+
+impl Watch for Both<'_> {
+    fn receiver(&mut self, now: Instant, transfer: usize, status: &Status) {
+        self.0.receiver(now, transfer, status);
+    }
+
+    fn sender(&mut self, now: Instant, transfer: usize, status: &Status, read_bytes: u64) {
+        self.0.sender(now, transfer, status, read_bytes);
+    }
+
+    fn goes_on(&mut self, now: Instant) -> bool {
+        self.1.goes_on(now)
+    }
+}
+
+impl Watch for Trace {
+    fn receiver(&mut self, _now: Instant, transfer: usize, status: &Status) {
+        if self.bulk && transfer == 0 {
+            self.receivers.insert(transfer, *status);
+        }
+    }
+
+    fn sender(&mut self, now: Instant, transfer: usize, status: &Status, read_bytes: u64) {
+        let rtt_ms = status.rtt as f64 / 1e3;
+        if !self.bulk || transfer > 0 {
+            if status.rtt > 0 && now < self.end {
+                self.object_rtt = (self.object_rtt.0 + rtt_ms, self.object_rtt.1 + 1);
+            }
+            return;
+        }
+        let receiver = self.receivers.get(&transfer);
+        let ms = |of: fn(&Status) -> u64| receiver.map_or(0.0, |status| of(status) as f64 / 1e3);
+        self.rows.push(Row {
+            at_s: now.as_secs_f64(),
+            rtt_ms,
+            receiver_rtt_ms: ms(|status| status.rcv_rtt),
+            receiver_rtt_min_ms: ms(|status| status.rcv_rtt_min),
+            lambda: receiver.map_or(0.0, |status| f64::from(status.drwa_lambda_percent) / 100.0),
+            cwnd_bytes: f64::from(status.snd_cwnd) * f64::from(status.snd_mss),
+            window_bytes: receiver
+                .map_or(0.0, |status| status.rcv_edge.saturating_sub(status.rcv_nxt) as f64),
+            read_bytes: read_bytes as f64,
+            timeouts: status.total_rto,
+        });
+    }
+}
+
+impl Trace {
+    /// Rows of a stretch of the run.
+    pub fn between(&self, from_s: f64, to_s: f64) -> impl Iterator<Item = &Row> {
+        self.rows.iter().filter(move |row| row.at_s >= from_s && row.at_s < to_s)
+    }
+
+    /// What was read between two rows' times, Mbit/s.
+    pub fn mbps(&self, from_s: f64, to_s: f64) -> f64 {
+        let mut rows = self.between(from_s, to_s);
+        let (Some(first), Some(last)) = (rows.next(), rows.last()) else { return f64::NAN };
+        (last.read_bytes - first.read_bytes) * 8.0 / 1e6 / (last.at_s - first.at_s)
+    }
+}
+
+impl Experiment {
+    /// One run.
+    ///
+    /// # Errors
+    /// What cannot be simulated; that `watch` gave it up.
+    pub fn run(&self, seed: u64, watch: &mut dyn Watch) -> Result<Outcome, ScenarioError> {
+        self.record(seed, watch).map(|(outcome, _)| outcome)
+    }
+
+    /// One run, and what it was over time.
+    ///
+    /// # Errors
+    /// What cannot be simulated; that `watch` gave it up.
+    pub fn record(&self, seed: u64, watch: &mut dyn Watch) -> Result<(Outcome, Trace), ScenarioError> {
+        let mut trace = Trace { bulk: self.download, end: Instant::ZERO + self.duration, ..Trace::default() };
+        let waits = Waits::default();
+        let taps: Vec<(&str, Box<dyn Tap>)> = vec![("radio_down", Box::new(waits.clone()))];
+        let result = run_watched(&self.scenario(seed), taps, &mut Both(&mut trace, watch))?;
+        let download = result.flows.iter().find(|flow| flow.name == "download");
+        let objects: Vec<f64> = result
+            .flows
+            .iter()
+            .filter(|flow| flow.name == "object")
+            .filter_map(|flow| flow.completion_s.map(|s| (flow.start_s + s, s * 1e3)))
+            // Beside the download, where there is one.
+            .filter(|(end_s, _)| *end_s < self.duration.as_secs_f64())
+            .map(|(_, ms)| ms)
+            .collect();
+        let link = result.links.get("radio_down");
+        let known = trace.rows.iter().filter(|row| row.rtt_ms > 0.0);
+        let outcome = Outcome {
+            goodput_mbps: download.map_or(f64::NAN, |flow| flow.goodput_mbps),
+            rtt_ms: mean(known.clone().map(|row| row.rtt_ms)),
+            rtt_p95_ms: download.and_then(|flow| flow.rtt_ms.p95).unwrap_or(f64::NAN),
+            receiver_rtt_ms: mean(known.map(|row| row.receiver_rtt_ms)),
+            queue_mean_ms: waits.mean_ms(),
+            queue_p95_ms: link.and_then(|link| link.queue_delay_ms.p95).unwrap_or(f64::NAN),
+            utilization: link.and_then(|link| link.utilization).unwrap_or(f64::NAN),
+            fetch_ms: mean(objects.into_iter()),
+            fetch_rtt_ms: trace.object_rtt.0 / f64::from(trace.object_rtt.1),
+            timeouts: download.map_or(f64::NAN, |flow| flow.timeouts as f64),
+            recoveries: download.map_or(f64::NAN, |flow| flow.recoveries as f64),
+        };
+        Ok((outcome, trace))
+    }
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    let (sum, count) = values.fold((0.0, 0u32), |(sum, count), value| (sum + value, count + 1));
+    sum / f64::from(count)
+}

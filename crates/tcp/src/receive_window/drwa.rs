@@ -1,0 +1,225 @@
+//! Dynamic receive window adjustment (DRWA, Algorithm 3): the window follows what one round trip brings, more of it while
+//! RTT is near its minimum, less the longer the queue, so that RTT settles at lambda x RTTmin.
+
+use paceline_wire::{Duration, Instant};
+
+use super::adaptive::AdaptiveLambda;
+use super::base_rtt::{BaseRtt, ratio};
+use super::window_rtt::WindowRtt;
+use super::{Arrival, PathView, ReceiveWindow, ReceiveWindowName};
+use crate::config::Config;
+
+/// State of Algorithm 3.
+#[derive(Clone, Debug)]
+pub struct Drwa {
+    name: ReceiveWindowName,
+    lambda: Lambda,
+    rwnd: u64,
+    /// Smoothed; `None` before the first round trip is over.
+    cwnd_est: Option<u64>,
+    rtt_est: Duration,
+    rtt_min: BaseRtt,
+    /// Samples from timestamps within the last RTT: their sum and number.
+    samples: (Duration, u64),
+    echo: Option<u32>,
+    measurement: WindowRtt,
+    /// When `data_rcvd` was last taken, and what had been read then.
+    since: Instant,
+    copied_at: u64,
+    /// The window opens again after a probe of RTTmin.
+    opening: bool,
+    /// When data last came, and when the last silence ended.
+    last_data: Instant,
+    resumed: Instant,
+    /// The right edge last advertised.
+    edge: u64,
+    floor: u64,
+    max: u64,
+}
+
+#[derive(Clone, Debug)]
+enum Lambda {
+    Fixed(u32),
+    Adaptive(AdaptiveLambda),
+}
+
+/// 1 - alpha = 1 / 8 (Section 4.1).
+const SMOOTHING: u64 = 8;
+/// Our choice: so many segments are always offered, as a loss is only found with three more behind it (RFC 5681).
+const FLOOR_SEGMENTS: u64 = 4;
+
+impl Drwa {
+    /// With the lambda of `config`.
+    pub fn new(config: &Config) -> Self {
+        let buffer = config.receive_buffer;
+        Drwa {
+            name: ReceiveWindowName::Drwa,
+            lambda: Lambda::Fixed(config.drwa_lambda_percent),
+            // As the operating system starts: literally, with rwnd = 0, nothing would ever be sent.
+            rwnd: u64::from(buffer.initial()),
+            cwnd_est: None,
+            rtt_est: Duration::ZERO,
+            rtt_min: BaseRtt::new(),
+            samples: (Duration::ZERO, 0),
+            echo: None,
+            measurement: WindowRtt::default(),
+            since: Instant::ZERO,
+            copied_at: 0,
+            opening: false,
+            last_data: Instant::ZERO,
+            resumed: Instant::ZERO,
+            edge: 0,
+            floor: FLOOR_SEGMENTS * u64::from(config.mss),
+            max: u64::from(buffer.max()),
+        }
+    }
+
+    /// RTT by windows of data, as if the peer had no timestamps.
+    pub fn without_timestamps(config: &Config) -> Self {
+        Drwa { name: ReceiveWindowName::DrwaWindow, ..Drwa::new(config) }
+    }
+
+    /// A lambda that follows the variation of the link, and starts as `config` says.
+    pub fn adaptive(config: &Config) -> Self {
+        let lambda = Lambda::Adaptive(AdaptiveLambda::new(config.drwa_lambda_percent));
+        Drwa { name: ReceiveWindowName::DrwaAdaptive, lambda, ..Drwa::new(config) }
+    }
+
+    fn lambda_percent(&self) -> u32 {
+        match &self.lambda {
+            Lambda::Fixed(percent) => *percent,
+            Lambda::Adaptive(adaptive) => adaptive.percent(),
+        }
+    }
+
+    /// Our choice: nothing for longer than RTTest says that the peer had nothing to send, or waited for a timeout, or that a box
+    /// on the way held data back. Neither the round that it fell into nor an RTT that began before its end tells of a queue.
+    fn notice_silence(&mut self, now: Instant) {
+        if !self.rtt_est.is_zero() && now.saturating_since(self.last_data) > self.rtt_est {
+            self.resumed = now;
+            self.opening = true;
+        }
+    }
+
+    /// Takes a sample. RTTest is known from the first one on.
+    fn on_sample(&mut self, now: Instant, rtt: Duration) {
+        if self.rtt_est.is_zero() {
+            self.rtt_est = rtt;
+            self.since = now;
+            self.rtt_min.on_round(now, rtt, self.lambda_percent());
+        }
+        if let Lambda::Adaptive(adaptive) = &mut self.lambda {
+            adaptive.on_sample(rtt);
+        }
+        if self.rtt_min.on_sample(now, rtt) {
+            self.go_on(now);
+        }
+    }
+
+    /// A probe is over: cwnd_est and RTTest, which belong together, are those from before. The round in which the window opens
+    /// again is a measure of nothing.
+    fn go_on(&mut self, now: Instant) {
+        self.since = now;
+        self.opening = true;
+        self.adjust();
+    }
+
+    fn on_round(&mut self, now: Instant, data_rcvd: u64) {
+        if let (sum, count @ 1..) = core::mem::take(&mut self.samples) {
+            self.rtt_est = sum / count;
+        }
+        self.rtt_min.on_round(now, self.rtt_est, self.lambda_percent());
+        let cwnd_est = match self.cwnd_est {
+            None => data_rcvd,
+            Some(cwnd_est) => cwnd_est - cwnd_est / SMOOTHING + data_rcvd / SMOOTHING,
+        };
+        self.cwnd_est = Some(cwnd_est);
+        if let Lambda::Adaptive(adaptive) = &mut self.lambda {
+            adaptive.on_round(self.rtt_min.get());
+        }
+        if self.rtt_min.is_doubtful(now) {
+            self.rtt_min.probe(now, self.rtt_est, data_rcvd, self.floor);
+        }
+        self.adjust();
+    }
+
+    /// rwnd = lambda x RTTmin / RTTest x cwnd_est.
+    fn adjust(&mut self) {
+        let Some(cwnd_est) = self.cwnd_est else { return };
+        let one_rtt_min = ratio(cwnd_est, self.rtt_min.get(), self.rtt_est);
+        let rwnd = one_rtt_min.saturating_mul(u64::from(self.lambda_percent())) / 100;
+        self.rwnd = rwnd.clamp(self.floor, self.max.max(self.floor));
+    }
+}
+
+impl ReceiveWindow for Drwa {
+    fn name(&self) -> ReceiveWindowName {
+        self.name
+    }
+
+    fn start_at(&mut self, copied: u64) {
+        self.copied_at = copied;
+    }
+
+    fn on_segment(&mut self, arrival: &Arrival) -> bool {
+        self.edge = arrival.edge;
+        self.last_data = arrival.now;
+        if let Some(rtt) = self.measurement.on_segment(arrival) {
+            if self.echo.is_none() {
+                self.on_sample(arrival.now, rtt);
+                self.samples = (rtt, 1);
+            }
+        }
+        false
+    }
+
+    /// Only the first segment that an ACK released tells the RTT, the others came after it (Linux rcv_rtt_last_tsecr).
+    fn on_rtt(&mut self, now: Instant, echo: u32, rtt: Duration) {
+        if self.name == ReceiveWindowName::DrwaWindow || self.echo == Some(echo) {
+            return;
+        }
+        self.echo = Some(echo);
+        self.notice_silence(now);
+        if now - rtt < self.resumed {
+            return;
+        }
+        self.on_sample(now, rtt);
+        let (sum, count) = self.samples;
+        self.samples = (sum + rtt, count + 1);
+    }
+
+    fn on_read(&mut self, now: Instant, copied: u64) {
+        if self.rtt_min.probe_window().is_some() {
+            if self.rtt_min.on_outstanding(now, self.edge.saturating_sub(copied)) {
+                self.go_on(now);
+            }
+            return;
+        }
+        if self.rtt_est.is_zero() || now.saturating_since(self.since) < self.rtt_est {
+            return;
+        }
+        if core::mem::take(&mut self.opening) {
+            self.samples = (Duration::ZERO, 0);
+        } else {
+            self.on_round(now, copied - self.copied_at);
+        }
+        self.copied_at = copied;
+        self.since = now;
+    }
+
+    fn size(&self) -> u64 {
+        self.rtt_min.probe_window().unwrap_or(self.rwnd)
+    }
+
+    fn free(&self, unread: u64) -> u64 {
+        self.size().saturating_sub(unread)
+    }
+
+    fn path(&self) -> PathView {
+        PathView {
+            rtt: self.rtt_est,
+            rtt_min: if self.rtt_est.is_zero() { Duration::ZERO } else { self.rtt_min.get() },
+            lambda_percent: self.lambda_percent(),
+        }
+    }
+}
