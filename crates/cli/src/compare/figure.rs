@@ -5,7 +5,6 @@ use std::path::Path;
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::rows::{Row, undominated};
 use crate::error::{Error, Result};
@@ -58,15 +57,16 @@ fn draw(root: &Area<'_>, title: &str, rows: &[&Row]) -> Drawn {
     let index = |all: &[String], name: &str| all.iter().position(|other| other == name).unwrap_or(0);
     let plane = chart.plotting_area();
     let best = undominated(rows);
+    let mut named = Vec::new();
     for ((row, place), best) in rows.iter().zip(&places).zip(best) {
         let (colour, shape) = (index(&senders, &row.sender), index(&kinds, &kind(row)));
         let at = plane.map_coordinate(place);
-        mark(root, at, colour, shape)?;
+        mark(root, at, colour_of(colour), shape)?;
         if best {
-            let style = ("sans-serif", 12).into_text_style(root).pos(Pos::new(HPos::Right, VPos::Bottom));
-            root.draw_text(&row.sender, &style, (at.0 - 7, at.1 - 5)).map_err(text)?;
+            named.push((row.sender.as_str(), at));
         }
     }
+    draw_names(root, &named)?;
     draw_key(&key, &senders, &kinds)
 }
 
@@ -94,18 +94,51 @@ fn frontier(rows: &[&Row]) -> Vec<(f64, f64)> {
     places
 }
 
-/// The colour is the sender; the shape is the receiver and whether there is a gateway.
-fn mark(area: &Area<'_>, at: (i32, i32), colour: usize, shape: usize) -> Drawn {
-    let colour = Palette99::pick(colour).to_rgba();
-    let style = if shape % 2 == 0 { colour.stroke_width(2) } else { colour.filled() };
-    let (x, y) = at;
-    let drawn = match shape / 2 {
-        0 => area.draw(&Circle::new(at, 5, style)),
-        1 => area.draw(&TriangleMarker::new(at, 6, style)),
-        2 => area.draw(&Rectangle::new([(x - 4, y - 4), (x + 4, y + 4)], style)),
-        _ => area.draw(&Cross::new(at, 5, colour.stroke_width(2))),
+/// The colour is the sender; the shape is the receiver, hollow without a gateway.
+fn mark(area: &Area<'_>, (x, y): (i32, i32), colour: RGBColor, shape: usize) -> Drawn {
+    let corners: &[(i32, i32)] = match shape / 2 {
+        0 => &OCTAGON,
+        1 => &TRIANGLE,
+        2 => &SQUARE,
+        _ => &DIAMOND,
     };
-    drawn.map_err(text)
+    let mut points: Vec<(i32, i32)> = corners.iter().map(|(dx, dy)| (x + dx, y + dy)).collect();
+    if shape % 2 == 1 {
+        area.draw(&Polygon::new(points.clone(), colour.filled())).map_err(text)?;
+    }
+    points.extend(points.first().copied());
+    area.draw(&PathElement::new(points, colour.stroke_width(2))).map_err(text)
+}
+
+/// Darker than the palette, whose yellow is lost on white.
+fn colour_of(sender: usize) -> RGBColor {
+    let (red, green, blue) = Palette99::pick(sender).to_rgba().rgb();
+    let darker = |part: u8| (u16::from(part) * 3 / 4) as u8;
+    RGBColor(darker(red), darker(green), darker(blue))
+}
+
+/// Names beside the best marks, where there is room: one that would lie on another one is left out, and so is one that stands
+/// nearby already. The key has all of them.
+fn draw_names(area: &Area<'_>, named: &[(&str, (i32, i32))]) -> Drawn {
+    let mut taken: Vec<(&str, i32, i32, i32)> = Vec::new();
+    for &(name, (x, y)) in named {
+        let width = CHARACTER_PX * name.len() as i32;
+        let spots = [(x - width - 8, y - 16), (x + 8, y - 16), (x + 8, y + 4), (x - width - 8, y + 4)];
+        let is_free = |&(left, top): &(i32, i32)| {
+            let apart = |&(_, l, t, w): &(&str, i32, i32, i32)| {
+                left + width < l || l + w < left || (top - t).abs() > 13
+            };
+            left > EDGE_PX && left + width < (WIDTH_PX - KEY_PX) as i32 && taken.iter().all(apart)
+        };
+        let again = taken
+            .iter()
+            .any(|&(other, l, t, _)| other == name && (l - x).abs() < 2 * width && (t - y).abs() < 40);
+        if let Some((left, top)) = spots.into_iter().find(is_free).filter(|_| !again) {
+            area.draw_text(name, &("sans-serif", 12).into_text_style(area), (left, top)).map_err(text)?;
+            taken.push((name, left, top, width));
+        }
+    }
+    Ok(())
 }
 
 fn draw_key(key: &Area<'_>, senders: &[String], kinds: &[String]) -> Drawn {
@@ -113,13 +146,13 @@ fn draw_key(key: &Area<'_>, senders: &[String], kinds: &[String]) -> Drawn {
     let style = ("sans-serif", 13).into_text_style(key);
     for (colour, name) in senders.iter().enumerate() {
         // A full mark, which shows the colour best.
-        mark(key, (12, y), colour, 1)?;
+        mark(key, (12, y), colour_of(colour), 1)?;
         key.draw_text(name, &style, (24, y - 7)).map_err(text)?;
         y += LINE_PX;
     }
     y += LINE_PX;
     for (shape, name) in kinds.iter().enumerate() {
-        mark(key, (12, y), GREY, shape)?;
+        mark(key, (12, y), BLACK, shape)?;
         key.draw_text(name, &style, (24, y - 7)).map_err(text)?;
         y += LINE_PX;
     }
@@ -140,8 +173,14 @@ const HEIGHT_PX: u32 = 620;
 const TITLE_PX: u32 = 44;
 const KEY_PX: u32 = 230;
 const LINE_PX: i32 = 19;
-/// Of the palette: dark, and of no sender in particular.
-const GREY: usize = 98;
+/// Where the plane begins.
+const EDGE_PX: i32 = 72;
+/// Of a character of a name, on average.
+const CHARACTER_PX: i32 = 7;
+const OCTAGON: [(i32, i32); 8] = [(-2, -5), (2, -5), (5, -2), (5, 2), (2, 5), (-2, 5), (-5, 2), (-5, -2)];
+const TRIANGLE: [(i32, i32); 3] = [(0, -6), (6, 5), (-6, 5)];
+const SQUARE: [(i32, i32); 4] = [(-4, -4), (4, -4), (4, 4), (-4, 4)];
+const DIAMOND: [(i32, i32); 4] = [(0, -6), (6, 0), (0, 6), (-6, 0)];
 /// Less cannot be told apart, and zero has no logarithm.
 const SHORTEST_MS: f64 = 0.25;
 
@@ -159,8 +198,8 @@ mod tests {
                 .map(|(name, gateway, mbps, p95)| example(name, gateway, mbps, p95));
         write(&path, "Both", &rows.iter().collect::<Vec<&Row>>()).unwrap();
         let text = std::fs::read_to_string(path).unwrap();
-        // Three schemes, three senders and two kinds in the key.
-        assert_eq!(text.matches("<circle").count(), 3 + 3 + 2);
+        // The scheme with a gateway, three senders and one kind in the key are filled.
+        assert_eq!(text.matches("<polygon").count(), 1 + 3 + 1);
         assert_eq!(text.matches(">\nreno\n<").count(), 1, "only in the key");
         assert_eq!(text.matches(">\nbbr\n<").count(), 2);
         assert!(text.contains("less is to the right"));
