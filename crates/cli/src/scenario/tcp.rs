@@ -26,6 +26,10 @@ pub(crate) struct Tcp {
     pub(crate) schedule: Option<ScheduleName>,
     /// cwnd never exceeds so many packets.
     pub(crate) cwnd_max: Option<u32>,
+    /// How many RTTs TCP-NCL remembers.
+    pub(crate) ncl_mrrl: Option<u32>,
+    /// The part of tau_CD in which an ACK is the original's, in percent.
+    pub(crate) ncl_beta_percent: Option<u32>,
 }
 
 fn by_name<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
