@@ -29,6 +29,8 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Run a scenario in the simulator over lists and ranges of any of its keys
     Sweep(SweepArgs),
+    /// Run every sender with every receiver, with and without gateway, on one scenario or trace in the simulator
+    Compare(CompareArgs),
     /// Run published experiments anew in the simulator, and set the numbers side by side
     #[command(subcommand)]
     Reproduce(ReproduceCommand),
@@ -136,6 +138,45 @@ pub(crate) struct SweepArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) jobs: Option<u32>,
     /// Folder for results; runs that are there already are not done again [default: results/NAME-sweep]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Do runs again that are there already
+    #[arg(long)]
+    pub(crate) fresh: bool,
+    /// Print one JSON object instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompareArgs {
+    /// Scenario file (.toml), or a trace of the radio downlink's rate
+    #[arg(value_name = "SCENARIO.toml|TRACE")]
+    pub(crate) scenario: PathBuf,
+    /// A sender: names of algorithms joined by +, such as reno+fack; may be given several times [default: every algorithm]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) sender: Vec<String>,
+    /// A receiver; may be given several times [default: every one]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) receiver: Vec<String>,
+    /// How many transfers each flow of the scenario has, for Jain's index [default: as the scenario says]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub(crate) flows: Option<u32>,
+    /// Of a trace: propagation there and back
+    #[arg(long, value_name = "TIME", default_value = "100ms")]
+    pub(crate) rtt: Time,
+    /// Of a trace: what may wait before the radio link
+    #[arg(long, value_name = "LIMIT", default_value = "1000packets")]
+    pub(crate) queue: String,
+    /// Repetitions of each scheme, with seeds that count upwards
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) runs: u32,
+    #[command(flatten)]
+    pub(crate) of: Selection,
+    /// Runs at the same time [default: one for each core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) jobs: Option<u32>,
+    /// Folder for the plot and the runs; runs that are there already are not done again [default: results/NAME-compare]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// Do runs again that are there already

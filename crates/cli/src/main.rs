@@ -2,6 +2,8 @@
 
 mod args;
 mod bench;
+mod compare;
+mod cpu_time;
 mod demo;
 mod emulate;
 mod error;
@@ -41,6 +43,7 @@ fn dispatch(command: Command) -> Result<()> {
         Command::Demo(args) => demo::command(&args),
         Command::Run(args) => run::command(&args),
         Command::Sweep(args) => sweep::command(&args),
+        Command::Compare(args) => compare::command(&args),
         Command::Reproduce(ReproduceCommand::Or(args)) => reproduce::or::command(&args),
         Command::Reproduce(ReproduceCommand::Ncl(args)) => reproduce::ncl::command(&args),
         Command::Reproduce(ReproduceCommand::Accelerator(args)) => reproduce::accelerator::command(&args),

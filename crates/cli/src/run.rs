@@ -90,6 +90,12 @@ impl Place {
         if self == Place::Sim {
             return sim::check(variant, folder);
         }
+        if variant.scenario.topology.is_some() {
+            return Err(Error::input(format!(
+                "variant `{}`: topology: only the simulator has it; use --on sim",
+                variant.name
+            )));
+        }
         let hosts =
             [("server.tcp", &variant.scenario.server.tcp), ("client.tcp", &variant.scenario.client.tcp)];
         match hosts.iter().find(|(_, tcp)| **tcp != Tcp::default()) {

@@ -8,6 +8,7 @@ mod gateway;
 mod load;
 mod path;
 mod tcp;
+mod topology;
 mod vary;
 
 #[cfg(test)]
@@ -22,10 +23,11 @@ pub(crate) use flow::{Direction, Flow, IpVersion, Protocol, SizeSpec};
 pub(crate) use gateway::{EventAction, Gateway, GatewayEvent, Io, Profile, merge};
 #[cfg(test)]
 pub(crate) use load::parse_text;
-pub(crate) use load::{ScenarioFile, explain, line_of, load_file, load_varied, parse};
+pub(crate) use load::{ScenarioFile, explain, line_of, load_file, load_varied, parse, parse_varied};
 pub(crate) use path::Path;
 pub(crate) use tcp::Tcp;
-pub(crate) use vary::{Variant, Vary, name_matches};
+pub(crate) use topology::Topology;
+pub(crate) use vary::{Case, Variant, Vary, name_matches};
 
 /// One cell of an experiment, with nothing left to vary.
 #[derive(Clone, Debug, Deserialize)]
@@ -46,8 +48,11 @@ pub(crate) struct Scenario {
     pub(crate) client: Client,
     #[serde(default)]
     pub(crate) gateway: Gateway,
+    /// In place of `wired` and `radio`.
+    pub(crate) topology: Option<Topology>,
     #[serde(default)]
     pub(crate) wired: Path,
+    #[serde(default)]
     pub(crate) radio: Path,
     pub(crate) flows: Vec<Flow>,
     #[serde(default)]

@@ -2,10 +2,12 @@
 //!
 //! Path, its value (see `WirelessPath::named`), congestion control, loss detection, runs, seconds (the second half counts).
 
+use paceline_sim::adhoc::Connectivity;
+use paceline_sim::seed_of;
 use paceline_sim::statistics::Sample;
-use paceline_sim::wireless::{FlowMeasure, Measurement, WirelessPath, measure};
+use paceline_sim::wireless::{AdHocPath, FlowMeasure, Measurement, WirelessPath, measure};
 use paceline_tcp::Config;
-use paceline_wire::Duration;
+use paceline_wire::{Duration, Instant};
 use rayon::prelude::*;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -40,8 +42,29 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         mean(&|flow| flow.srtt_ms),
         mean(&|flow| flow.cwnd),
     );
+    if let WirelessPath::AdHoc(network) = &path {
+        let (connected, hops) = connectivity(network, &seeds, duration);
+        println!("{connected:.1} % of the time there is a way, then of {hops:.2} hops");
+    }
     if let Some(counters) = flows.first().and_then(|flow| flow.ad_hoc) {
         println!("first run: {counters:?}");
     }
     Ok(())
+}
+
+/// Of the second half of all runs: in percent, and the mean of hops.
+fn connectivity(network: &AdHocPath, seeds: &[u64], duration: Duration) -> (f64, f64) {
+    let (mut looks, mut connected, mut hops) = (0.0, 0.0, 0.0);
+    for seed in seeds {
+        let mut ways = Connectivity::new(&network.config, seed_of(*seed, "ad-hoc"));
+        let seconds = duration.as_millis() / 1_000;
+        for second in seconds / 2..seconds {
+            looks += 1.0;
+            if let Some(count) = ways.hops(Instant::ZERO + Duration::from_secs(second)) {
+                connected += 1.0;
+                hops += f64::from(count);
+            }
+        }
+    }
+    (connected / looks * 100.0, hops / connected)
 }

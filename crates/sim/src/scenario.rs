@@ -25,7 +25,7 @@ pub struct Scenario {
     pub link_seeds: Vec<[u64; 2]>,
     /// An accelerator between two links of the path.
     pub gateway: Option<GatewayAt>,
-    /// An ad-hoc network between two links of the path.
+    /// An ad-hoc network between two links of the path; behind a gateway that stands at the same place.
     pub ad_hoc: Option<AdHocAt>,
     /// Who transfers what.
     pub flows: Vec<Flow>,
@@ -161,7 +161,7 @@ pub enum ScenarioError {
     NoSuchLink(String),
     /// The gateway stands outside the path.
     GatewayOutsidePath,
-    /// The ad-hoc network stands outside the path, or where the gateway stands.
+    /// The ad-hoc network stands outside the path.
     AdHocOutsidePath,
     /// An ad-hoc network that cannot be.
     AdHoc(AdHocError),
@@ -218,9 +218,7 @@ impl fmt::Display for ScenarioError {
             ScenarioError::NoSuchSender(cell) => write!(f, "unknown algorithm: {cell}"),
             ScenarioError::NoSuchLink(name) => write!(f, "there is no link {name}"),
             ScenarioError::GatewayOutsidePath => f.write_str("the gateway stands outside the path"),
-            ScenarioError::AdHocOutsidePath => {
-                f.write_str("the ad-hoc network stands outside the path, or where the gateway stands")
-            }
+            ScenarioError::AdHocOutsidePath => f.write_str("the ad-hoc network stands outside the path"),
             ScenarioError::AdHoc(error) => write!(f, "{error}"),
             ScenarioError::Gateway(text) => f.write_str(text),
             ScenarioError::TooManyConnections => f.write_str("more than 50,000 connections"),

@@ -81,6 +81,7 @@ impl Topology {
             scenario.gateway.as_ref().map(|at| add_gateway(&mut network, scenario, at)).transpose()?;
         let ad_hoc = scenario.ad_hoc.as_ref().map(|at| add_ad_hoc(&mut network, scenario, at)).transpose()?;
         let at = scenario.gateway.as_ref().map(|gateway| gateway.links_before);
+        // Beside each other, the gateway is nearer to the servers.
         let between: Vec<Between> = gateway
             .iter()
             .zip(at)
@@ -95,9 +96,8 @@ impl Topology {
             let link = add_link(&mut network, seed, format!("{}_down", hop.name), &hop.down, to)?;
             to = Hop::Link(link.id);
             links.push(link);
-            for &Between { node, ports: (up, down), .. } in
-                between.iter().filter(|it| it.links_before == number)
-            {
+            let here = between.iter().rev().filter(|it| it.links_before == number);
+            for &Between { node, ports: (up, down), .. } in here {
                 network.connect(node, down, to);
                 to = Hop::Node(node, up);
             }
@@ -106,9 +106,8 @@ impl Topology {
         links.reverse();
         let mut to = Hop::Switch(servers);
         for (number, hop) in scenario.path.iter().enumerate() {
-            for &Between { node, ports: (up, down), .. } in
-                between.iter().filter(|it| it.links_before == number)
-            {
+            let here = between.iter().filter(|it| it.links_before == number);
+            for &Between { node, ports: (up, down), .. } in here {
                 network.connect(node, up, to);
                 to = Hop::Node(node, down);
             }
@@ -293,8 +292,7 @@ fn add_ad_hoc(
     scenario: &Scenario,
     at: &AdHocAt,
 ) -> Result<Between, ScenarioError> {
-    let taken = scenario.gateway.as_ref().is_some_and(|gateway| gateway.links_before == at.links_before);
-    if at.links_before == 0 || at.links_before >= scenario.path.len() || taken {
+    if at.links_before == 0 || at.links_before >= scenario.path.len() {
         return Err(ScenarioError::AdHocOutsidePath);
     }
     let ad_hoc = AdHoc::new(&at.config, seed_of(scenario.seed, "ad-hoc")).map_err(ScenarioError::AdHoc)?;

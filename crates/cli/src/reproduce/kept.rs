@@ -19,7 +19,7 @@ pub(super) type Values = BTreeMap<String, f64>;
 pub(super) struct Record {
     /// All that decides about it, its seed included.
     pub(super) key: String,
-    /// What it took.
+    /// Processor time that it took.
     pub(super) seconds: f64,
     pub(super) values: Values,
 }

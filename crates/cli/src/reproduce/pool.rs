@@ -1,13 +1,13 @@
 //! Many simulations on all cores: the longest first, so that no core waits for another at the end.
 
 use std::collections::HashMap;
-use std::time::Instant as Clock;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use paceline_sim::{ScenarioError, Watch};
 use paceline_wire::Instant;
 
 use super::kept::{Kept, Record, Values};
+use crate::cpu_time::CpuTime;
 use crate::error::{Error, Kind, Result};
 use crate::interrupt;
 use crate::pool::work_off;
@@ -101,13 +101,13 @@ impl Watch for UntilInterrupted {
 
 fn run(job: &Job<'_>, kept: &Kept, bar: &ProgressBar) -> Result<Record> {
     bar.set_message(job.name.clone());
-    let started = Clock::now();
+    let started = CpuTime::now();
     let outcome = (job.work)(&mut UntilInterrupted);
     bar.inc(ticks(job));
     match outcome {
         Ok(mut values) => {
             values.retain(|_, value| value.is_finite());
-            let record = Record { key: job.key(), seconds: started.elapsed().as_secs_f64(), values };
+            let record = Record { key: job.key(), seconds: started.elapsed_s(), values };
             kept.add(&record).map(|()| record)
         }
         Err(ScenarioError::GivenUp) => Err(Error::interrupted()),

@@ -2,7 +2,7 @@
 
 use std::path::Path as FilePath;
 
-use super::{Direction, EventAction, Profile, Protocol, Scenario};
+use super::{Direction, EventAction, Path, Profile, Protocol, Scenario};
 use crate::units::Time;
 
 type Fault = (&'static str, String);
@@ -24,6 +24,7 @@ pub(super) fn check(scenario: &Scenario, folder: &FilePath) -> Result<(), Fault>
     flows(scenario)?;
     gateway(scenario)?;
     client(scenario)?;
+    topology(scenario)?;
     for (key, path) in [("wired", &scenario.wired), ("radio", &scenario.radio)] {
         if path.rtt_steps.windows(2).any(|pair| pair[1].at <= pair[0].at) {
             return Err((key, format!("{key}: `rtt-steps` must be in rising order of `at`")));
@@ -31,6 +32,18 @@ pub(super) fn check(scenario: &Scenario, folder: &FilePath) -> Result<(), Fault>
         path.resolve(folder).map_err(|why| (key, format!("{key}: {why}")))?;
     }
     Ok(())
+}
+
+fn topology(scenario: &Scenario) -> Result<(), Fault> {
+    let links = [&scenario.wired, &scenario.radio].into_iter().any(|path| *path != Path::default());
+    match &scenario.topology {
+        Some(_) if links => Err(("topology", "give either `topology` or `wired` and `radio`".into())),
+        Some(topology) => topology.check().map_err(|why| ("topology", format!("topology: {why}"))),
+        None if scenario.radio == Path::default() => {
+            Err(("radio", "no link: add [radio.down] with a rate, or a topology by name".into()))
+        }
+        None => Ok(()),
+    }
 }
 
 fn flows(scenario: &Scenario) -> Result<(), Fault> {

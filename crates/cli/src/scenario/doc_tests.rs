@@ -64,6 +64,16 @@ fn every_documented_path_parses() {
 }
 
 #[test]
+fn every_documented_topology_parses() {
+    let topologies = blocks(&document(), "toml topology");
+    assert_eq!(topologies.len(), 4);
+    for text in topologies {
+        let whole = format!("name = \"x\"\nduration = \"5s\"\n{text}\n[[flows]]\nname = \"download\"\n");
+        parse_text(&whole).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    }
+}
+
+#[test]
 fn every_documented_key_is_in_the_example() {
     let document = document();
     let example: toml::Value = toml::from_str(&blocks(&document, "toml")[1]).unwrap();

@@ -46,7 +46,13 @@ fn read(path: &Path) -> Result<String> {
     })
 }
 
-fn parse_varied(path: &Path, text: &str, duration: Option<Time>, further: &[Vary]) -> Result<ScenarioFile> {
+/// As [`load_varied`], of a text that is there already.
+pub(crate) fn parse_varied(
+    path: &Path,
+    text: &str,
+    duration: Option<Time>,
+    further: &[Vary],
+) -> Result<ScenarioFile> {
     let at = |line: usize, message: String| Error::input(format!("{}:{line}: {message}", path.display()));
     let typed = |error: toml::de::Error| at(line_of(text, error.span()), explain(error.message()));
     let base: Scenario = toml::from_str(text).map_err(typed)?;

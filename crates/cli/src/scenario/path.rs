@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::units::Time;
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub(crate) struct Path {
     /// Propagation there and back; half of it each way, unless a direction has a `delay` of its own.
@@ -23,7 +23,7 @@ pub(crate) struct Path {
     pub(crate) up: LinkConfig<RateSource>,
 }
 
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct RttStep {
     #[serde(deserialize_with = "duration")]

@@ -150,7 +150,9 @@ mod tests {
     fn much_nearer_is_captured_whoever_comes_first() {
         for order in [[0, 2], [2, 0]] {
             let mut air = Air::on_a_line(&[0.0, 100.0, 290.0]);
-            order.map(|from| air.begin(from));
+            for from in order {
+                air.begin(from);
+            }
             assert_eq!(air.end(0), (vec![1], vec![2]), "190 m are more than 1.78 times 100 m");
             assert_eq!(air.end(2), (vec![], vec![0, 1]));
         }

@@ -9,6 +9,7 @@
 //! | random waypoint, scripted ways | `mobility.rs` |
 //! | who hears whom, collisions, capture | `medium.rs` |
 //! | carrier sense, back-off, RTS and CTS, ACK, retry limits | `mac/`; all stations together `channel.rs` |
+//! | whether there is a way at all | `connectivity.rs` |
 //! | what waits for the medium | `interface_queue.rs` |
 //! | requests, source routes, errors, cache, send buffer | `routing/` |
 //!
@@ -16,6 +17,7 @@
 
 mod channel;
 mod config;
+mod connectivity;
 mod interface_queue;
 mod mac;
 mod medium;
@@ -31,6 +33,7 @@ use paceline_wire::{Instant, Node, Packet, PortId};
 
 pub use channel::AirCounters;
 pub use config::{AdHocConfig, AdHocError, Movement, Place, Radio, Routing};
+pub use connectivity::Connectivity;
 pub use mac::Timing;
 pub use routing::RouteCounters;
 

@@ -197,19 +197,28 @@ impl WirelessPath {
         }
     }
 
-    /// Bulk flows over it: one, or as many as a dumbbell has, which begin within the first second.
-    pub fn scenario(&self, sender: &Config, receiver: &Config, seed: u64, duration: Duration) -> Scenario {
-        let (flows, path) = match self {
-            WirelessPath::LastHop(path) => (1, path.links()),
-            WirelessPath::Hops(path) => (1, path.links()),
-            WirelessPath::VaryingDelay(path) => (1, path.links(seed, duration)),
-            WirelessPath::Dumbbell(path) => (path.flows, path.links()),
-            WirelessPath::AdHoc(_) => (1, vec![wire("source", Duration::ZERO), wire("sink", Duration::ZERO)]),
-        };
-        let ad_hoc = match self {
+    /// Its links; the first one is called `wired`, the last one `radio`. `seed` and `duration` are those of the run.
+    pub fn links(&self, seed: u64, duration: Duration) -> Vec<PathLink> {
+        match self {
+            WirelessPath::LastHop(path) => path.links(),
+            WirelessPath::Hops(path) => path.links(),
+            WirelessPath::VaryingDelay(path) => path.links(seed, duration),
+            WirelessPath::Dumbbell(path) => path.links(),
+            WirelessPath::AdHoc(_) => vec![wire("wired", Duration::ZERO), wire("radio", Duration::ZERO)],
+        }
+    }
+
+    /// The network between them, if there is one.
+    pub fn ad_hoc(&self) -> Option<AdHocAt> {
+        match self {
             WirelessPath::AdHoc(path) => Some(AdHocAt { links_before: 1, config: path.config.clone() }),
             _ => None,
-        };
+        }
+    }
+
+    /// Bulk flows over it: one, or as many as a dumbbell has, which begin within the first second.
+    pub fn scenario(&self, sender: &Config, receiver: &Config, seed: u64, duration: Duration) -> Scenario {
+        let flows = if let WirelessPath::Dumbbell(path) = self { path.flows } else { 1 };
         // Nobody gives up while the network is in two parts for a while, as nobody does in ns-2.
         let patient = |config: &Config| Config { retries: RETRIES, syn_retries: RETRIES, ..*config };
         let tcp = TcpFlow { server: patient(sender), client: patient(receiver), ..TcpFlow::default() };
@@ -224,8 +233,8 @@ impl WirelessPath {
         Scenario {
             duration,
             seed,
-            path,
-            ad_hoc,
+            path: self.links(seed, duration),
+            ad_hoc: self.ad_hoc(),
             flows: (0..flows).map(flow).collect(),
             patience: Duration::ZERO,
             ..Scenario::default()
@@ -240,7 +249,7 @@ impl LastHop {
         let up_error = if self.error_both_ways { self.error } else { 0.0 };
         let link =
             |error| LinkConfig { loss: lossy(error), ..limited(self.mbps, wireless, self.queue_packets) };
-        let hop = PathLink { name: "wireless".into(), down: link(self.error), up: link(up_error) };
+        let hop = PathLink { name: "radio".into(), down: link(self.error), up: link(up_error) };
         vec![wire("wired", self.rtt / 2 - wireless), hop]
     }
 }
@@ -253,8 +262,11 @@ impl WirelessHops {
             link_retransmission: Some(LinkRetransmission { limit: self.retries, after: self.delay * 2 }),
             ..limited(self.mbps, self.delay, self.queue_packets)
         };
-        let hop = |number| PathLink { name: format!("hop{number}"), down: link.clone(), up: link.clone() };
-        (1..=self.hops).map(hop).collect()
+        let hop = |number| {
+            let name = if number == self.hops { "radio".into() } else { format!("hop{number}") };
+            PathLink { name, down: link.clone(), up: link.clone() }
+        };
+        std::iter::once(wire("wired", Duration::ZERO)).chain((1..=self.hops).map(hop)).collect()
     }
 }
 
@@ -276,7 +288,7 @@ impl VaryingDelay {
             jitter,
             ..limited(self.mbps, Duration::ZERO, self.queue_packets)
         };
-        let bottleneck = PathLink { name: "bottleneck".into(), down: link.clone(), up: link };
+        let bottleneck = PathLink { name: "radio".into(), down: link.clone(), up: link };
         vec![wire("wired", Duration::from_millis(5)), bottleneck]
     }
 }
@@ -285,7 +297,7 @@ impl Dumbbell {
     fn links(&self) -> Vec<PathLink> {
         let bottleneck = self.rtt * 4 / 10;
         let link = limited(self.mbps, bottleneck, self.queue_packets);
-        let hop = PathLink { name: "bottleneck".into(), down: link.clone(), up: link };
+        let hop = PathLink { name: "radio".into(), down: link.clone(), up: link };
         vec![wire("wired", self.rtt / 2 - bottleneck), hop]
     }
 }

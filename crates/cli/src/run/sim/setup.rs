@@ -12,7 +12,7 @@ use paceline_tcp::{Config, CongestionName, DetectionName, ReceiveBuffer};
 use paceline_wire::{Duration, Instant, Rate};
 
 use crate::run::links::link_seeds;
-use crate::scenario::{Direction, Flow, IpVersion, Profile, Protocol, Scenario, Tcp};
+use crate::scenario::{Direction, Flow, IpVersion, Path, Profile, Protocol, Scenario, Tcp};
 
 /// # Errors
 /// The key that the simulator cannot follow, and why.
@@ -20,22 +20,33 @@ pub(super) fn setup(scenario: &Scenario, seed: u64, folder: &FilePath) -> Result
     if scenario.gateway.profile != Profile::Off && !scenario.gateway.events.is_empty() {
         return Err("gateway.events: the simulator has no process to kill or stop; use --on lab".into());
     }
-    let mut path = Vec::new();
-    for (name, link) in [("wired", &scenario.wired), ("radio", &scenario.radio)] {
-        let [down, up] = link.resolve(folder).map_err(|why| format!("{name}: {why}"))?;
-        path.push(PathLink { name: name.into(), down, up });
-    }
+    let duration = scenario.duration.to_wire();
+    let named = scenario.topology.map(|topology| topology.path());
+    let (path, link_seeds) = match &named {
+        Some(path) => (path.links(seed, duration), Vec::new()),
+        None => (links(scenario, folder)?, vec![link_seeds(seed, 0), link_seeds(seed, 1)]),
+    };
     let config = scenario.gateway.resolve().map_err(|why| format!("gateway.config: {why}"))?;
     Ok(SimScenario {
-        duration: scenario.duration.to_wire(),
+        duration,
         seed,
         path,
-        link_seeds: vec![link_seeds(seed, 0), link_seeds(seed, 1)],
+        link_seeds,
+        ad_hoc: named.and_then(|path| path.ad_hoc()),
         gateway: config.map(|config| GatewayAt { links_before: 1, config }),
         flows: flows(scenario, seed)?,
-        patience: scenario.patience().to_wire() - scenario.duration.to_wire(),
+        patience: scenario.patience().to_wire() - duration,
         ..SimScenario::default()
     })
+}
+
+fn links(scenario: &Scenario, folder: &FilePath) -> Result<Vec<PathLink>, String> {
+    let links = [("wired", &scenario.wired), ("radio", &scenario.radio)];
+    let link = |(name, link): (&str, &Path)| {
+        let [down, up] = link.resolve(folder).map_err(|why| format!("{name}: {why}"))?;
+        Ok(PathLink { name: name.into(), down, up })
+    };
+    links.into_iter().map(link).collect()
 }
 
 /// Processes of a host do not start at the same instant. Our choice: each flow after the first up to a millisecond later, by seed, so

@@ -1,0 +1,161 @@
+//! `paceline compare`: all senders, all receivers, with and without gateway, on one scenario or trace, in the simulator.
+
+mod figure;
+mod rows;
+mod schemes;
+
+use std::path::{Path, PathBuf};
+
+use crate::args::CompareArgs;
+use crate::error::{Error, Kind, Result};
+use crate::interrupt;
+use crate::result::{SCHEMA, Store, new_table};
+use crate::run::{Batch, Job, Place, select};
+use crate::scenario::{ScenarioFile, Variant, Vary, load_varied, parse_varied};
+use rows::{Row, pick, undominated};
+
+pub(crate) fn command(args: &CompareArgs) -> Result<()> {
+    let dimensions = schemes::dimensions(args)?;
+    let file = load(args, &dimensions)?;
+    let variants: Vec<Variant> =
+        select(&file, &args.of.only)?.into_iter().map(|variant| Place::Sim.settings_of(variant)).collect();
+    for variant in &variants {
+        Place::Sim.check(variant, &file.folder)?;
+    }
+    interrupt::watch()?;
+    let folder: PathBuf =
+        args.out.clone().unwrap_or_else(|| Path::new("results").join(format!("{}-compare", file.base.name)));
+    let store = Store::open(&folder)?;
+    let first = args.of.seed.unwrap_or(file.base.seed);
+    let seeds = first..first + u64::from(args.runs);
+    let jobs: Vec<Job<'_>> =
+        variants.iter().flat_map(|variant| seeds.clone().map(move |seed| Job { variant, seed })).collect();
+    let batch = Batch {
+        place: Place::Sim,
+        folder: &file.folder,
+        store: &store,
+        threads: Place::Sim.threads(args.jobs),
+        series: false,
+        fresh: args.fresh,
+        quiet: args.json,
+    };
+    let (runs, failures) = batch.run_all(&jobs).inspect_err(|error| {
+        if error.kind() == Kind::Interrupted {
+            eprintln!("what is done is kept in {}; the same command goes on from there", folder.display());
+        }
+    })?;
+    let rows = rows::of(&runs);
+    report(&file, &rows, &folder, args)?;
+    match failures.first() {
+        None => Ok(()),
+        Some(one) => Err(Error::failed(format!("{} runs failed, the first: {one}", failures.len()))),
+    }
+}
+
+/// A scenario file, or a trace as the rate of the radio downlink of an otherwise ordinary mobile path.
+fn load(args: &CompareArgs, dimensions: &[Vary]) -> Result<ScenarioFile> {
+    if args.scenario.extension().is_some_and(|extension| extension == "toml") {
+        return load_varied(&args.scenario, args.of.duration, dimensions);
+    }
+    let text = schemes::scenario_of_trace(&args.scenario, args.rtt, &args.queue);
+    parse_varied(&args.scenario, &text, args.of.duration, dimensions)
+}
+
+fn report(file: &ScenarioFile, rows: &[Row], folder: &Path, args: &CompareArgs) -> Result<()> {
+    let mut figures = Vec::new();
+    for cell in cells(rows) {
+        let of_cell: Vec<&Row> = rows.iter().filter(|row| row.cell == cell).collect();
+        let suffix = if cell.is_empty() { String::new() } else { format!("-{}", file_part(cell)) };
+        let path = folder.join(format!("throughput-delay{suffix}.svg"));
+        let title = match cell {
+            "" => file.base.name.clone(),
+            cell => format!("{}, {cell}", file.base.name),
+        };
+        figure::write(&path, &title, &of_cell)?;
+        figures.push(path);
+    }
+    if args.json {
+        let object = serde_json::json!({
+            "schema": SCHEMA,
+            "program": format!("paceline {}", env!("CARGO_PKG_VERSION")),
+            "scenario": file.base.name,
+            "on": "sim",
+            "schemes": rows,
+            "figures": figures,
+        });
+        let text = serde_json::to_string_pretty(&object).map_err(|error| Error::failed(error.to_string()))?;
+        println!("{text}");
+        return Ok(());
+    }
+    println!("{}: {}", file.base.name, file.base.title);
+    for cell in cells(rows) {
+        let of_cell: Vec<&Row> = rows.iter().filter(|row| row.cell == cell).collect();
+        if !cell.is_empty() {
+            println!("{cell}");
+        }
+        println!("{}", table(&of_cell));
+        if let Some(row) = pick(&of_cell) {
+            println!(
+                "Least delay at 95 % or more of the highest throughput: {} ({:.2} Mbit/s, p95 {:.0} ms)",
+                row.scheme(),
+                row.throughput_mbps,
+                row.delay_ms.p95.unwrap_or(0.0),
+            );
+        }
+    }
+    for figure in figures {
+        println!("Plot: {}", figure.display());
+    }
+    Ok(())
+}
+
+fn cells(rows: &[Row]) -> Vec<&str> {
+    let mut cells: Vec<&str> = Vec::new();
+    for row in rows {
+        if !cells.contains(&row.cell.as_str()) {
+            cells.push(&row.cell);
+        }
+    }
+    cells
+}
+
+fn file_part(cell: &str) -> String {
+    cell.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.=".contains(c) { c } else { '_' }).collect()
+}
+
+fn table(rows: &[&Row]) -> String {
+    let header = [
+        "sender",
+        "receiver",
+        "gateway",
+        "",
+        "throughput",
+        "+-",
+        "delay p50",
+        "p95",
+        "p99",
+        "resent",
+        "RTO",
+        "Jain",
+    ];
+    let mut table = new_table(4, &header);
+    let best = undominated(rows);
+    let ms = |value: Option<f64>| value.map_or("-".into(), |value| format!("{value:.1} ms"));
+    for (row, best) in rows.iter().zip(best) {
+        table.add_row([
+            row.sender.clone(),
+            row.receiver.clone(),
+            row.gateway.clone(),
+            if best { "*".into() } else { String::new() },
+            format!("{:.3} Mbit/s", row.throughput_mbps),
+            row.throughput_ci95.map_or("-".into(), |width| format!("{width:.3}")),
+            ms(row.delay_ms.p50),
+            ms(row.delay_ms.p95),
+            ms(row.delay_ms.p99),
+            format!("{:.2} %", row.retransmitted_share * 100.0),
+            format!("{:.1}", row.timeouts),
+            row.jain.map_or("-".into(), |jain| format!("{jain:.3}")),
+        ]);
+    }
+    format!("{table}\n* no other scheme has both more throughput and less delay (p95)")
+}

@@ -1,0 +1,155 @@
+//! The schemes: what a sender, a receiver and the middle of the path can be, as dimensions of a scenario.
+//!
+//! Names are those that the engine knows, so that a new algorithm is compared as soon as it has one.
+
+use std::path::Path;
+
+use paceline_tcp::{Config, CongestionName, DetectionName, ReductionName};
+use toml::{Table, Value};
+
+use crate::args::CompareArgs;
+use crate::error::{Error, Result};
+use crate::scenario::{Case, Vary};
+use crate::units::Time;
+
+/// Senders, receivers, gateway: in this order behind what the scenario varies itself.
+pub(super) const DIMENSIONS: usize = 3;
+
+pub(super) fn dimensions(args: &CompareArgs) -> Result<Vec<Vary>> {
+    let senders = match args.sender.as_slice() {
+        [] => all_senders(),
+        given => given.to_vec(),
+    };
+    let mut senders = senders.iter().map(|name| sender(name)).collect::<Result<Vec<Case>>>()?;
+    if let Some(flows) = args.flows {
+        let count = Value::Integer(i64::from(flows));
+        senders.iter_mut().for_each(|case| {
+            case.set.insert("flows.*.count".into(), count.clone());
+        });
+    }
+    let receivers = match args.receiver.as_slice() {
+        [] => RECEIVERS.map(|(name, _)| name.to_string()).to_vec(),
+        given => given.to_vec(),
+    };
+    let receivers = receivers.iter().map(|name| receiver(name)).collect::<Result<Vec<Case>>>()?;
+    let profile = |name: &str, profile: &str| case(name, &[("gateway.profile", profile.into())]);
+    let gateways = vec![profile("none", "off"), profile("gateway", "full")];
+    Ok([senders, receivers, gateways].map(|cases| Vary { cases, ..Vary::default() }).into())
+}
+
+/// Every congestion control with the loss detection that a sender has without being told; every other detection under Reno, whose
+/// response it was designed for; and opportunistic retransmission.
+fn all_senders() -> Vec<String> {
+    let usual = Config::default().detection;
+    let congestion = CongestionName::ALL.iter().map(|name| name.to_string());
+    let detection = DetectionName::ALL.iter().filter(|name| **name != usual);
+    let detection = detection.map(|name| format!("{}+{name}", CongestionName::Reno));
+    let opportunistic = format!("{}+{}+{OPPORTUNISTIC}", CongestionName::Cubic, ReductionName::Qarr);
+    congestion.chain(detection).chain([opportunistic]).collect()
+}
+
+const OPPORTUNISTIC: &str = "opportunistic";
+
+/// Names of algorithms joined by `+`.
+fn sender(name: &str) -> Result<Case> {
+    let mut set = Table::new();
+    for part in name.split('+') {
+        let (key, value): (&str, Value) = if part.parse::<CongestionName>().is_ok() {
+            ("server.congestion-control", part.into())
+        } else if part.parse::<DetectionName>().is_ok() {
+            ("server.tcp.loss-detection", part.into())
+        } else if part.parse::<ReductionName>().is_ok() {
+            ("server.tcp.rate-reduction", part.into())
+        } else if part == OPPORTUNISTIC {
+            ("server.tcp.opportunistic-retransmission", true.into())
+        } else {
+            return Err(Error::input(format!(
+                "--sender {name}: nobody is called `{part}`; known are {}, {}, {} and {OPPORTUNISTIC}",
+                names(CongestionName::ALL),
+                names(DetectionName::ALL),
+                names(ReductionName::ALL),
+            )));
+        };
+        // RFC 6675 is the name of a detection and of a reduction: the first is taken, then the second.
+        let key = if set.contains_key(key) && part.parse::<ReductionName>().is_ok() {
+            "server.tcp.rate-reduction"
+        } else {
+            key
+        };
+        set.insert(key.into(), value);
+    }
+    Ok(Case { name: name.into(), set })
+}
+
+fn names<T: std::fmt::Display>(all: &[T]) -> String {
+    all.iter().map(ToString::to_string).collect::<Vec<String>>().join(", ")
+}
+
+/// What a receiver offers: a window that never limits, one tuned as Linux tunes it, and that of a small old client.
+const RECEIVERS: [(&str, Option<&str>); 3] =
+    [("fixed-4mb", Some("4mb")), ("autotuned", None), ("fixed-64kb", Some("64kb"))];
+
+fn receiver(name: &str) -> Result<Case> {
+    match RECEIVERS.iter().find(|(known, _)| *known == name) {
+        Some((_, Some(window))) => Ok(case(name, &[("client.receive-buffer", (*window).into())])),
+        Some((_, None)) => Ok(case(name, &[])),
+        None => {
+            let known = RECEIVERS.map(|(name, _)| name).join(", ");
+            Err(Error::input(format!("--receiver {name}: known are {known}")))
+        }
+    }
+}
+
+fn case(name: &str, set: &[(&str, Value)]) -> Case {
+    let set = set.iter().map(|(key, value)| (key.to_string(), value.clone())).collect();
+    Case { name: name.into(), set }
+}
+
+/// A download over a radio link of this trace.
+pub(super) fn scenario_of_trace(trace: &Path, rtt: Time, queue: &str) -> String {
+    let part =
+        |part: Option<&std::ffi::OsStr>| part.map_or_else(String::new, |part| part.to_string_lossy().into());
+    let stem: String = part(trace.file_stem());
+    let name: String =
+        stem.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' }).collect();
+    let file = Value::String(part(trace.file_name()));
+    let queue = Value::String(queue.into());
+    format!(
+        "name = \"{name}\"\ntitle = \"a download over a recorded link\"\nduration = \"60s\"\n[radio]\nrtt = \"{rtt}\"\n[radio.down]\n\
+         rate = {{ trace = {{ file = {file} }} }}\nqueue = {queue}\n[[flows]]\nname = \"download\"\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_default_sender_is_one() {
+        let all = all_senders();
+        assert!(all.len() >= CongestionName::ALL.len() + DetectionName::ALL.len());
+        for name in &all {
+            assert!(!sender(name).unwrap().set.is_empty(), "{name}");
+        }
+        let mixed = sender("cubic+qarr+opportunistic").unwrap().set;
+        let keys: Vec<&str> = mixed.keys().map(String::as_str).collect();
+        assert_eq!(
+            keys,
+            [
+                "server.congestion-control",
+                "server.tcp.opportunistic-retransmission",
+                "server.tcp.rate-reduction"
+            ]
+        );
+        assert!(sender("cubicle").unwrap_err().to_string().contains("nobody is called `cubicle`"));
+        assert!(receiver("none").is_err());
+    }
+
+    #[test]
+    fn a_trace_becomes_a_scenario() {
+        let rtt: Time = toml::Value::String("80ms".into()).try_into().unwrap();
+        let text = scenario_of_trace(Path::new("traces/my lte.down"), rtt, "1000packets");
+        assert!(text.contains("name = \"my-lte\"") && text.contains("file = \"my lte.down\""), "{text}");
+        assert!(toml::from_str::<Table>(&text).is_ok(), "{text}");
+    }
+}
