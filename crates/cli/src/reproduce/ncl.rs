@@ -10,11 +10,11 @@ use std::thread;
 
 use super::kept::{self, Kept, Values};
 use super::pool::{self, Job, Records};
-use super::report::{Bound, Report, Section};
+use super::report::{Report, Section};
 use crate::args::{NclPart, ReproduceNclArgs};
 use crate::error::{Error, Result};
 use crate::interrupt;
-use cells::{Cell, CellResult};
+use cells::Cell;
 
 pub(crate) fn command(args: &ReproduceNclArgs) -> Result<()> {
     interrupt::watch()?;

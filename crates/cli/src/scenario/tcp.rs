@@ -39,6 +39,10 @@ pub(crate) struct Tcp {
     pub(crate) receive_window: Option<ReceiveWindowName>,
     /// DRWA's lambda.
     pub(crate) drwa_lambda: Option<f64>,
+    /// How many RTTs TCP-NCL remembers.
+    pub(crate) ncl_mrrl: Option<u32>,
+    /// The part of tau_CD in which an ACK is the original's, in percent.
+    pub(crate) ncl_beta_percent: Option<u32>,
 }
 
 fn by_name<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>

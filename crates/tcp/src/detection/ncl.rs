@@ -5,7 +5,7 @@ use alloc::collections::VecDeque;
 use paceline_wire::{Duration, Instant};
 
 use super::rtt_record::RttRecord;
-use super::sts::Sts;
+use super::sts::{Loss, Sts};
 use super::tracked::Tracked;
 use super::{Answer, DetectionName, LossDetection, LossOutcome, LossSample, Sent};
 use crate::scoreboard::{Scoreboard, Segment};
@@ -69,6 +69,8 @@ struct Packet {
     cd: Option<Instant>,
     /// Its RD timer has expired, and it is about to be sent again.
     expired: bool,
+    /// What kind of loss it was taken for, where kinds are told apart.
+    loss: Option<Loss>,
     /// Its retransmission has had an RD timer, too.
     second: bool,
     /// It was sent again after a timeout: no ACK tells which transmission it is for (Karn).
@@ -103,10 +105,15 @@ impl Ncl {
         }
     }
 
+    /// What beta is of: tauCD, and where that is not the shortest RTT, still that, which no answer to a retransmission undercuts.
+    fn least_answer(&self) -> Option<Duration> {
+        self.sts.as_ref().map_or(self.tau_cd(), |sts| sts.rtts.min())
+    }
+
     /// The NRU process: whether this ACK is surely the original's, and so tells an RTT.
     fn nru(&mut self, now: Instant, packet: &Packet) {
         let in_cd_pkts = packet.cd.is_some()
-            && self.tau_cd().is_some_and(|tau_cd| {
+            && self.least_answer().is_some_and(|tau_cd| {
                 let beta = u64::from(self.config.beta_percent);
                 now <= packet.rtx_time + Duration::from_nanos(tau_cd.as_nanos() / 100 * beta)
             });
@@ -115,7 +122,7 @@ impl Ncl {
         if !packet.ambiguous && (original || in_cd_pkts) {
             let rtt = now.saturating_since(packet.tx_time);
             match &mut self.sts {
-                Some(sts) => sts.on_rtt(rtt),
+                Some(sts) => sts.on_rtt(rtt, packet.loss),
                 None => self.rtt_rcd.add(rtt),
             }
         }
@@ -133,7 +140,7 @@ impl Ncl {
                 packet.expired = true;
                 outcome.marked |= board.mark_lost(number);
                 if let Some(sts) = &mut self.sts {
-                    sts.on_loss(sample.cwnd);
+                    packet.loss = Some(sts.on_loss(sample.cwnd));
                 }
             }
             self.rd_pkts.pop_front();
@@ -226,6 +233,7 @@ impl LossDetection for Ncl {
             rd: Some(sent.now),
             cd: None,
             expired: false,
+            loss: None,
             second: false,
             ambiguous: false,
         };

@@ -18,6 +18,13 @@ pub(super) struct Sts {
     tau_cd: Option<Duration>,
 }
 
+/// What a loss is taken for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Loss {
+    Congestive,
+    Other,
+}
+
 /// Where the counts are halved. Our choice: enough losses to tell their kinds apart at 1 %.
 const MEMORY: u32 = 4_000;
 
@@ -34,8 +41,12 @@ impl Sts {
         }
     }
 
-    /// A packet was acknowledged in time.
-    pub(super) fn on_rtt(&mut self, rtt: Duration) {
+    /// A packet was acknowledged, and not sent again before; or it was, and turns out not to be the loss that it was taken for.
+    pub(super) fn on_rtt(&mut self, rtt: Duration, taken_for: Option<Loss>) {
+        if let Some(loss) = taken_for {
+            self.lost = self.lost.saturating_sub(1);
+            self.congestive -= self.congestive.min(u32::from(loss == Loss::Congestive));
+        }
         self.rtts.add(rtt);
         self.latest = rtt;
         self.in_time += 1;
@@ -48,11 +59,13 @@ impl Sts {
 
     /// An RD timer has expired. Our choice: the loss is congestive when the last RTT lay in the upper half of all, because a queue
     /// that overflows is full and all others are mostly not (as loss differentiation by RTT does).
-    pub(super) fn on_loss(&mut self, cwnd: u32) {
+    pub(super) fn on_loss(&mut self, cwnd: u32) -> Loss {
         self.w_packets = cwnd;
         self.lost += 1;
-        self.congestive += u32::from(self.middle().is_some_and(|middle| self.latest > middle));
+        let congestive = self.middle().is_some_and(|middle| self.latest > middle);
+        self.congestive += u32::from(congestive);
         self.decide();
+        if congestive { Loss::Congestive } else { Loss::Other }
     }
 
     pub(super) fn tau_cd(&self) -> Option<Duration> {
@@ -68,7 +81,7 @@ impl Sts {
     fn decide(&mut self) {
         let (lost, congestive) = (u64::from(self.lost), u64::from(self.congestive));
         let all = u64::from(self.in_time) + lost;
-        let other = lost - congestive;
+        let other = lost.saturating_sub(congestive);
         // EC_D against EC_A, both times P(PU) and `all` squared: p_c p_l C_T and p_w C_S.
         let delayed = u128::from(congestive * lost) * u128::from(c_t(self.w_packets));
         let answered = u128::from(other * all) * u128::from(c_s(self.w_packets));
@@ -110,10 +123,10 @@ mod tests {
     fn after(losses: &[u64]) -> Sts {
         let mut sts = Sts::new(1_000);
         for n in 0..400 {
-            sts.on_rtt(ms(40 + n % 41));
+            sts.on_rtt(ms(40 + n % 41), None);
         }
         for &rtt in losses {
-            sts.on_rtt(ms(rtt));
+            sts.on_rtt(ms(rtt), None);
             sts.on_loss(20);
         }
         sts
@@ -128,6 +141,14 @@ mod tests {
     #[test]
     fn congestive_losses_are_answered_at_once() {
         assert_eq!(after(&[80; 20]).tau_cd(), Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn what_was_no_loss_is_not_counted() {
+        let mut sts = after(&[80; 20]);
+        (0..20).for_each(|_| sts.on_rtt(ms(90), Some(Loss::Congestive)));
+        assert_eq!((sts.lost, sts.congestive), (0, 0));
+        assert!(sts.tau_cd() > Some(ms(50)));
     }
 
     #[test]

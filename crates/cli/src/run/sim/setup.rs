@@ -188,6 +188,8 @@ fn set(config: &mut Config, tcp: &Tcp) {
     config.send_buffer = tcp.send_buffer_growth.unwrap_or(config.send_buffer);
     config.hystart = tcp.hystart.unwrap_or(config.hystart);
     config.cwnd_clamp = tcp.cwnd_max.unwrap_or(config.cwnd_clamp);
+    config.ncl.mrrl = tcp.ncl_mrrl.unwrap_or(config.ncl.mrrl);
+    config.ncl.beta_percent = tcp.ncl_beta_percent.unwrap_or(config.ncl.beta_percent);
     config.opportunistic = tcp.opportunistic_retransmission;
     config.hack1 = tcp.hack1;
     config.schedule = tcp.schedule.unwrap_or(config.schedule);
