@@ -49,18 +49,16 @@ pub struct Link {
 }
 
 /// A packet that has arrived at the other end.
-// In this order, for what changes with each packet to lie side by side.
 #[derive(Clone, Debug)]
-#[repr(C)]
 pub struct Delivered {
     /// When it arrived: not later than the time given to `advance`.
     pub at: Instant,
+    /// The packet.
+    pub packet: Packet,
     /// When it had been handed to the link.
     pub sent: Instant,
     /// From then until it left the bottleneck, less the time in which its own bytes were being sent.
     pub queue_delay: Duration,
-    /// The packet.
-    pub packet: Packet,
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -91,7 +91,7 @@ impl Packet {
         let sum = checksum::fold(template.addresses + checksum::tcp_and_len(tcp_len));
         header[16..18].copy_from_slice(&sum.to_be_bytes());
         self.payload = payload;
-        self.has_offload = false;
+        self.offload = None;
         self.gso_size = None;
         self.link_len = 0;
         self.header_len = (tcp_at + tcp_header_len) as u8;
@@ -122,8 +122,7 @@ impl Packet {
             payload,
             header: [0; HEADER_CAPACITY],
             link: [0; LINK_CAPACITY],
-            offload: [0; 10],
-            has_offload: false,
+            offload: None,
             gso_size: None,
             link_len: 0,
             header_len: 0,

@@ -27,11 +27,13 @@ use crate::flow::FlowKey;
 ///
 /// What is not one whole TCP segment is *opaque*: it has no TCP view and is passed on byte for byte.
 /// A packet whose `gso_size` is set is a *super-packet*: [`segments`](Packet::segments) splits it.
-// In this order, for what most packets have to lie in two lines of cache: a simulated link holds thousands of packets.
 #[derive(Debug)]
-#[repr(C)]
 pub struct Packet {
     payload: Payload,
+    // The first `header_len` bytes count. For an opaque packet they are its first bytes, whatever they mean.
+    header: [u8; HEADER_CAPACITY],
+    link: [u8; LINK_CAPACITY],
+    offload: Option<[u8; 10]>,
     gso_size: Option<u16>,
     link_len: u8,
     header_len: u8,
@@ -39,12 +41,6 @@ pub struct Packet {
     tcp_at: u8,
     opaque: Option<OpaqueReason>,
     checksum: Checksum,
-    // Whether `offload` counts.
-    has_offload: bool,
-    // The first `header_len` bytes count. For an opaque packet they are its first bytes, whatever they mean.
-    header: [u8; HEADER_CAPACITY],
-    link: [u8; LINK_CAPACITY],
-    offload: [u8; 10],
 }
 
 impl Packet {
@@ -139,13 +135,12 @@ impl Packet {
 
     /// The virtio header that an opaque packet came with, to be sent with it again unchanged.
     pub fn offload(&self) -> Option<[u8; 10]> {
-        self.has_offload.then_some(self.offload)
+        self.offload
     }
 
     /// Keeps the virtio header of an opaque packet.
     pub fn set_offload(&mut self, offload: Option<[u8; 10]>) {
-        self.has_offload = offload.is_some();
-        self.offload = offload.unwrap_or_default();
+        self.offload = offload;
     }
 
     /// Writes IP header and payload to `out` and returns their length; `None` when `out` is too short.
@@ -188,13 +183,8 @@ impl Clone for Packet {
         } else {
             self.header = other.header;
         }
-        if other.link_len > 0 {
-            self.link = other.link;
-        }
-        if other.has_offload {
-            self.offload = other.offload;
-        }
-        self.has_offload = other.has_offload;
+        self.link = other.link;
+        self.offload = other.offload;
         self.gso_size = other.gso_size;
         self.link_len = other.link_len;
         self.header_len = other.header_len;
