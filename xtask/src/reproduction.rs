@@ -29,9 +29,10 @@ struct Paper {
     command: &'static str,
 }
 
-const PAPERS: [Paper; 2] = [
+const PAPERS: [Paper; 3] = [
     Paper { name: "or", heading: "Opportunistic retransmission", command: "paceline reproduce or --runs 1" },
     Paper { name: "accelerator", heading: "Mobile accelerator", command: "paceline reproduce accelerator" },
+    Paper { name: "rre", heading: "TCP-RRE", command: "paceline reproduce rre --runs 1" },
 ];
 
 #[derive(Deserialize)]
