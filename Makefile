@@ -42,6 +42,7 @@ reproduce: setup ## the published experiments in the simulator: results/reproduc
 	$(CARGO) run --release --locked --package paceline-cli -- reproduce or $(ARGS)
 	$(CARGO) run --release --locked --package paceline-cli -- reproduce accelerator $(ARGS)
 	$(CARGO) run --release --locked --package paceline-cli -- reproduce ncl $(ARGS)
+	$(CARGO) run --release --locked --package paceline-cli -- reproduce rre $(ARGS)
 	$(CARGO) xtask reproduction
 
 lint: ## formatting, clippy (warnings are errors), the rules of CONTRIBUTING.md that a program can check

@@ -33,6 +33,7 @@ const PAPERS: [Paper; 3] = [
     Paper { name: "or", heading: "Opportunistic retransmission", command: "paceline reproduce or --runs 1" },
     Paper { name: "accelerator", heading: "Mobile accelerator", command: "paceline reproduce accelerator" },
     Paper { name: "ncl", heading: "TCP-NCL", command: "paceline reproduce ncl --runs 3" },
+    Paper { name: "rre", heading: "TCP-RRE", command: "paceline reproduce rre --runs 1" },
 ];
 
 #[derive(Deserialize)]
