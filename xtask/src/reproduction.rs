@@ -29,9 +29,10 @@ struct Paper {
     command: &'static str,
 }
 
-const PAPERS: [Paper; 2] = [
+const PAPERS: [Paper; 3] = [
     Paper { name: "or", heading: "Opportunistic retransmission", command: "paceline reproduce or --runs 1" },
     Paper { name: "accelerator", heading: "Mobile accelerator", command: "paceline reproduce accelerator" },
+    Paper { name: "drwa", heading: "Dynamic receive window adjustment", command: "paceline reproduce drwa" },
 ];
 
 #[derive(Deserialize)]
