@@ -34,6 +34,7 @@ const PAPERS: [Paper; 3] = [
     Paper { name: "accelerator", heading: "Mobile accelerator", command: "paceline reproduce accelerator" },
     Paper { name: "ncl", heading: "TCP-NCL", command: "paceline reproduce ncl --runs 3" },
     Paper { name: "rre", heading: "TCP-RRE", command: "paceline reproduce rre --runs 1" },
+    Paper { name: "drwa", heading: "Dynamic receive window adjustment", command: "paceline reproduce drwa" },
 ];
 
 #[derive(Deserialize)]

@@ -111,7 +111,7 @@ proptest! {
             let mut window = name.build(&config());
             let (mut now, mut read) = (Instant::ZERO, 0);
             for (n, &(wait_us, rtt_us, bytes)) in steps.iter().enumerate() {
-                now = now + Duration::from_micros(wait_us);
+                now += Duration::from_micros(wait_us);
                 let arrival = Arrival { now, len: bytes, unread: 0, nxt: read, edge: read + window.free(0) };
                 window.on_rtt(now, n as u32, Duration::from_micros(rtt_us));
                 window.on_segment(&arrival);

@@ -76,4 +76,10 @@ pub(super) fn report(measured: &Measured<'_>, _folder: &Path) -> Result<Part> {
 }
 
 const TEXT: &str = "\
-Losses between the server and the network (Gilbert-Elliott); HSPA+ has the box behind them, EVDO has none.";
+Losses between the server and the network (Gilbert-Elliott); HSPA+ has the box behind them, EVDO has none. The box does what the text
+says of it: a loss ends in a timeout, and there is no timeout without it. The published gains do not come out. What DRWA saves is
+part of the queue that stands when a loss comes, and at 0.5 % a loss comes after 200 packets on average: no window reaches the queue
+again in between, with DRWA or without, and a receive window that is larger than the congestion window changes nothing. Neither
+bursts of 1 to 5, nor a sender without F-RTO, without SACK, without both, or with a minimum timeout of 1 s changes that: the largest
+gain over those 45 points was 7.1 % (5 packets, 0.5 %, neither F-RTO nor SACK), and 6.2 % at 0.05 % in single losses. DRWA saves
+needless retransmissions, though: 42 % of them at 0.05 %.";

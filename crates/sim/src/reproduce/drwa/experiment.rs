@@ -128,7 +128,7 @@ impl Window {
 
     /// No upper end that matters (Fig. 7).
     pub fn unlimited() -> Window {
-        Window::clamped(BUFFER_BYTES)
+        Window::clamped(LARGE_BUFFER_BYTES)
     }
 
     fn config(&self) -> Config {

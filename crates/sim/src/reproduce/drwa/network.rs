@@ -49,9 +49,9 @@ impl Network {
     /// The downlink, IP bytes. One rate a network, fitted to Table 3 by [`Fit`](super::Fit).
     pub fn mbps(self) -> f64 {
         match self {
-            Network::AttHspa => 4.7,
+            Network::AttHspa => 4.85,
             Network::VerizonEvdo => 1.75,
-            Network::SprintEvdo => 2.1,
+            Network::SprintEvdo => 2.05,
             Network::VerizonLte => 25.4,
         }
     }
