@@ -29,7 +29,7 @@ struct Paper {
     command: &'static str,
 }
 
-const PAPERS: [Paper; 3] = [
+const PAPERS: [Paper; 5] = [
     Paper { name: "or", heading: "Opportunistic retransmission", command: "paceline reproduce or --runs 1" },
     Paper { name: "accelerator", heading: "Mobile accelerator", command: "paceline reproduce accelerator" },
     Paper { name: "ncl", heading: "TCP-NCL", command: "paceline reproduce ncl --runs 3" },

@@ -91,6 +91,9 @@ struct Plan {
     runs: u64,
 }
 
+/// A figure and what runs for it.
+type FigureCases = (u8, fn() -> Vec<Case>);
+
 impl Plan {
     fn new(args: &ReproduceDrwaArgs) -> Plan {
         let parts = match (args.part.is_empty(), args.figure.is_empty()) {
@@ -119,7 +122,7 @@ impl Plan {
     }
 
     fn cases(&self) -> Vec<Case> {
-        let of_figures: [(u8, fn() -> Vec<Case>); 11] = [
+        let of_figures: [FigureCases; 11] = [
             (3, sweeps::near),
             (4, objects::cases),
             (5, sweeps::far),
