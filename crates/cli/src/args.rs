@@ -1,5 +1,7 @@
 //! The command line.
 
+pub(crate) mod reproduce;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -8,6 +10,10 @@ use paceline_path::QueueLimit;
 use paceline_path::random::Probability;
 use paceline_path::units::de::share;
 use paceline_path::units::parse_probability;
+pub(crate) use reproduce::{
+    AcceleratorPart, DetectionArg, DrwaPart, NclPart, OrPart, ReproduceAcceleratorArgs, ReproduceCommand,
+    ReproduceDrwaArgs, ReproduceNclArgs, ReproduceOrArgs, ReproduceRreArgs,
+};
 use serde::de::{Deserialize, IntoDeserializer};
 
 use crate::scenario::Profile;
@@ -185,197 +191,6 @@ pub(crate) struct CompareArgs {
     /// Print one JSON object instead of a table
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum ReproduceCommand {
-    /// Opportunistic retransmission: Tables 1 to 15 and Figs. 3 to 5, published and ours
-    Or(ReproduceOrArgs),
-    /// The mobile accelerator: Figs. 4 to 25, Tables 1 to 4, its scenarios' bounds, and the virtual-time lab beside the simulator
-    Accelerator(ReproduceAcceleratorArgs),
-    /// TCP-NCL: Figs. 3 to 5, 7 and 9, over which rates and round trips they hold, its model, and what lies beyond
-    Ncl(ReproduceNclArgs),
-    /// TCP-RRE, a sender without ACK clock: Figs. 7 to 16, published and ours
-    Rre(ReproduceRreArgs),
-    /// Dynamic receive window adjustment: Figs. 3 to 18, Table 3, and a lambda that follows the link
-    Drwa(ReproduceDrwaArgs),
-}
-
-/// How any paper is reproduced.
-#[derive(Debug, Args)]
-pub(crate) struct ReproduceHow {
-    /// Runs of each cell, with seeds from 1; one where nothing is drawn
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000))]
-    pub(crate) runs: u32,
-    /// Runs at the same time [default: one for each core]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
-    pub(crate) jobs: Option<u32>,
-    /// Folder for plots, series and what each run left
-    #[arg(long, value_name = "DIR", default_value = "results/reproduce")]
-    pub(crate) out: PathBuf,
-    /// Print one JSON object instead of tables
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Fail (exit code 1) if a bound is missed
-    #[arg(long)]
-    pub(crate) check: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ReproduceAcceleratorArgs {
-    /// Only this figure: 4, 5, 6, 8, 9, 13, 15, 16, 18 to 22, 24 or 25; may be given several times
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(4..=25))]
-    pub(crate) figure: Vec<u8>,
-    /// Only this table, 1 to 4; may be given several times
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=4))]
-    pub(crate) table: Vec<u8>,
-    /// Only this part; may be given several times [default: all, or figures if one is named]
-    #[arg(long, value_enum)]
-    pub(crate) part: Vec<AcceleratorPart>,
-    #[command(flatten)]
-    pub(crate) how: ReproduceHow,
-}
-
-/// What `reproduce accelerator` consists of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum AcceleratorPart {
-    /// Figures and tables
-    Figures,
-    /// The bounds of scenarios/accelerator
-    Bounds,
-    /// The simulator beside the virtual-time lab
-    Lab,
-}
-
-impl AcceleratorPart {
-    pub(crate) const ALL: [AcceleratorPart; 3] =
-        [AcceleratorPart::Figures, AcceleratorPart::Bounds, AcceleratorPart::Lab];
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ReproduceRreArgs {
-    /// Only this figure, 7 to 16; may be given several times
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(7..=16))]
-    pub(crate) figure: Vec<u8>,
-    /// Do runs again that are kept in the folder
-    #[arg(long)]
-    pub(crate) fresh: bool,
-    #[command(flatten)]
-    pub(crate) how: ReproduceHow,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ReproduceDrwaArgs {
-    /// Only this figure: 3 to 12, or 14 to 18 (14 is Table 3); may be given several times
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(3..=18))]
-    pub(crate) figure: Vec<u8>,
-    /// Only this part; may be given several times [default: all, or figures if one is named]
-    #[arg(long, value_enum)]
-    pub(crate) part: Vec<DrwaPart>,
-    /// Do runs again that are kept in the folder
-    #[arg(long)]
-    pub(crate) fresh: bool,
-    #[command(flatten)]
-    pub(crate) how: ReproduceHow,
-}
-
-/// What `reproduce drwa` consists of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum DrwaPart {
-    /// Figures and Table 3
-    Figures,
-    /// The rates of the networks, fitted to Table 3
-    Fit,
-    /// A lambda that follows the link, beside fixed ones, over traces
-    Adaptive,
-}
-
-impl DrwaPart {
-    pub(crate) const ALL: [DrwaPart; 3] = [DrwaPart::Figures, DrwaPart::Fit, DrwaPart::Adaptive];
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ReproduceOrArgs {
-    /// Only this table, 1 to 15; may be given several times
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=15))]
-    pub(crate) table: Vec<u8>,
-    /// Only this part; may be given several times [default: all, or tables if --table is given]
-    #[arg(long, value_enum)]
-    pub(crate) part: Vec<OrPart>,
-    /// How the sender of the tables finds losses; `both` shows RACK-TLP beside FACK and takes twice as long
-    #[arg(long, value_enum, default_value_t = DetectionArg::Fack)]
-    pub(crate) detection: DetectionArg,
-    /// Do runs again that are kept in the folder
-    #[arg(long)]
-    pub(crate) fresh: bool,
-    #[command(flatten)]
-    pub(crate) how: ReproduceHow,
-}
-
-/// What `reproduce or` consists of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum OrPart {
-    /// Tables 1 to 15
-    Tables,
-    /// Figs. 3 to 5, and a run with and without Hack 1
-    Figures,
-    /// Congestion controls beside Linux 6.1
-    Linux,
-    /// Higher loss, slow readers, 10 Gbit/s
-    Beyond,
-    /// The formulas of `predict` beside the simulator
-    Formulas,
-    /// What the simulator takes, by the clock
-    Speed,
-}
-
-impl OrPart {
-    pub(crate) const ALL: [OrPart; 6] =
-        [OrPart::Tables, OrPart::Figures, OrPart::Linux, OrPart::Beyond, OrPart::Formulas, OrPart::Speed];
-}
-
-/// How losses are found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum DetectionArg {
-    /// As in the paper's kernel, Linux 3.10
-    Fack,
-    /// As in Linux today (RFC 8985)
-    RackTlp,
-    /// FACK, and RACK-TLP beside it
-    Both,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ReproduceNclArgs {
-    /// Only this figure, 3, 4, 5, 7 or 9; may be given several times
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(3..=9))]
-    pub(crate) figure: Vec<u8>,
-    /// Only this part; may be given several times [default: all, or figures if one is named]
-    #[arg(long, value_enum)]
-    pub(crate) part: Vec<NclPart>,
-    /// Length of each run, of which the second half counts; 2000 in the paper, with 20 runs
-    #[arg(long, value_name = "SECONDS", default_value_t = 400, value_parser = clap::value_parser!(u32).range(20..=100_000))]
-    pub(crate) seconds: u32,
-    /// Do runs again that are kept in the folder
-    #[arg(long)]
-    pub(crate) fresh: bool,
-    #[command(flatten)]
-    pub(crate) how: ReproduceHow,
-}
-
-/// What `reproduce ncl` consists of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum NclPart {
-    /// Figs. 3 to 5, 7 and 9
-    Figures,
-    /// Fig. 9a over rates and round trips
-    Grid,
-    /// The model's tau_CD beside the best fixed one, and tau_CD that follows the losses
-    Model,
-}
-
-impl NclPart {
-    pub(crate) const ALL: [NclPart; 3] = [NclPart::Figures, NclPart::Grid, NclPart::Model];
 }
 
 #[derive(Debug, Args)]

@@ -157,7 +157,8 @@ fn row(scenario: &str, outcome: &BoundOutcome, reason: &str) -> Vec<Value> {
 mod tests {
     use super::super::scenarios::{self, Wanted};
     use super::*;
-    use crate::args::{ReproduceAcceleratorArgs, ReproduceHow};
+    use crate::args::ReproduceAcceleratorArgs;
+    use crate::args::reproduce::ReproduceHow;
 
     /// One seed of everything, which takes a minute; `paceline reproduce accelerator` runs ten.
     #[test]
