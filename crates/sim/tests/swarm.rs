@@ -135,7 +135,7 @@ fn draw_flow(random: &mut Random) -> Flow {
 }
 
 fn draw_config(random: &mut Random) -> Config {
-    use CongestionName::{Bbr, Cubic, Reno, Vegas, Veno, Westwood};
+    use CongestionName::{Bbr, Cubic, Reno, Rre, Vegas, Veno, Westwood};
     let reductions = [
         ReductionName::Rfc6675,
         ReductionName::Rh,
@@ -149,7 +149,7 @@ fn draw_config(random: &mut Random) -> Config {
         _ => ReceiveBuffer::Auto { initial, max: initial * 50 },
     };
     Config {
-        congestion: one_of(random, &[Reno, Cubic, Veno, Westwood, Vegas, Bbr]),
+        congestion: one_of(random, &[Reno, Cubic, Veno, Westwood, Vegas, Bbr, Rre]),
         hystart: one_of(random, &[HystartName::Linux, HystartName::PlusPlus, HystartName::Off]),
         reduction: one_of(random, &reductions),
         opportunistic: flip(random),

@@ -167,3 +167,49 @@ impl Phone {
 
 /// What the paper measured, and simulated (Section III-A).
 pub const LOSS_PERCENT: f64 = 0.04;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reproduce::rre::Watched;
+    use crate::run::run;
+
+    fn short(point: &Point, scheme: CongestionName) -> Watched {
+        let transfers = point.transfers(scheme, Some(SHORT_BYTES));
+        point.setup().run(&transfers, RUN_MAX_S, 1, &mut ()).unwrap()
+    }
+
+    /// Fig. 8: 8 Mbit/s over 50 kbit/s.
+    #[test]
+    fn a_slow_uplink_does_not_slow_it_down() {
+        let used = |scheme| {
+            let pair = Pair { down_mbps: 8.0, up_kbps: 50.0 };
+            let transfers = [Transfer::download(scheme, Some(SHORT_BYTES))];
+            pair.setup().run(&transfers, RUN_MAX_S, 1, &mut ()).unwrap().downlink.utilization(8.0)
+        };
+        let [rre, cubic] = [CongestionName::Rre, CongestionName::Cubic].map(used);
+        assert!(rre >= 0.75 && cubic < 0.7, "{rre} of the link, CUBIC {cubic}");
+    }
+
+    /// Fig. 9: the paper has a factor of 2 to 4.
+    #[test]
+    fn beside_an_upload_it_is_twice_as_fast() {
+        let point = Point { down_mbps: 4.0, up_mbps: 1.0, delay_s: 3.0 };
+        let [rre, cubic] = [CongestionName::Rre, CongestionName::Cubic].map(|scheme| short(&point, scheme));
+        let ratio = rre.goodput_mbps(0) / cubic.goodput_mbps(0);
+        assert!(ratio >= 2.0 && rre.overflow() == 0, "{ratio}");
+    }
+
+    /// No rule of TCP is broken by a sender that does not wait for ACKs.
+    #[test]
+    fn the_checker_finds_nothing() {
+        let point = Point { down_mbps: 4.0, up_mbps: 0.5, delay_s: 5.0 };
+        let transfers = point.transfers(CongestionName::Rre, Some(SHORT_BYTES));
+        let mut setup = point.setup();
+        setup.loss_percent = 1.0;
+        let mut scenario = setup.scenario(&transfers, RUN_MAX_S, 1);
+        scenario.checked = true;
+        let result = run(&scenario).unwrap();
+        assert!(result.findings.is_empty() && result.flows[0].completed, "{:?}", result.findings);
+    }
+}

@@ -304,7 +304,7 @@ proptest! {
             lost,
         };
         let mut flow = Flow::new(link);
-        let rtt_s = (there_ms + back_ms) / 1_000;
+        let rtt_s = (there_ms + back_ms).div_ceil(1_000);
         // An initial burst within two ticks of the clock may be taken for half as fast, and the swing is a tenth of a second.
         flow.measure(5 + 60 * rtt_s);
         let (used, queue) = flow.measure(10 + 20 * rtt_s);
