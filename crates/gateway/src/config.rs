@@ -38,6 +38,8 @@ pub enum VirtualWindowMode {
     /// What the flow's rate needs over its path, plus a target.
     #[default]
     Sized,
+    /// The client's own, lowered to what it would advertise with dynamic receive window adjustment.
+    Drwa,
 }
 
 /// The virtual advertised window.
@@ -47,7 +49,7 @@ pub enum VirtualWindowMode {
 pub struct VirtualWindowConfig {
     /// How the window is made.
     pub mode: VirtualWindowMode,
-    /// The constant of `fixed`, the ceiling of `sized`, in bytes.
+    /// The constant of `fixed`, the ceiling of `sized` and `drwa`, in bytes.
     pub max_bytes: u64,
     /// What `sized` lets wait in the gateway, in milliseconds of the flow's rate.
     pub target_ms: u64,

@@ -112,7 +112,8 @@ impl Gateway {
     /// The window scale that a client's SYN should have: the least that can show the largest virtual window.
     fn shift_wanted(&self) -> Option<u8> {
         let window = &self.shared.config.virtual_window;
-        if !window.add_window_scale || window.mode == VirtualWindowMode::None {
+        let raises = matches!(window.mode, VirtualWindowMode::Fixed | VirtualWindowMode::Sized);
+        if !window.add_window_scale || !raises {
             return None;
         }
         (0..=14).find(|&shift| 65_535u64 << shift >= window.max_bytes)

@@ -8,6 +8,7 @@
 extern crate alloc;
 
 pub mod bound;
+mod client_drwa;
 pub mod config;
 mod counters;
 mod flight;

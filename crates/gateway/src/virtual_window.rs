@@ -1,7 +1,10 @@
 //! The window shown to the server (Chapter 4), and its size (left open in Section 9.1).
 
+use alloc::boxed::Box;
+
 use paceline_wire::{Duration, Instant, Rate};
 
+use crate::client_drwa::{AckView, ClientDrwa};
 use crate::config::{VirtualWindowConfig, VirtualWindowMode};
 
 /// What the window of one ACK is made from. Positions are those of the stream.
@@ -21,6 +24,8 @@ pub(crate) struct WindowInput {
     pub(crate) round_trip: Duration,
     /// Its part between server and gateway.
     pub(crate) server_rtt: Duration,
+    /// The newest sample of the part between gateway and client, if this ACK brought one.
+    pub(crate) sample: Option<Duration>,
     /// Full-sized segment, in bytes.
     pub(crate) segment: u64,
     /// Packets that leave in one turn of the scheduler.
@@ -30,7 +35,7 @@ pub(crate) struct WindowInput {
 }
 
 /// The virtual window of one flow.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct VirtualWindow {
     /// The furthest right edge that the server was shown.
     edge: u64,
@@ -38,6 +43,8 @@ pub(crate) struct VirtualWindow {
     ramping: bool,
     /// The highest rate of late, and when it was.
     best: (Rate, Instant),
+    /// Only where it is the client's DRWA.
+    drwa: Option<Box<ClientDrwa>>,
 }
 
 /// How long the highest rate counts: as long as BBR goes between two of its breaks to measure the RTT, after which it
@@ -47,7 +54,7 @@ const BEST_RATE_WINDOW: Duration = Duration::from_secs(10);
 impl VirtualWindow {
     /// The window of a flow whose stream starts at `position`.
     pub(crate) fn new(position: u64) -> Self {
-        VirtualWindow { edge: position, ramping: true, best: (Rate::ZERO, Instant::ZERO) }
+        VirtualWindow { edge: position, ramping: true, best: (Rate::ZERO, Instant::ZERO), drwa: None }
     }
 
     /// The furthest right edge that the server was shown.
@@ -76,6 +83,8 @@ impl VirtualWindow {
             VirtualWindowMode::Sized => {
                 self.sized(config, input, now).saturating_sub(input.ack).min(config.max_bytes)
             }
+            // Never more than the client's own.
+            VirtualWindowMode::Drwa => self.drwa(config, input, now).min(input.client_window),
         };
         // The right edge does not move back (RFC 9293, Section 3.8.6), not even by rounding (RFC 7323, Section 2.4),
         // unless the client's own window closes or is passed on: that is shown at once.
@@ -86,6 +95,14 @@ impl VirtualWindow {
         let units = (wanted >> shift).max(promised).min(u64::from(u16::MAX));
         self.edge = self.edge.max(input.ack + (units << shift));
         units as u16
+    }
+
+    /// What the client would advertise if it had DRWA.
+    fn drwa(&mut self, config: &VirtualWindowConfig, input: &WindowInput, now: Instant) -> u64 {
+        let start = || Box::new(ClientDrwa::new(input.ack, config.max_bytes));
+        let rtt = input.sample.map(|rtt| rtt + input.server_rtt);
+        let view = AckView { now, ack: input.ack, edge: self.edge, rtt };
+        self.drwa.get_or_insert_with(start).window(view)
     }
 
     /// Our choice: the server may send what arrives in one server-side RTT at the flow's rate, so that
@@ -132,6 +149,7 @@ mod tests {
             rate: Some(Rate::from_mbps(8.0)),
             round_trip: Duration::from_millis(140),
             server_rtt: Duration::from_millis(40),
+            sample: None,
             segment: 1_448,
             weight: 1,
             passes: false,

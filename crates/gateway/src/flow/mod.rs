@@ -115,6 +115,8 @@ pub(crate) struct Flow {
     /// Packets without data, each behind the data below its position.
     bare: VecDeque<(u64, Packet)>,
     rtt: RttEstimator,
+    /// The newest of its samples, until an ACK leaves for the server.
+    rtt_sample: Option<Duration>,
     rate: ReceptionRate,
     server_rtt: ServerRtt,
     /// a_i, a_max, right edge and t_i of the schedule.
@@ -162,6 +164,7 @@ impl Flow {
             recovery: Recovery::default(),
             bare: VecDeque::new(),
             rtt: RttEstimator::default(),
+            rtt_sample: None,
             rate: ReceptionRate::new(ack_interval),
             server_rtt: ServerRtt::new(),
             window: 0,

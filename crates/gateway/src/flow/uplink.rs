@@ -154,6 +154,7 @@ impl Flow {
         self.judge_due(ctx);
         let lost = self.board.lost_bytes().saturating_sub(lost_before);
         let rtt = arrival.sent_at.map(|sent_at| self.rtt.on_sample(sent_at, ctx.now));
+        self.rtt_sample = rtt.or(self.rtt_sample);
         self.adapt_delay(ctx);
         let age = left.sent_at.filter(|_| !probed).map(|sent_at| ctx.now.saturating_since(sent_at));
         LinkReport { delivered, lost, rtt, age }
@@ -268,6 +269,7 @@ impl Flow {
             rate: self.rate.carried().map(|rate| rate.max(self.path.share)),
             round_trip: self.smoothed_rtt() + self.server_rtt.get() + self.modulation.delay(),
             server_rtt: self.server_rtt.get(),
+            sample: self.rtt_sample.take(),
             segment: self.segment(),
             weight: self.weight,
             passes: self.gave_up,

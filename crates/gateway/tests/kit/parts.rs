@@ -12,7 +12,8 @@ pub fn any_config() -> impl Strategy<Value = GatewayConfig> {
         prop_oneof![
             Just(VirtualWindowMode::None),
             Just(VirtualWindowMode::Fixed),
-            Just(VirtualWindowMode::Sized)
+            Just(VirtualWindowMode::Sized),
+            Just(VirtualWindowMode::Drwa)
         ],
         any::<bool>(),
         prop_oneof![Just(ScheduleMode::OnArrival), Just(ScheduleMode::ReceptionRate)],

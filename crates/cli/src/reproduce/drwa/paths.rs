@@ -145,9 +145,16 @@ fn weak_pair(network: Network) -> [Case; 2] {
     })
 }
 
+/// An untouched phone, and a gateway that lowers its window.
+fn near_gateway(network: Network) -> Case {
+    let case = near_clamped(network);
+    Case::new(format!("{}, DRWA at a gateway", case.name), Experiment { gateway: true, ..case.experiment })
+}
+
 pub(super) fn near_and_weak() -> Vec<Case> {
     let near = Network::ALL.into_iter().flat_map(|network| [near_clamped(network), near_drwa(network)]);
-    near.chain(TWO.into_iter().flat_map(weak_pair)).collect()
+    let gateways = Network::ALL.into_iter().map(near_gateway);
+    near.chain(TWO.into_iter().flat_map(weak_pair)).chain(gateways).collect()
 }
 
 pub(super) fn fig15(measured: &Measured<'_>, _folder: &Path) -> Result<Part> {
@@ -165,10 +172,14 @@ pub(super) fn fig15(measured: &Measured<'_>, _folder: &Path) -> Result<Part> {
         };
     let published = ["published 48.97", "published 48.56", "published 24.09", "published 35.41"];
     for (network, published) in Network::ALL.into_iter().zip(published) {
-        judge(15, network, [near_clamped(network), near_drwa(network)], published);
+        judge("Fig. 15", network, [near_clamped(network), near_drwa(network)], published);
     }
     for network in TWO {
-        judge(16, network, weak_pair(network), "weak signal; the text: clearly visible");
+        judge("Fig. 16", network, weak_pair(network), "weak signal; the text: clearly visible");
+    }
+    for network in Network::ALL {
+        let pair = [near_clamped(network), near_gateway(network)];
+        judge("DRWA at a gateway", network, pair, "beyond the text: the phone is untouched");
     }
     let cases = near_and_weak();
     Ok((

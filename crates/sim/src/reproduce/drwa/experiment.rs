@@ -1,5 +1,7 @@
 //! A download as a scenario.
 
+use paceline_gateway::GatewayConfig;
+use paceline_gateway::config::{VirtualWindowConfig, VirtualWindowMode};
 use paceline_path::random::Probability;
 use paceline_path::{Delay, DelayStep, GilbertElliott, LinkConfig, Loss, RateProcess, RateStep};
 use paceline_tcp::{
@@ -9,7 +11,7 @@ use paceline_tcp::{
 use paceline_wire::{Duration, Rate};
 
 use super::network::{Network, half};
-use crate::scenario::{Flow, Load, PathLink, Scenario, TcpFlow, Transport};
+use crate::scenario::{Flow, GatewayAt, Load, PathLink, Scenario, TcpFlow, Transport};
 use crate::workload::SizeRange;
 
 /// One run of the text: a phone downloads from a server.
@@ -35,6 +37,8 @@ pub struct Experiment {
     pub bytes: Option<u64>,
     /// How long flows without an end last.
     pub duration: Duration,
+    /// A gateway before the radio lowers the window on behalf of the phone.
+    pub gateway: bool,
 }
 
 /// What the phone advertises.
@@ -107,6 +111,8 @@ const BUFFER_BYTES: u32 = 8 << 20;
 /// As much as a window shift of 9 can say: with a larger one its unit exceeds a segment, and a window that shrinks segment by
 /// segment is rounded up to where it was for ever (RFC 7323, Section 2.4).
 const LARGE_BUFFER_BYTES: u32 = 65_535 << 9;
+/// Our choice: of the round trip, so much lies between the server and a gateway.
+const GATEWAY_RTT_MS: u64 = 20;
 const FADE: Duration = Duration::from_secs(40);
 const FADE_STEPS: u64 = 80;
 
@@ -176,6 +182,7 @@ impl Experiment {
             download: true,
             bytes: None,
             duration: Duration::from_secs(180),
+            gateway: false,
         }
     }
 
@@ -215,7 +222,14 @@ impl Experiment {
     pub fn scenario(&self, seed: u64) -> Scenario {
         let mut path: Vec<PathLink> = self.middlebox.iter().map(Middlebox::link).collect();
         let good = if matches!(self.signal, Signal::Process(_)) { self.mbps() } else { self.network.mbps() };
-        path.push(self.network.link(self.rate(), good, self.delay()));
+        let gateway = self.gateway.then(|| GatewayAt { links_before: path.len() + 1, config: lowering() });
+        let (mut delay, wired) = (self.delay(), Delay::Constant(half(GATEWAY_RTT_MS)));
+        if let (true, Delay::Constant(all)) = (self.gateway, &mut delay) {
+            *all = all.saturating_sub(half(GATEWAY_RTT_MS));
+            let link = LinkConfig { delay: wired, ..LinkConfig::default() };
+            path.push(PathLink { name: "wired".into(), down: link.clone(), up: link });
+        }
+        path.push(self.network.link(self.rate(), good, delay));
         let tcp = |load| TcpFlow {
             server: self.server.config(),
             client: self.window.config(),
@@ -234,7 +248,7 @@ impl Experiment {
             interval: OBJECTS_INTERVAL,
             ..Flow::default()
         }));
-        Scenario { duration: self.duration, seed, path, flows, ..Scenario::default() }
+        Scenario { duration: self.duration, seed, path, gateway, flows, ..Scenario::default() }
     }
 
     fn rate(&self) -> RateProcess {
@@ -264,6 +278,13 @@ impl Experiment {
             _ => Delay::Constant(delay),
         }
     }
+}
+
+/// Nothing but the window: DRWA on behalf of the client.
+fn lowering() -> GatewayConfig {
+    let off = GatewayConfig::all_off();
+    let virtual_window = VirtualWindowConfig { mode: VirtualWindowMode::Drwa, ..off.virtual_window };
+    GatewayConfig { virtual_window, ..off }
 }
 
 impl Middlebox {

@@ -1,0 +1,78 @@
+//! Dynamic receive window adjustment on behalf of a client that lacks it: what the client would advertise if it had DRWA.
+//!
+//! The algorithm is the receiver's own ([`paceline_tcp::receive_window`]). What the client acknowledges is what it has read, and the
+//! RTT is that between gateway and client, sampled by every ACK, and the shortest between server and gateway.
+
+use paceline_tcp::receive_window::{Arrival, Drwa};
+use paceline_tcp::{Config, ReceiveBuffer, ReceiveWindow};
+use paceline_wire::{Duration, Instant};
+
+/// DRWA for one flow.
+#[derive(Debug)]
+pub(crate) struct ClientDrwa {
+    drwa: Drwa,
+    /// What the client has acknowledged.
+    acked: u64,
+    /// Numbers samples, as timestamps do for a receiver.
+    samples: u32,
+}
+
+/// What one ACK tells.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AckView {
+    pub(crate) now: Instant,
+    pub(crate) ack: u64,
+    /// The right edge that the server was shown last.
+    pub(crate) edge: u64,
+    /// From the server to the client and back, where this ACK is a sample.
+    pub(crate) rtt: Option<Duration>,
+}
+
+impl ClientDrwa {
+    /// For a flow of which `acked` has been acknowledged; the client's window is the limit anyway, up to `max_bytes`.
+    pub(crate) fn new(acked: u64, max_bytes: u64) -> Self {
+        let max = u32::try_from(max_bytes).unwrap_or(u32::MAX);
+        // Our choice: it starts with all that the client offers, and lowers that once it knows better.
+        let config = Config { receive_buffer: ReceiveBuffer::Fixed(max), ..Config::default() };
+        let mut drwa = Drwa::new(&config);
+        drwa.start_at(acked);
+        ClientDrwa { drwa, acked, samples: 0 }
+    }
+
+    /// The window that the client would advertise now.
+    pub(crate) fn window(&mut self, view: AckView) -> u64 {
+        let AckView { now, ack, edge, rtt } = view;
+        if let Some(rtt) = rtt {
+            self.samples = self.samples.wrapping_add(1);
+            self.drwa.on_rtt(now, self.samples, rtt);
+        }
+        if ack > self.acked {
+            self.drwa.on_segment(&Arrival { now, len: ack - self.acked, unread: 0, nxt: self.acked, edge });
+            self.acked = ack;
+            self.drwa.on_read(now, ack);
+        }
+        self.drwa.free(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A link of 500 bytes a millisecond and a path of 80 ms: the client offers 262,144 bytes, half a second of queue.
+    #[test]
+    fn the_window_is_lowered_to_what_the_path_needs() {
+        let mut client = ClientDrwa::new(0, 8_000_000);
+        let (mut now, mut ack, mut edge) = (Instant::ZERO, 0u64, 10_000u64);
+        for _ in 0..3_000 {
+            let flight = edge - ack;
+            let rtt = Duration::from_micros((flight * 2).max(80_000));
+            now += Duration::from_micros(2 * 2_896);
+            ack = (ack + 2_896).min(edge);
+            let window = client.window(AckView { now, ack, edge, rtt: Some(rtt) }).min(262_144);
+            edge = edge.max(ack + window);
+        }
+        let target = 3 * 80 * 500;
+        assert!((target * 8 / 10..target * 12 / 10).contains(&(edge - ack)), "{}", edge - ack);
+    }
+}
