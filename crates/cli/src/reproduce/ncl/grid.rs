@@ -11,13 +11,15 @@ pub(super) struct Point {
     pub(super) rto_min_ms: u64,
     pub(super) mbps: f64,
     pub(super) rtt_ms: f64,
-    /// What each sender keeps at 15 %: its share of what errors leave, over that without errors.
+    /// What each sender keeps at 15 %: its share of what errors leave, over that without errors, or over nearly all of the link where that is more.
     pub(super) kept: Vec<(&'static str, f64)>,
 }
 
 /// Of its value without errors: where a curve counts as flat.
 pub(super) const FLAT: f64 = 0.85;
 const ERROR_PERCENT: f64 = 15.0;
+/// Our choice: a sender that cannot fill the link without errors is set beside one that nearly does, or its curve would seem flat.
+const FULL: f64 = 0.95;
 
 impl Point {
     pub(super) fn of(cells: &[CellResult]) -> Vec<Point> {
@@ -28,7 +30,8 @@ impl Point {
             let without = grid
                 .iter()
                 .find(|other| other.x == 0.0 && (other.scheme, place(other)) == (cell.scheme, place(cell)));
-            let kept = (cell.scheme, without.map_or(f64::NAN, |without| cell.share / without.share));
+            let kept =
+                (cell.scheme, without.map_or(f64::NAN, |without| cell.share / without.share.max(FULL)));
             let (rto_min_ms, mbps, _) = place(cell);
             let here = |point: &&mut Point| {
                 (point.rto_min_ms, point.mbps, point.rtt_ms) == (rto_min_ms, mbps, rtt_ms)
