@@ -7,7 +7,11 @@ use paceline_sim::statistics::Sample;
 use super::{Job, Records, cost, values};
 use crate::reproduce::report::{Bound, Section, number};
 
+/// However few runs are asked for: Linux has as many, and a difference of means rests on ten (Welch).
+const RUNS_MIN: u64 = 10;
+
 pub(super) fn jobs(runs: u64) -> Vec<Job<'static>> {
+    let runs = runs.max(RUNS_MIN);
     let of_row = |row: LinuxRow| {
         (1..=runs).map(move |seed| {
             let row = row.clone();
@@ -54,6 +58,7 @@ impl Comparison {
 }
 
 pub(super) fn report(records: &Records, runs: u64) -> (Section, Vec<Bound>) {
+    let runs = runs.max(RUNS_MIN);
     let (mut rows, mut missed, mut least_runs) = (Vec::new(), Vec::new(), usize::MAX);
     let mut worst: f64 = 0.0;
     for row in LinuxRow::all() {
