@@ -160,8 +160,8 @@ pub(super) fn near_and_weak() -> Vec<Case> {
 pub(super) fn fig15(measured: &Measured<'_>, _folder: &Path) -> Result<Part> {
     let mut bounds = Vec::new();
     let mut judge =
-        |figure: u8, network: Network, [clamped, drwa]: [Case; 2], published: &str| {
-            let name = format!("Fig. {figure}, {}", network.name());
+        |figure: &str, network: Network, [clamped, drwa]: [Case; 2], published: &str| {
+            let name = format!("{figure}, {}", network.name());
             let lower = -measured.gain(&drwa, &clamped, RTT);
             bounds.push(Bound::at_least(format!("{name}: RTT lower by, %"), 24.0, lower).with_note(format!(
                 "{published}; round trip without queues {} ms here",
