@@ -63,7 +63,7 @@ fn bin(rtt: Duration) -> usize {
 /// Where a bin begins.
 fn edge(bin: usize) -> Duration {
     let (octave, within) = (bin as u64 / PER_OCTAVE, bin as u64 % PER_OCTAVE);
-    Duration::from_nanos(((PER_OCTAVE + within) * 1_000 << octave) / PER_OCTAVE)
+    Duration::from_nanos((((PER_OCTAVE + within) * 1_000) << octave) / PER_OCTAVE)
 }
 
 #[cfg(test)]
