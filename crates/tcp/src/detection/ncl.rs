@@ -156,7 +156,7 @@ impl Ncl {
                     return;
                 }
                 packet.cd = None;
-                if !self.e_pkts_end.is_some_and(|end| (number.wrapping_sub(end) as i32) < 0) {
+                if self.e_pkts_end.is_none_or(|end| (number.wrapping_sub(end) as i32) >= 0) {
                     outcome.answer = Answer::Reduce;
                     self.e_pkts_end = Some(self.packets.end());
                 }

@@ -69,7 +69,7 @@ impl TcpPr {
     }
 
     fn on_drop(&mut self, number: u32, cwnd_then: u32, cwnd: u32, outcome: &mut LossOutcome) {
-        if !self.memorize_end.is_some_and(|end| (number.wrapping_sub(end) as i32) < 0) {
+        if self.memorize_end.is_none_or(|end| (number.wrapping_sub(end) as i32) >= 0) {
             // The first of a burst. The window is what it was when the packet left, halved.
             self.memorize_end = Some(self.to_be_ack.end());
             self.cburst = 0;
