@@ -13,8 +13,8 @@ pub(super) struct AdaptiveLambda {
     shortest: Duration,
 }
 
-/// Our choice, as the next two, on the generated links alone (`reproduce drwa --part adaptive`): with more, lambda overshoots, as a
-/// round shows what the lambda of two rounds before has done.
+/// Our choice, as the next two, among some twenty settings on the generated links after an earlier pick had been worse than a fixed
+/// lambda on recorded ones (`reproduce drwa --part adaptive`): with more, lambda overshoots, as a round shows what the lambda of two rounds before has done.
 const UP_PERCENT: u32 = 3;
 /// Our choice: what exceeds 1 shrinks by a quarter.
 const DOWN: u32 = 4;
