@@ -112,7 +112,10 @@ impl Ncl {
 
     /// The NRU process: whether this ACK is surely the original's, and so tells an RTT.
     fn nru(&mut self, now: Instant, packet: &Packet) {
-        let in_cd_pkts = packet.cd.is_some()
+        // Where tau_CD may be shorter than any RTT, what has left cdPkts tells one, too; without it, a tau_RD that has become too short
+        // would never grow again.
+        let retransmitted = packet.cd.is_some() || (self.sts.is_some() && packet.rtx_time != Instant::ZERO);
+        let in_cd_pkts = retransmitted
             && self.least_answer().is_some_and(|tau_cd| {
                 let beta = u64::from(self.config.beta_percent);
                 now <= packet.rtx_time + Duration::from_nanos(tau_cd.as_nanos() / 100 * beta)

@@ -5,11 +5,15 @@
 use paceline_wire::Duration;
 
 /// Counts by logarithm: eight to the octave, so that a value is known to an eighth.
+///
+/// In two halves, the older of which is forgotten at once: at least the last so many samples are known, and at most twice as many. Counts
+/// that were halved instead would forget the longest RTT, which is rare, first.
 #[derive(Clone, Debug)]
 pub(super) struct RttSketch {
     counts: [u32; BINS],
     total: u32,
-    /// Where all counts are halved, so that what is older than some so many samples fades.
+    older: [u32; BINS],
+    older_total: u32,
     memory: u32,
 }
 
@@ -19,13 +23,13 @@ const PER_OCTAVE: u64 = 8;
 
 impl RttSketch {
     pub(super) fn new(memory: u32) -> Self {
-        RttSketch { counts: [0; BINS], total: 0, memory: memory.max(2) }
+        RttSketch { counts: [0; BINS], total: 0, older: [0; BINS], older_total: 0, memory: memory.max(2) }
     }
 
     pub(super) fn add(&mut self, rtt: Duration) {
         if self.total >= self.memory {
-            self.counts.iter_mut().for_each(|count| *count /= 2);
-            self.total = self.counts.iter().sum();
+            (self.older, self.older_total) = (self.counts, self.total);
+            (self.counts, self.total) = ([0; BINS], 0);
         }
         self.counts[bin(rtt)] += 1;
         self.total += 1;
@@ -33,10 +37,11 @@ impl RttSketch {
 
     /// What this share of the samples, in thousandths, does not exceed; the upper edge of its bin. `None` without samples.
     pub(super) fn quantile(&self, per_mille: u64) -> Option<Duration> {
-        let wanted = (u64::from(self.total) * per_mille).div_ceil(1_000).max(1);
+        let all = u64::from(self.total) + u64::from(self.older_total);
+        let wanted = (all * per_mille).div_ceil(1_000).max(1);
         let mut below = 0;
-        let bin = self.counts.iter().position(|&count| {
-            below += u64::from(count);
+        let bin = (0..BINS).find(|&bin| {
+            below += self.count(bin);
             below >= wanted
         })?;
         Some(edge(bin + 1))
@@ -44,12 +49,16 @@ impl RttSketch {
 
     /// No longer than the shortest of the samples that are not forgotten.
     pub(super) fn min(&self) -> Option<Duration> {
-        self.counts.iter().position(|&count| count > 0).map(edge)
+        (0..BINS).find(|&bin| self.count(bin) > 0).map(edge)
     }
 
     /// No shorter than the longest one.
     pub(super) fn max(&self) -> Option<Duration> {
-        self.counts.iter().rposition(|&count| count > 0).map(|bin| edge(bin + 1))
+        (0..BINS).rfind(|&bin| self.count(bin) > 0).map(|bin| edge(bin + 1))
+    }
+
+    fn count(&self, bin: usize) -> u64 {
+        u64::from(self.counts[bin]) + u64::from(self.older[bin])
     }
 }
 

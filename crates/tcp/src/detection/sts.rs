@@ -28,6 +28,10 @@ pub(super) enum Loss {
 /// Where the counts are halved. Our choice: enough losses to tell their kinds apart at 1 %.
 const MEMORY: u32 = 4_000;
 
+/// Our choice: fewer losses tell no share; until then tau_u holds. Slow start, in which every RTT exceeds those before, makes some
+/// that are none.
+const LOSSES_MIN: u32 = 10;
+
 impl Sts {
     pub(super) fn new(mrrl: u32) -> Self {
         Sts {
@@ -85,7 +89,7 @@ impl Sts {
         // EC_D against EC_A, both times P(PU) and `all` squared: p_c p_l C_T and p_w C_S.
         let delayed = u128::from(congestive * lost) * u128::from(c_t(self.w_packets));
         let answered = u128::from(other * all) * u128::from(c_s(self.w_packets));
-        self.tau_cd = if lost == 0 || congestive == 0 {
+        self.tau_cd = if self.lost < LOSSES_MIN || congestive == 0 {
             self.middle()
         } else if delayed >= answered {
             Some(Duration::ZERO)
