@@ -46,7 +46,7 @@ impl Network {
         found.map_or(0, |cell| cell.bytes)
     }
 
-    /// The downlink, IP bytes. One rate a network, fitted to Table 3 by [`Fit`](super::Fit).
+    /// The downlink, IP bytes. One rate a network, fitted to Table 3 (`reproduce drwa --part fit`).
     pub fn mbps(self) -> f64 {
         match self {
             Network::AttHspa => 4.85,
