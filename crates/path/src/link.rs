@@ -213,7 +213,10 @@ impl Link {
         let finish = match (&self.in_service, &self.next) {
             (Some((_, service)), _) | (None, Some(Next::At(service))) => service.finish,
             (None, _) => {
-                return self.in_flight.next_arrival().into_iter().chain(self.failed.next_ready()).min();
+                // A failed packet arrives no sooner than if it left at once. Until then nobody needs to look.
+                let ready = self.failed.next_ready();
+                let again = ready.map(|ready| ready + self.delay.at(self.since_start(ready)));
+                return self.in_flight.next_arrival().into_iter().chain(again).min();
             }
         };
         let leaving = finish + self.delay.at(self.since_start(finish));
