@@ -86,7 +86,7 @@ pub struct Dumbbell {
 }
 
 /// An ad-hoc network, between two of its stations.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct AdHocPath {
     /// Its stations and their radio.
     pub config: AdHocConfig,
@@ -126,12 +126,6 @@ impl Default for VaryingDelay {
 impl Default for Dumbbell {
     fn default() -> Self {
         Dumbbell { flows: 2, mbps: 10.0, rtt: Duration::from_millis(100), queue_packets: 83 }
-    }
-}
-
-impl Default for AdHocPath {
-    fn default() -> Self {
-        AdHocPath { config: AdHocConfig::default() }
     }
 }
 

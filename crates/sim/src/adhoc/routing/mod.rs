@@ -32,7 +32,6 @@ use send_buffer::SendBuffer;
 
 /// What a router wants done.
 #[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "moved once, never kept")]
 pub(super) enum Out {
     /// To a neighbour, or to [`EVERYBODY`].
     Send(Datagram, StationId),
