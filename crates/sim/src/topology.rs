@@ -66,7 +66,7 @@ struct Between {
 
 /// How the queueing delay of the path is measured.
 pub(crate) enum PathDelay {
-    /// The gateway, or the ad-hoc network, and the link behind it.
+    /// The gateway, or the ad-hoc network, and the link behind it; or all links behind the first one.
     Probe(PathProbe),
     /// Without a gateway or an ad-hoc network: the queue of the last link.
     LastLink(LinkMeter),
@@ -243,9 +243,15 @@ fn path_delay(
     gateway_at: Option<usize>,
 ) -> Result<PathDelay, ScenarioError> {
     let last = hops.checked_sub(1).and_then(|last| links.get(last)).ok_or(ScenarioError::NoPath)?;
-    let Some(at) = gateway_at else { return Ok(PathDelay::LastLink(last.meter.clone())) };
+    // Where packets wait between the first link and the last one, all of that counts, propagation there included.
+    let waits = |link: &NamedLink| !network.link(link.id).is_instant();
+    let hops_wait = links[..hops].iter().skip(1).rev().skip(1).any(waits);
+    let Some(at) = gateway_at.or(hops_wait.then_some(1)) else {
+        return Ok(PathDelay::LastLink(last.meter.clone()));
+    };
     let probe = PathProbe::default();
-    let Some(radio) = links[..hops].get(at) else { return Err(ScenarioError::GatewayOutsidePath) };
+    let radio = if hops_wait { Some(last) } else { links[..hops].get(at) };
+    let Some(radio) = radio else { return Err(ScenarioError::GatewayOutsidePath) };
     let wired = at.checked_sub(1).map(|before| links[before].id).ok_or(ScenarioError::GatewayOutsidePath)?;
     network.tap(wired, Box::new(probe.wired_side()));
     network.tap(radio.id, Box::new(probe.radio_side()));

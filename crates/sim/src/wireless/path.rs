@@ -88,7 +88,7 @@ pub struct Dumbbell {
 }
 
 /// An ad-hoc network, between two of its stations.
-#[derive(Clone, Debug, PartialEq, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct AdHocPath {
     /// Its stations and their radio.
     pub config: AdHocConfig,
