@@ -11,6 +11,9 @@ type Cell = Map<String, Value>;
 /// Off by so many points of utilisation is in bold.
 const OFF_POINTS: f64 = 10.0;
 
+/// Our choice: more lines nobody reads; `--json` has them.
+const LINES_MAX: usize = 200;
+
 /// All tables.
 pub(super) fn tables(cells: &[Cell]) -> String {
     let mut text = String::new();
@@ -22,6 +25,8 @@ pub(super) fn tables(cells: &[Cell]) -> String {
             Some(name) => {
                 let _ = write!(text, "\n### {}\n", shown(name));
             }
+            // The sections show them.
+            None if of_table.len() > LINES_MAX => continue,
             None => text.push_str("\n### Cells\n"),
         }
         if of_table.iter().all(|cell| cell.contains_key("axis_value")) {
