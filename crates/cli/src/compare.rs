@@ -7,49 +7,30 @@ mod schemes;
 use std::path::{Path, PathBuf};
 
 use crate::args::CompareArgs;
-use crate::error::{Error, Kind, Result};
-use crate::interrupt;
-use crate::result::{SCHEMA, Store, new_table};
-use crate::run::{Batch, Job, Place, select};
-use crate::scenario::{ScenarioFile, Variant, Vary, load_varied, parse_varied};
+use crate::error::{Error, Result};
+use crate::result::{SCHEMA, new_table};
+use crate::run::simulated::{self, Simulated};
+use crate::scenario::{ScenarioFile, Vary, load_varied, parse_varied};
 use rows::{Row, pick, undominated};
 
 pub(crate) fn command(args: &CompareArgs) -> Result<()> {
     let dimensions = schemes::dimensions(args)?;
     let file = load(args, &dimensions)?;
-    let variants: Vec<Variant> =
-        select(&file, &args.of.only)?.into_iter().map(|variant| Place::Sim.settings_of(variant)).collect();
-    for variant in &variants {
-        Place::Sim.check(variant, &file.folder)?;
-    }
-    interrupt::watch()?;
     let folder: PathBuf =
         args.out.clone().unwrap_or_else(|| Path::new("results").join(format!("{}-compare", file.base.name)));
-    let store = Store::open(&folder)?;
-    let first = args.of.seed.unwrap_or(file.base.seed);
-    let seeds = first..first + u64::from(args.runs);
-    let jobs: Vec<Job<'_>> =
-        variants.iter().flat_map(|variant| seeds.clone().map(move |seed| Job { variant, seed })).collect();
-    let batch = Batch {
-        place: Place::Sim,
-        folder: &file.folder,
-        store: &store,
-        threads: Place::Sim.threads(args.jobs),
-        series: false,
+    let (_, runs, failures) = Simulated {
+        file: &file,
+        of: &args.of,
+        runs: args.runs,
+        jobs: args.jobs,
+        folder: folder.clone(),
         fresh: args.fresh,
         quiet: args.json,
-    };
-    let (runs, failures) = batch.run_all(&jobs).inspect_err(|error| {
-        if error.kind() == Kind::Interrupted {
-            eprintln!("what is done is kept in {}; the same command goes on from there", folder.display());
-        }
-    })?;
+    }
+    .run()?;
     let rows = rows::of(&runs);
     report(&file, &rows, &folder, args)?;
-    match failures.first() {
-        None => Ok(()),
-        Some(one) => Err(Error::failed(format!("{} runs failed, the first: {one}", failures.len()))),
-    }
+    simulated::judge(&failures)
 }
 
 /// A scenario file, or a trace as the rate of the radio downlink of an otherwise ordinary mobile path.

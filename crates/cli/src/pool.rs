@@ -12,6 +12,11 @@ struct State<J, R> {
     stop: Option<Error>,
 }
 
+/// One thread for each core.
+pub(crate) fn cores() -> u32 {
+    thread::available_parallelism().map_or(1, |cores| cores.get() as u32)
+}
+
 /// Does all of `todo`, the first first. Returns what came out, in the order in which it was ready, and the error after which
 /// nothing more was begun; `Ok(None)` is a piece that is over without a result.
 pub(crate) fn work_off<J: Send, R: Send>(

@@ -8,3 +8,45 @@ pub(crate) mod or;
 mod pool;
 mod report;
 pub(crate) mod rre;
+
+use serde::Serialize;
+
+use crate::args::reproduce::ReproduceHow;
+use crate::error::{Error, Result};
+use crate::pool::cores;
+use kept::Kept;
+use pool::{Job, Records};
+use report::Report;
+
+/// The folder of results, made if it is not there.
+fn make_folder(how: &ReproduceHow) -> Result<()> {
+    std::fs::create_dir_all(&how.out)
+        .map_err(|error| Error::io(format_args!("make {}", how.out.display()), &error))
+}
+
+/// All runs of a paper: those kept in the folder, unless `fresh`, and the others now.
+fn run_all(name: &str, how: &ReproduceHow, fresh: bool, jobs: Vec<Job<'_>>) -> Result<Records> {
+    make_folder(how)?;
+    let kept = Kept::open(&how.out.join(format!("{name}-runs.jsonl")), &kept::program(), fresh)?;
+    pool::run_all(jobs, &kept, how.jobs.unwrap_or_else(cores), how.json)
+}
+
+/// Keeps the report if it is whole, prints it, and judges it if that was asked for.
+fn conclude<C: Serialize>(
+    name: &str,
+    report: &Report<C>,
+    whole: bool,
+    how: &ReproduceHow,
+    print_cells: impl FnOnce(&[C]),
+) -> Result<()> {
+    if whole {
+        report.save(&how.out.join(format!("{name}.json")))?;
+    }
+    if how.json {
+        println!("{}", report.to_json()?);
+    } else {
+        print_cells(&report.cells);
+        report.print_rest(&how.out);
+    }
+    report.judge(how.check)
+}

@@ -10,6 +10,7 @@ mod links;
 mod series;
 mod settling;
 pub(crate) mod sim;
+pub(crate) mod simulated;
 mod traces;
 
 use std::collections::HashMap;
@@ -23,7 +24,7 @@ use paceline_wire::Duration;
 use crate::args::{On, RunArgs};
 use crate::error::{Error, Kind, Result};
 use crate::interrupt;
-use crate::pool::work_off;
+use crate::pool::{cores, work_off};
 use crate::result::{
     LinkResult, Results, Run, SCHEMA, Store, bounds_table, check_bounds, summary_table, write_whole,
 };
@@ -118,7 +119,6 @@ impl Place {
 
     /// Runs at the same time.
     pub(crate) fn threads(self, wanted: Option<u32>) -> u32 {
-        let cores = || std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
         wanted.unwrap_or_else(|| if self == Place::Sim { cores() } else { 1 })
     }
 }

@@ -7,11 +7,10 @@ mod values;
 use std::path::{Path, PathBuf};
 
 use crate::args::SweepArgs;
-use crate::error::{Error, Kind, Result};
-use crate::interrupt;
+use crate::error::{Error, Result};
 use crate::result::{Run, SCHEMA, Store, write_whole};
-use crate::run::{Batch, Job, Place, select};
-use crate::scenario::{ScenarioFile, Variant, load_varied};
+use crate::run::simulated::{self, Simulated};
+use crate::scenario::{ScenarioFile, load_varied};
 use columns::Columns;
 use means::Means;
 use values::Dimension;
@@ -21,45 +20,20 @@ pub(crate) fn command(args: &SweepArgs) -> Result<()> {
         args.vary.iter().map(|text| Dimension::parse(text)).collect::<Result<_>>()?;
     let further: Vec<_> = dimensions.iter().map(Dimension::to_vary).collect();
     let file = load_varied(&args.scenario, args.of.duration, &further)?;
-    let variants: Vec<Variant> =
-        select(&file, &args.of.only)?.into_iter().map(|variant| Place::Sim.settings_of(variant)).collect();
-    for variant in &variants {
-        Place::Sim.check(variant, &file.folder)?;
-    }
-    interrupt::watch()?;
     let folder: PathBuf =
         args.out.clone().unwrap_or_else(|| Path::new("results").join(format!("{}-sweep", file.base.name)));
-    let store = Store::open(&folder)?;
-    let first = args.of.seed.unwrap_or(file.base.seed);
-    // All runs of a cell before the next cell: what is finished when somebody stops it is whole.
-    let jobs: Vec<Job<'_>> = variants
-        .iter()
-        .flat_map(|variant| (first..first + u64::from(args.runs)).map(move |seed| Job { variant, seed }))
-        .collect();
-    let batch = Batch {
-        place: Place::Sim,
-        folder: &file.folder,
-        store: &store,
-        threads: Place::Sim.threads(args.jobs),
-        series: false,
+    let (store, runs, failures) = Simulated {
+        file: &file,
+        of: &args.of,
+        runs: args.runs,
+        jobs: args.jobs,
+        folder,
         fresh: args.fresh,
         quiet: args.json,
-    };
-    let (runs, failures) = batch.run_all(&jobs).inspect_err(|error| {
-        if error.kind() == Kind::Interrupted {
-            let kept = jobs.iter().filter(|job| store.finished(job.variant, job.seed).is_some()).count();
-            eprintln!(
-                "{kept} of {} runs are kept in {}; the same command goes on from there",
-                jobs.len(),
-                folder.display()
-            );
-        }
-    })?;
-    report(&file, &dimensions, &store, &runs, args)?;
-    match failures.first() {
-        None => Ok(()),
-        Some(one) => Err(Error::failed(format!("{} runs failed, the first: {one}", failures.len()))),
     }
+    .run()?;
+    report(&file, &dimensions, &store, &runs, args)?;
+    simulated::judge(&failures)
 }
 
 fn report(

@@ -11,7 +11,7 @@ mod scenarios;
 mod series;
 
 use crate::args::{AcceleratorPart, ReproduceAcceleratorArgs};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::interrupt;
 use crate::result::new_table;
 
@@ -22,20 +22,10 @@ use scenarios::{Outcomes, Wanted};
 pub(crate) fn command(args: &ReproduceAcceleratorArgs) -> Result<()> {
     interrupt::watch()?;
     let plan = Plan::new(args);
-    std::fs::create_dir_all(&args.how.out)
-        .map_err(|error| Error::io(format_args!("make {}", args.how.out.display()), &error))?;
+    super::make_folder(&args.how)?;
     let outcomes = scenarios::run(&plan.wanted(), args)?;
     let report = plan.report(&outcomes, args)?;
-    if plan.is_whole() {
-        report.save(&args.how.out.join("accelerator.json"))?;
-    }
-    if args.how.json {
-        println!("{}", report.to_json()?);
-    } else {
-        print_cells(&report.cells);
-        report.print_rest(&args.how.out);
-    }
-    report.judge(args.how.check)
+    super::conclude("accelerator", &report, plan.is_whole(), &args.how, print_cells)
 }
 
 /// What is to be shown.

@@ -10,13 +10,10 @@ mod paths;
 mod sweeps;
 mod table3;
 
-use std::thread;
-
-use super::kept::{self, Kept};
-use super::pool::{self, Job};
+use super::pool::Job;
 use super::report::{Bound, Report, Section};
 use crate::args::{DrwaPart, ReproduceDrwaArgs};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::interrupt;
 use case::{Case, Measured};
 use table3::CellResult;
@@ -25,11 +22,7 @@ pub(crate) fn command(args: &ReproduceDrwaArgs) -> Result<()> {
     interrupt::watch()?;
     let plan = Plan::new(args);
     let out = &args.how.out;
-    std::fs::create_dir_all(out)
-        .map_err(|error| Error::io(format_args!("make {}", out.display()), &error))?;
-    let kept = Kept::open(&out.join("drwa-runs.jsonl"), &kept::program(), args.fresh)?;
-    let cores = || thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
-    let records = pool::run_all(plan.jobs(), &kept, args.how.jobs.unwrap_or_else(cores), args.how.json)?;
+    let records = super::run_all("drwa", &args.how, args.fresh, plan.jobs())?;
     let measured = Measured::new(&records, plan.runs);
     let mut report = Report { cells: Vec::new(), bounds: Vec::new(), sections: Vec::new() };
     if plan.has(14) {
@@ -46,16 +39,7 @@ pub(crate) fn command(args: &ReproduceDrwaArgs) -> Result<()> {
     if plan.parts.contains(&DrwaPart::Adaptive) {
         add(&mut report, adaptive::report(&measured, out)?);
     }
-    if plan.is_whole() {
-        report.save(&out.join("drwa.json"))?;
-    }
-    if args.how.json {
-        println!("{}", report.to_json()?);
-    } else {
-        table3::print(&report.cells);
-        report.print_rest(out);
-    }
-    report.judge(args.how.check)
+    super::conclude("drwa", &report, plan.is_whole(), &args.how, table3::print)
 }
 
 /// A section and what must hold of it.

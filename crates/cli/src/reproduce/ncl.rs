@@ -6,13 +6,11 @@ mod figures;
 mod grid;
 mod model;
 
-use std::thread;
-
-use super::kept::{self, Kept, Values};
-use super::pool::{self, Job, Records};
+use super::kept::Values;
+use super::pool::{Job, Records};
 use super::report::{Report, Section};
 use crate::args::{NclPart, ReproduceNclArgs};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::interrupt;
 use cells::Cell;
 
@@ -20,12 +18,7 @@ pub(crate) fn command(args: &ReproduceNclArgs) -> Result<()> {
     interrupt::watch()?;
     let plan = Plan::new(args);
     let out = &args.how.out;
-    std::fs::create_dir_all(out)
-        .map_err(|error| Error::io(format_args!("make {}", out.display()), &error))?;
-    let kept = Kept::open(&out.join("ncl-runs.jsonl"), &kept::program(), args.fresh)?;
-    let cores = || thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
-    let threads = args.how.jobs.unwrap_or_else(cores);
-    let records = pool::run_all(cells::jobs(&plan.cells), &kept, threads, args.how.json)?;
+    let records = super::run_all("ncl", &args.how, args.fresh, cells::jobs(&plan.cells))?;
     let mut report = Report {
         cells: plan.cells.iter().map(|cell| cell.result(&records)).collect(),
         bounds: Vec::new(),
@@ -37,15 +30,8 @@ pub(crate) fn command(args: &ReproduceNclArgs) -> Result<()> {
     report.bounds = bounds::judge(&report.cells);
     if plan.whole {
         report.sections.push(time(&records, args));
-        report.save(&out.join("ncl.json"))?;
     }
-    if args.how.json {
-        println!("{}", report.to_json()?);
-    } else {
-        cells::print(&report.cells);
-        report.print_rest(out);
-    }
-    report.judge(args.how.check)
+    super::conclude("ncl", &report, plan.whole, &args.how, cells::print)
 }
 
 /// What is to be run.

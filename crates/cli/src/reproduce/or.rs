@@ -10,16 +10,14 @@ mod notes;
 mod parameters;
 mod speed;
 
-use std::thread;
-
 use paceline_sim::reproduce::or::Cell;
 use paceline_tcp::DetectionName;
 
-use super::kept::{self, Kept, Values};
-use super::pool::{self, Job, Records};
+use super::kept::Values;
+use super::pool::{Job, Records};
 use super::report::{Bound, Report, Section};
 use crate::args::{DetectionArg, OrPart, ReproduceOrArgs};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::interrupt;
 use cells::CellResult;
 
@@ -27,13 +25,9 @@ pub(crate) fn command(args: &ReproduceOrArgs) -> Result<()> {
     interrupt::watch()?;
     let plan = Plan::new(args);
     let out = &args.how.out;
-    std::fs::create_dir_all(out)
-        .map_err(|error| Error::io(format_args!("make {}", out.display()), &error))?;
-    let kept = Kept::open(&out.join("or-runs.jsonl"), &kept::program(), args.fresh)?;
     // Alone, before all cores are busy.
     let speed = plan.parts.contains(&OrPart::Speed).then(speed::measure).transpose()?;
-    let cores = || thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
-    let records = pool::run_all(plan.jobs(), &kept, args.how.jobs.unwrap_or_else(cores), args.how.json)?;
+    let records = super::run_all("or", &args.how, args.fresh, plan.jobs())?;
     let mut report = Report { cells: Vec::new(), bounds: Vec::new(), sections: Vec::new() };
     plan.assemble(&records, &mut report)?;
     if plan.parts.contains(&OrPart::Figures) {
@@ -47,16 +41,7 @@ pub(crate) fn command(args: &ReproduceOrArgs) -> Result<()> {
         report.sections.push(section);
         report.bounds.extend(bounds);
     }
-    if plan.is_whole() {
-        report.save(&out.join("or.json"))?;
-    }
-    if args.how.json {
-        println!("{}", report.to_json()?);
-    } else {
-        cells::print(&report.cells);
-        report.print_rest(out);
-    }
-    report.judge(args.how.check)
+    super::conclude("or", &report, plan.is_whole(), &args.how, cells::print)
 }
 
 /// What is to be run.

@@ -9,15 +9,14 @@ mod slow_uplink;
 mod steps;
 
 use std::path::Path;
-use std::thread;
 
 use serde::Serialize;
 
-use super::kept::{self, Kept, Values};
-use super::pool::{self, Job, Records};
+use super::kept::Values;
+use super::pool::{Job, Records};
 use super::report::{Bound, Report, Section};
 use crate::args::ReproduceRreArgs;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::interrupt;
 use crate::plot::Line;
 use crate::result::new_table;
@@ -25,14 +24,10 @@ use crate::result::new_table;
 pub(crate) fn command(args: &ReproduceRreArgs) -> Result<()> {
     interrupt::watch()?;
     let out = &args.how.out;
-    std::fs::create_dir_all(out)
-        .map_err(|error| Error::io(format_args!("make {}", out.display()), &error))?;
-    let kept = Kept::open(&out.join("rre-runs.jsonl"), &kept::program(), args.fresh)?;
-    let cores = || thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
     let runs = u64::from(args.how.runs);
     let parts: Vec<&Part> = PARTS.iter().filter(|part| part.is_wanted(&args.figure)).collect();
     let jobs = parts.iter().flat_map(|part| (part.jobs)(runs)).collect();
-    let records = pool::run_all(jobs, &kept, args.how.jobs.unwrap_or_else(cores), args.how.json)?;
+    let records = super::run_all("rre", &args.how, args.fresh, jobs)?;
     let mut report = Report { cells: Vec::new(), bounds: Vec::new(), sections: Vec::new() };
     for part in parts {
         let shown = (part.show)(&records, runs, out)?;
@@ -40,16 +35,7 @@ pub(crate) fn command(args: &ReproduceRreArgs) -> Result<()> {
         report.bounds.extend(shown.bounds);
         report.sections.extend(shown.sections);
     }
-    if args.figure.is_empty() {
-        report.save(&out.join("rre.json"))?;
-    }
-    if args.how.json {
-        println!("{}", report.to_json()?);
-    } else {
-        print(&report.cells);
-        report.print_rest(out);
-    }
-    report.judge(args.how.check)
+    super::conclude("rre", &report, args.figure.is_empty(), &args.how, print)
 }
 
 /// Figures that show the same runs.

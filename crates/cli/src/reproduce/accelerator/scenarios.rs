@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::thread;
 
 use crate::args::ReproduceAcceleratorArgs;
 use crate::error::Result;
@@ -170,12 +169,11 @@ impl Source {
         let variants = &outcome.variants;
         let jobs: Vec<Job<'_>> =
             seeds.flat_map(|seed| variants.iter().map(move |variant| Job { variant, seed })).collect();
-        let cores = || thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
         let batch = Batch {
             place: Place::Sim,
             folder: &file.folder,
             store: &store,
-            threads: args.how.jobs.unwrap_or_else(cores),
+            threads: Place::Sim.threads(args.how.jobs),
             series: self.series,
             // Never those of an older program.
             fresh: true,
