@@ -45,7 +45,8 @@ pub(crate) fn write(path: &Path, title: &str, panels: &[Panel]) -> Result<()> {
 
 /// Writes `panels` to `path`.
 pub(crate) fn write_across(path: &Path, title: &str, across: Across, panels: &[Panel]) -> Result<()> {
-    let height = TITLE_PX + PANEL_PX * panels.len() as u32;
+    let keys: u32 = panels.iter().map(|panel| KEY_PX * keys(panel).1).sum();
+    let height = TITLE_PX + PANEL_PX * panels.len() as u32 + keys;
     let root = SVGBackend::new(path, (WIDTH_PX, height)).into_drawing_area();
     draw(&root, title, across, panels)
         .and_then(|()| root.present().map_err(|error| error.to_string()))
@@ -66,8 +67,12 @@ fn draw(root: &Area<'_>, title: &str, across: Across, panels: &[Panel]) -> Drawn
         // A little further to the left: the first mark has its number then.
         Across::Logarithm(_) => (across_all().fold(1.0, f64::min) * 0.9, across_all().fold(1e-9, f64::max)),
     };
-    for (area, panel) in body.split_evenly((panels.len(), 1)).iter().zip(panels) {
-        let (head, body) = area.split_vertically(HEAD_PX);
+    let mut below = body;
+    for panel in panels {
+        let head_px = HEAD_PX + KEY_PX * keys(panel).1;
+        let (area, rest) = below.split_vertically(head_px + PANEL_PX - HEAD_PX);
+        below = rest;
+        let (head, body) = area.split_vertically(head_px);
         let top = panel.lines.iter().flat_map(|line| &line.points).map(|point| point.1);
         let top = top.fold(0.0, f64::max).max(1e-9) * 1.08;
         let mut builder = ChartBuilder::on(&body);
@@ -108,8 +113,7 @@ where
     mesh.x_desc(across).y_labels(6).x_label_formatter(&label).y_label_formatter(&label);
     mesh.light_line_style(WHITE);
     mesh.draw().map_err(text)?;
-    let mut x = KEYS_PX;
-    for line in &panel.lines {
+    for (line, (x, y)) in panel.lines.iter().zip(keys(panel).0) {
         let colour = Palette99::pick(line.colour).to_rgba();
         let points = line.points.iter().copied();
         chart.draw_series(LineSeries::new(points, colour.stroke_width(2))).map_err(text)?;
@@ -118,12 +122,27 @@ where
             chart.draw_series(circles).map_err(text)?;
         }
         // The key stands above the axes, where no curve can be.
-        let stroke = PathElement::new(vec![(x, 14), (x + 18, 14)], colour.stroke_width(3));
+        let stroke = PathElement::new(vec![(x, y + 14), (x + 18, y + 14)], colour.stroke_width(3));
         head.draw(&stroke).map_err(text)?;
-        head.draw_text(&line.label, &("sans-serif", 13).into_text_style(head), (x + 24, 7)).map_err(text)?;
-        x += 36 + CHARACTER_PX * line.label.len() as i32;
+        head.draw_text(&line.label, &("sans-serif", 13).into_text_style(head), (x + 24, y + 7))
+            .map_err(text)?;
     }
     Ok(())
+}
+
+/// Where each line's key stands in the head of its panel, and how many rows there are beyond the first.
+fn keys(panel: &Panel) -> (Vec<(i32, i32)>, u32) {
+    let (mut x, mut row) = (KEYS_PX, 0);
+    let mut place = |line: &Line| {
+        let width = 36 + CHARACTER_PX * line.label.len() as i32;
+        if x > KEYS_PX && x + width > WIDTH_PX as i32 {
+            (x, row) = (KEYS_PX, row + 1);
+        }
+        x += width;
+        (x - width, row * KEY_PX as i32)
+    };
+    let places = panel.lines.iter().map(&mut place).collect();
+    (places, row as u32)
 }
 
 fn text<E: std::error::Error + Send + Sync>(error: DrawingAreaErrorKind<E>) -> String {
@@ -138,6 +157,8 @@ const WIDTH_PX: u32 = 960;
 const PANEL_PX: u32 = 230;
 const TITLE_PX: u32 = 40;
 const HEAD_PX: u32 = 26;
+/// A row of keys.
+const KEY_PX: u32 = 18;
 /// Where the keys begin.
 const KEYS_PX: i32 = 250;
 /// Of a character of a key, on average.
@@ -174,6 +195,15 @@ mod tests {
         write_across(&path, "Loss", Across::Logarithm("loss (%)"), &[panel]).unwrap();
         let text = std::fs::read_to_string(path).unwrap();
         assert!(text.matches("<circle").count() == 3 && text.contains("loss (%)"));
+    }
+
+    #[test]
+    fn keys_that_find_no_room_go_below() {
+        let lines = (0..12).map(|n| Line { label: "ncl-second-rd".into(), colour: n, points: Vec::new() });
+        let (places, rows) = keys(&Panel { title: "goodput".into(), lines: lines.collect() });
+        assert_eq!((places.len(), rows), (12, 2));
+        assert!(places.iter().all(|&(x, _)| x + 36 + 13 * CHARACTER_PX <= WIDTH_PX as i32));
+        assert!(places.is_sorted_by_key(|&(x, y)| (y, x)));
     }
 
     #[test]

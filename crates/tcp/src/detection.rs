@@ -1,4 +1,7 @@
 //! Loss detection: which segment is lost, and when congestion is to be answered.
+//!
+//! TCP-DCR, TCP-DOOR, TCP-PR and RR-TCP follow descriptions of their papers, whose texts were not at hand: the sections and constants
+//! that they name are still to be checked against these.
 
 mod fack;
 mod ncl;

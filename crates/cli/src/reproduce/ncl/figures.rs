@@ -21,21 +21,21 @@ struct Drawing {
 const DRAWINGS: [Drawing; 8] = [
     Drawing {
         figure: Figure::Fig3,
-        name: "fig-3",
+        name: "ncl-fig-3",
         title: "Fig. 3: TCP-NCL over a wireless last hop, by MRRL and beta",
         across: "errors (%)",
         text: "Published: serious loss with beta = 1; the same high goodput for every beta from 0.3 to 0.95, MRRL and error rate.",
     },
     Drawing {
         figure: Figure::Fig4,
-        name: "fig-4",
+        name: "ncl-fig-4",
         title: "Fig. 4: TCP-NCL over four wireless hops, by MRRL and beta",
         across: "errors of each attempt (%)",
         text: "Published: essentially the same goodput for every MRRL and beta.",
     },
     Drawing {
         figure: Figure::Fig5,
-        name: "fig-5",
+        name: "ncl-fig-5",
         title: "Fig. 5: TCP-NCL over a wired bottleneck of varying delay, by MRRL and beta",
         across: "longest delay (ms)",
         text: "Published: slightly worse with beta = 1; about the same for MRRL from 300 on; best with MRRL 250 and beta from 0.5 to \
@@ -43,14 +43,14 @@ const DRAWINGS: [Drawing; 8] = [
     },
     Drawing {
         figure: Figure::Fig7,
-        name: "fig-7",
+        name: "ncl-fig-7",
         title: "Fig. 7: flows of TCP-NCL over one bottleneck",
         across: "flows",
         text: "Published: every normalised goodput is about one, and the total stays high.",
     },
     Drawing {
         figure: Figure::Fig9a,
-        name: "fig-9a",
+        name: "ncl-fig-9a",
         title: "Fig. 9a: wireless last hop",
         across: "errors (%)",
         text: "1 Mbit/s, 20 ms, no link-layer retransmission. Published: TCP-NCL keeps its goodput from 0 to 15 %, Westwood falls gently, \
@@ -58,7 +58,7 @@ const DRAWINGS: [Drawing; 8] = [
     },
     Drawing {
         figure: Figure::Fig9b,
-        name: "fig-9b",
+        name: "ncl-fig-9b",
         title: "Fig. 9b: four wireless hops",
         across: "errors of each attempt (%)",
         text: "2 Mbit/s and 12.5 ms each, up to three link-layer retransmissions, which reorder. Published: TCP-DCR, TCP-NCL and TCP-PR are \
@@ -66,14 +66,14 @@ const DRAWINGS: [Drawing; 8] = [
     },
     Drawing {
         figure: Figure::Fig9c,
-        name: "fig-9c",
+        name: "ncl-fig-9c",
         title: "Fig. 9c: wired bottleneck of varying delay",
         across: "longest delay (ms)",
         text: "2 Mbit/s; the delay is drawn anew from 50 ms to the longest every 20 s. Published: RR-TCP, TCP-NCL and TCP-PR are best.",
     },
     Drawing {
         figure: Figure::Fig9d,
-        name: "fig-9d",
+        name: "ncl-fig-9d",
         title: "Fig. 9d: mobile ad-hoc network",
         across: "highest speed (m/s)",
         text: "16 stations, 2 Mbit/s, as docs/ad-hoc.md has it. Published: all below 15 % of the rate, TCP-NCL generally best.",

@@ -71,7 +71,7 @@ pub(super) fn section(cells: &[CellResult]) -> Option<Section> {
         place.into_iter().chain(kept).collect()
     };
     Some(Section {
-        name: "fig-9a-grid",
+        name: "ncl-fig-9a-grid",
         title: "Fig. 9a over rates and round trips: what 15 % of errors leave".into(),
         text: format!(
             "Goodput at 15 % over 0.85 of that without errors: 1 is a flat curve, {FLAT} and more counts as one. The wireless hop is the \
