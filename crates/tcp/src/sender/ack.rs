@@ -165,7 +165,10 @@ impl Sender {
         self.newly_sacked = account.newly_sacked;
         let acked = self.take_cumulative(input.now, ack, &mut account);
         self.totals.bytes_acked += ack - prior_una;
-        flags.original_delivered |= account.original_delivered;
+        // Without SACK an ACK that covers a retransmission says nothing of the originals beside it, which the receiver may
+        // have held all along (tcp_clean_rtx_queue).
+        flags.original_delivered |=
+            account.original_delivered && (self.sack_ok || !account.retransmission_acked);
         if flags.una_advanced {
             flags.set_timer = acked > 0;
             self.newreno_advanced(acked);

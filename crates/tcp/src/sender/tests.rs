@@ -167,6 +167,20 @@ fn a_wrong_timeout_is_taken_back() {
     assert_eq!(bench.sender.totals.undos, 1);
 }
 
+/// Without SACK the same ACK may tell of what the receiver had held all along: the loss was real.
+#[test]
+fn without_sack_an_ack_of_a_retransmission_proves_no_wrong_timeout() {
+    let mut bench =
+        Bench::filled(Config { sack: false, timestamps: false, ..plain(DetectionName::RackTlp) }, 20);
+    while bench.sender.state != CaState::Loss {
+        bench.fire();
+        bench.send();
+    }
+    bench.now += 100;
+    bench.ack(1_200, &[]);
+    assert_eq!((bench.sender.state, bench.sender.totals.undos), (CaState::Loss, 0));
+}
+
 /// RFC 4015 with timestamps: the ACK answers the original.
 #[test]
 fn an_echo_from_before_the_retransmission_takes_the_reduction_back() {

@@ -185,7 +185,10 @@ impl Duplex {
                 };
                 self.written += written;
                 self.to_write -= written;
-                if self.to_write == 0 && self.close_when_written {
+            }
+            // Also when there was nothing to write at all.
+            if self.to_write == 0 && self.close_when_written {
+                if let Some(connection) = self.server.connection_mut(id) {
                     connection.close();
                 }
             }
