@@ -1,88 +1,101 @@
 //! `paceline gateway`: the accelerator between two interfaces, or behind a TUN device.
 
 mod attach;
+mod board;
+pub(crate) mod control;
+mod http;
+mod metrics;
 mod observer;
+mod records;
 mod rescaling;
+pub(crate) mod rows;
+mod service;
+mod totals;
 
 use std::fs;
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
 
+use nix::libc::SIGHUP;
 use nix::unistd::getppid;
-use paceline_gateway::{Gateway, GatewayConfig};
-use paceline_linux::shift_file::ShiftFile;
-use paceline_linux::{EventLoop, EventLoopConfig, Housekeeping, NullForwarder, Termination, clock, timer};
-use paceline_wire::{Duration, Node};
-use serde_json::{Value, json};
+use paceline_gateway::GatewayConfig;
+use paceline_linux::{Ended, EventLoop, EventLoopConfig, Housekeeping, NullForwarder, Termination, timer};
+use paceline_wire::Node;
 
 use crate::args::GatewayArgs;
 use crate::error::{Error, Result};
-use crate::result::{Percentiles, write_whole};
-use crate::run::lab::system;
+use crate::result::write_whole;
 use crate::scenario::{explain, line_of, merge};
-use observer::{Log, Shared, Tap};
 use rescaling::Rescaling;
 
 pub(crate) fn command(args: &GatewayArgs) -> Result<()> {
+    log_to_stderr(args);
     let config = configuration(args)?;
     if args.forward_only {
         return drive(args, &mut NullForwarder::new(), None, |_, _| write_whole_io(args, "{}\n"));
     }
-    let log = Log::create(clock::now(), args.events.as_deref(), args.series.as_deref())
-        .map_err(|error| Error::io("create the logs", &error))?;
-    let log: Shared = Arc::new(Mutex::new(log));
-    let default = ShiftFile::default_path(&format!("{}-{}", args.wan, args.radio));
-    let path = args.shift_file.as_deref().unwrap_or(&default);
-    let store = ShiftFile::open(path, config.limits.max_flows).map_err(system)?;
-    let open_flows = store.load();
-    let rescaling = Rescaling::new(&open_flows);
-    let tap = Tap::new(log.clone(), Some(store), Some(rescaling.feed()));
-    let mut node = Gateway::with_observer(config, Box::new(tap));
-    for (flow, shifts) in open_flows {
-        node.resume(clock::now(), flow, shifts);
-    }
-    drive(args, &mut node, Some(rescaling), |node, housekeeping| write_stats(args, node, &log, housekeeping))
+    service::run(args, config)
 }
 
-/// Lets packets pass through `node` until a signal comes; `tell` is called once a second and at the end.
+/// What befalls a gateway besides packets.
+pub(super) enum Moment<'a, 'b> {
+    /// Packets pass from here on; signals are blocked in threads that are started now.
+    Start,
+    /// Eight times a second.
+    Turn(&'a mut Housekeeping<'b>),
+    /// SIGHUP.
+    Hangup,
+    /// Packets pass no more.
+    End,
+}
+
+/// Lets packets pass through `node` until a signal comes.
 fn drive<N: Node>(
     args: &GatewayArgs,
     node: &mut N,
     rescaling: Option<Rescaling>,
-    mut tell: impl FnMut(&N, Option<&mut Housekeeping<'_>>) -> io::Result<()>,
+    mut tell: impl FnMut(&mut N, Moment<'_, '_>) -> io::Result<()>,
 ) -> Result<()> {
     // Before anything else runs: the threads of this process inherit the mask.
     let termination = Termination::block().map_err(|error| Error::io("watch for signals", &error))?;
     let config = EventLoopConfig { rejoin_segments: true, ..EventLoopConfig::default() };
     let mut event_loop = EventLoop::new(config).map_err(|error| Error::io("open a timer", &error))?;
     event_loop.end_on(termination).map_err(|error| Error::io("watch for signals", &error))?;
+    let (wan, radio) = args.interfaces()?;
     let mut attached = match &args.tun {
-        None => attach::bridged(&mut event_loop, &args.wan, &args.radio)?,
+        None => attach::bridged(&mut event_loop, wan, radio)?,
         Some(tun) => attach::routed(&mut event_loop, tun, args)?,
     };
-    let rescaling = rescaling.zip(attached.rescale_config(args)).map(|(it, config)| it.start(config));
-    // Without the privilege packets leave a millisecond late now and then.
-    let _ = timer::schedule_realtime();
-    let mut due = clock::now();
-    event_loop
-        .run(node, |node, housekeeping| {
+    let rescaling = match (rescaling, attached.rescale_config(args)?) {
+        (Some(rescaling), Some(config)) => Some(rescaling.start(config)),
+        _ => None,
+    };
+    let wrong = |error: io::Error| Error::io("forward packets", &error);
+    tell(node, Moment::Start).map_err(wrong)?;
+    if let Err(error) = timer::schedule_realtime() {
+        tracing::warn!(
+            "no real-time priority ({error}): packets leave a millisecond late now and then; allow CAP_SYS_NICE"
+        );
+    }
+    loop {
+        let turn = |node: &mut N, housekeeping: &mut Housekeeping<'_>| {
             attached.refresh(housekeeping)?;
             if args.parent.is_some_and(|parent| getppid().as_raw() != parent) {
                 housekeeping.stop();
             }
-            if housekeeping.now >= due {
-                due = housekeeping.now + STATS_INTERVAL;
-                tell(node, Some(housekeeping))?;
-            }
-            Ok(())
-        })
-        .map_err(|error| Error::io("forward packets", &error))?;
+            tell(node, Moment::Turn(housekeeping))
+        };
+        let ended = event_loop.run(node, turn).map_err(wrong)?;
+        if ended != Ended::Signal(SIGHUP) || args.config.is_none() {
+            break;
+        }
+        tell(node, Moment::Hangup).map_err(wrong)?;
+    }
     attached.detach()?;
     if let Some(rescaling) = rescaling {
         rescaling.finish();
     }
-    tell(node, None).map_err(|error| Error::io("write counters", &error))
+    tell(node, Moment::End).map_err(|error| Error::io("write what is left", &error))
 }
 
 /// The profile with what the file changes.
@@ -115,27 +128,6 @@ fn parse_configuration(path: &Path, text: &str, base: &GatewayConfig) -> Result<
     Ok(config)
 }
 
-fn write_stats(
-    args: &GatewayArgs,
-    node: &Gateway,
-    log: &Shared,
-    housekeeping: Option<&mut Housekeeping<'_>>,
-) -> io::Result<()> {
-    let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
-    log.flush()?;
-    let sojourn = Percentiles::of_histogram(log.sojourn.count(), |quantile| {
-        log.sojourn.quantile(quantile).as_secs_f64() * 1e3
-    });
-    let mut stats = json!({ "sojourn_ms": sojourn, "flows": node.flows(), "counters": node.counters() });
-    if let Some(housekeeping) = housekeeping {
-        stats["payload_bytes"] = housekeeping.pool_bytes_in_use().into();
-        let ports = housekeeping.port_counters();
-        let dropped: u64 = ports.iter().map(|port| port.kernel_drops + port.pool_exhausted).sum();
-        stats["receive_drops"] = Value::from(dropped);
-    }
-    write_whole_io(args, &format!("{stats}\n"))
-}
-
 fn write_whole_io(args: &GatewayArgs, text: &str) -> io::Result<()> {
     match &args.stats_json {
         Some(path) => write_whole(path, text).map_err(io::Error::other),
@@ -143,8 +135,18 @@ fn write_whole_io(args: &GatewayArgs, text: &str) -> io::Result<()> {
     }
 }
 
-const STATS_INTERVAL: Duration = Duration::from_secs(1);
-
+/// Lines without time stamps where the journal adds them.
+fn log_to_stderr(args: &GatewayArgs) {
+    let log = tracing_subscriber::fmt()
+        .with_max_level(args.log.filter())
+        .with_writer(io::stderr)
+        .with_target(false);
+    // An earlier one, as in tests, stays.
+    let _ = match std::env::var_os("JOURNAL_STREAM") {
+        Some(_) => log.without_time().try_init(),
+        None => log.try_init(),
+    };
+}
 #[cfg(test)]
 mod tests {
     use super::*;

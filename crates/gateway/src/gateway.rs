@@ -14,6 +14,7 @@ use crate::flow::{Context, Flow, LinkReport, Phase};
 use crate::handshake::{Shifts, must_pass};
 use crate::observe::{Event, Observer};
 use crate::path_mtu;
+use crate::status::{FlowStage, FlowStatus, Page, SubscriberStatus};
 use crate::table::Table;
 
 /// The port towards the servers.
@@ -93,6 +94,21 @@ impl Gateway {
         self.table.len()
     }
 
+    /// Subscribers that have flows.
+    pub fn subscribers(&self) -> usize {
+        self.table.subscribers()
+    }
+
+    /// Flows, from the place `from` of the table on, looking at no more than `places`.
+    pub fn flow_statuses(&self, from: usize, places: usize) -> Page<FlowStatus> {
+        self.table.flow_statuses(&self.shared.config, from, places)
+    }
+
+    /// Subscribers, from the place `from` on, looking at no more than `places`.
+    pub fn subscriber_statuses(&self, from: usize, places: usize) -> Page<SubscriberStatus> {
+        self.table.subscriber_statuses(from, places)
+    }
+
     /// Payload bytes kept.
     pub fn buffered_bytes(&self) -> u64 {
         self.shared.buffered
@@ -160,7 +176,7 @@ impl Gateway {
         must_pass: Option<PassReason>,
     ) -> Result<u32, PassReason> {
         if let Some(old) = self.table.find(key) {
-            self.remove(now, old);
+            self.remove(now, old, FlowStage::Replaced);
         }
         if flags.contains(Flags::ACK) {
             return Err(PassReason::MidFlow);
@@ -201,10 +217,12 @@ impl Gateway {
         self.table.after_event(id, now, in_flight_before, &report, self.shared.repairs());
     }
 
-    fn remove(&mut self, now: Instant, id: u32) {
+    fn remove(&mut self, now: Instant, id: u32, end: FlowStage) {
         let flow = self.table.remove(id);
         self.shared.buffered = self.shared.buffered.saturating_sub(flow.buffered());
         if flow.phase != Phase::Closed {
+            let status = FlowStatus { stage: end, ..flow.status(&self.shared.config) };
+            self.shared.observer.on_event(now, &flow.key, &Event::Ended(status));
             self.shared.observer.on_event(now, &flow.key, &Event::Closed);
         }
     }
@@ -249,7 +267,7 @@ impl Node for Gateway {
                 if self.table.flow(id).phase != Phase::Closed {
                     self.shared.counters.flows_expired += 1;
                 }
-                self.remove(now, id);
+                self.remove(now, id, FlowStage::Idle);
                 continue;
             }
             let (flow, mut ctx) = (self.table.flow_mut(id), self.shared.context(now));

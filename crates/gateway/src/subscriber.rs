@@ -9,6 +9,7 @@ use crate::bound::{BoundSample, QueueBound, QueueBoundConfig};
 use crate::config::{self, QueueBoundMode, SharingConfig};
 use crate::flow::LinkReport;
 use crate::rtt_min::RttMin;
+use crate::status::SubscriberStatus;
 
 /// As BBR's: a path that has become longer is believed after ten seconds.
 const RTT_MIN_WINDOW: Duration = Duration::from_secs(10);
@@ -87,6 +88,19 @@ impl Subscriber {
                 PathEstimate { rtt: bound.rtt_min(), share }
             }
             None => PathEstimate { rtt: self.rtt_min.get(), share: Rate::ZERO },
+        }
+    }
+
+    /// A copy of its state for an operator.
+    pub(crate) fn status(&self) -> SubscriberStatus {
+        SubscriberStatus {
+            prefix: self.prefix,
+            flows: self.flows,
+            weight: self.weight,
+            outstanding: self.outstanding,
+            limit: self.bound.as_ref().and_then(QueueBound::limit),
+            rate: self.bound.as_ref().map_or(Rate::ZERO, QueueBound::rate),
+            rtt_min: self.path().rtt,
         }
     }
 

@@ -11,6 +11,7 @@ use slab::Slab;
 use crate::config::{GatewayConfig, ScheduleMode};
 use crate::flow::{Flow, LinkReport};
 use crate::schedule::Departure;
+use crate::status::{FlowStatus, Page, SubscriberStatus};
 use crate::subscriber::{Subscriber, prefix};
 
 /// A flow and its place in rings and timers.
@@ -56,6 +57,26 @@ impl Table {
 
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
+    }
+
+    /// Subscribers that have flows.
+    pub(crate) fn subscribers(&self) -> usize {
+        self.subscribers.len()
+    }
+
+    /// The flows in some places of the table.
+    pub(crate) fn flow_statuses(
+        &self,
+        config: &GatewayConfig,
+        from: usize,
+        places: usize,
+    ) -> Page<FlowStatus> {
+        page(&self.entries, from, places, |entry| entry.flow.status(config))
+    }
+
+    /// The subscribers in some places.
+    pub(crate) fn subscriber_statuses(&self, from: usize, places: usize) -> Page<SubscriberStatus> {
+        page(&self.subscribers, from, places, Subscriber::status)
     }
 
     pub(crate) fn find(&self, key: &FlowKey) -> Option<u32> {
@@ -238,6 +259,13 @@ impl Table {
             [entry.flow.deadline(repairs), entry.departs_at].into_iter().flatten().fold(expiry, Ord::min);
         set_timer(&mut self.timers, entry, id, next);
     }
+}
+
+fn page<T, U>(slab: &Slab<T>, from: usize, places: usize, copy: impl Fn(&T) -> U) -> Page<U> {
+    // A slab has no more places than its capacity.
+    let end = from.saturating_add(places).min(slab.capacity());
+    let items = (from..end).filter_map(|place| slab.get(place)).map(copy).collect();
+    Page { items, next: (end < slab.capacity()).then_some(end) }
 }
 
 /// Sets the timer of a flow, unless an earlier one is set: that one will look again.

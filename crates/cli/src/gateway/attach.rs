@@ -74,9 +74,9 @@ pub(super) fn bridged(event_loop: &mut EventLoop, wan: &str, radio: &str) -> Res
             Ok(Attached::Bridged(Box::new(Bridged { rule, stale_before: Some(since) })))
         }
         (None, None) => {
-            eprintln!(
-                "paceline: {wan} and {radio} are in no bridge: when the gateway ends, nothing joins them; make both ports \
-                 of one bridge, and it fails open"
+            tracing::warn!(
+                "{wan} and {radio} are in no bridge: when the gateway ends, nothing joins them; make both ports of one \
+                 bridge, and it fails open"
             );
             join(event_loop, Filter::All)?;
             Ok(Attached::Alone)
@@ -95,13 +95,13 @@ pub(super) fn routed(event_loop: &mut EventLoop, tun: &str, args: &GatewayArgs) 
     event_loop.add(device).map_err(|error| Error::io(format_args!("use the TUN device {tun}"), &error))?;
     let clients =
         args.clients.iter().map(|client| Prefix::new(client.network(), client.prefix_len())).collect();
-    let (wan, radio) = (args.wan.as_str(), args.radio.as_str());
+    let (wan, radio) = args.interfaces()?;
     let config = FailOpenConfig::marking(&name_of(wan, radio), &[wan, radio, tun], MARK);
     let rule = match FailOpen::install(&config) {
         Ok((rule, _)) => Some(rule),
         Err(error) => {
-            eprintln!(
-                "paceline: {error}; if the gateway hangs, it keeps packets; if it ends, flows that it rescales are slow"
+            tracing::warn!(
+                "{error}; if the gateway hangs, it keeps packets; if it ends, flows that it rescales are slow"
             );
             None
         }
@@ -138,13 +138,14 @@ impl Attached {
     }
 
     /// How windows are to be rescaled in packets that do not pass the gateway, if they can pass elsewhere.
-    pub(super) fn rescale_config(&self, args: &GatewayArgs) -> Option<RescaleConfig> {
+    pub(super) fn rescale_config(&self, args: &GatewayArgs) -> Result<Option<RescaleConfig>> {
         let mark = match self {
             Attached::Bridged(_) => None,
             Attached::Routed(routed) if routed.rule.is_some() => Some(MARK),
-            Attached::Routed(_) | Attached::Alone => return None,
+            Attached::Routed(_) | Attached::Alone => return Ok(None),
         };
-        Some(RescaleConfig::new(&name_of(&args.wan, &args.radio), &[&args.wan, &args.radio], mark))
+        let (wan, radio) = args.interfaces()?;
+        Ok(Some(RescaleConfig::new(&name_of(wan, radio), &[wan, radio], mark)))
     }
 
     /// Hands everything back to the kernel.

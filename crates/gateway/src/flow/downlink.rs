@@ -1,9 +1,10 @@
 //! Packets from the server.
 
-use paceline_wire::{Checksum, Flags, Packet};
+use paceline_wire::{Checksum, Duration, Flags, Packet};
 
 use super::{BARE_MAX, Context, Flow, Phase};
 use crate::counters::PassReason;
+use crate::status::FlowStage;
 
 /// Data further ahead than any window (RFC 7323, Section 2.3) is no data of this stream.
 const WINDOW_MAX: u64 = 1 << 30;
@@ -55,7 +56,7 @@ impl Flow {
             self.bare.push_back((start, packet));
         }
         if is_reset {
-            self.close(ctx);
+            self.close(ctx, FlowStage::Reset);
         }
     }
 
@@ -65,6 +66,7 @@ impl Flow {
             self.filter.expect_reply();
             self.note_passed(&packet);
             ctx.counters.server_retransmissions_passed += 1;
+            self.totals.server_retransmissions += 1;
             return ctx.pass_to_client(packet);
         }
         if start > self.received + WINDOW_MAX {
@@ -80,7 +82,9 @@ impl Flow {
         if self.is_passive(ctx.config) || (!self.repairs(ctx.config) && start < self.board.sent()) {
             self.received = self.received.max(end);
             if self.board.sent() < end {
-                self.flight.push(start.max(self.board.sent()), end, ctx.now, true);
+                let first = start.max(self.board.sent());
+                self.totals.on_departure(end - first, Duration::ZERO);
+                self.flight.push(first, end, ctx.now, true);
                 self.board.on_sent(end);
             }
             return ctx.pass_to_client(packet);
@@ -108,6 +112,7 @@ impl Flow {
         *ctx.buffered += self.store.bytes() - before;
         let Some((first, last)) = added else {
             ctx.counters.server_retransmissions_absorbed += 1;
+            self.totals.server_retransmissions += 1;
             return self.on_absorbed(ctx, start);
         };
         let sent = self.board.sent();

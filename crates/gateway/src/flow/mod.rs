@@ -25,8 +25,9 @@ use crate::reception_rate::ReceptionRate;
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
 use crate::server_rtt::ServerRtt;
+use crate::status::{FlowStage, FlowStatus, FlowTotals};
 use crate::store::Store;
-use crate::subscriber::PathEstimate;
+use crate::subscriber::{PathEstimate, prefix};
 use crate::supply::Supply;
 use crate::virtual_window::VirtualWindow;
 use crate::{RADIO, WAN};
@@ -141,6 +142,10 @@ pub(crate) struct Flow {
     server_fin: Option<u64>,
     client_fin: Option<u64>,
     client_fin_acked: bool,
+    since: Instant,
+    /// How it ended, if it has.
+    end: Option<FlowStage>,
+    totals: FlowTotals,
 }
 
 impl Flow {
@@ -184,6 +189,9 @@ impl Flow {
             server_fin: None,
             client_fin: None,
             client_fin_acked: false,
+            since: now,
+            end: None,
+            totals: FlowTotals::default(),
         }
     }
 
@@ -297,10 +305,36 @@ impl Flow {
     }
 
     /// The flow is over: nothing more will be repaired.
-    pub(crate) fn close(&mut self, ctx: &mut Context<'_>) {
+    pub(crate) fn close(&mut self, ctx: &mut Context<'_>, end: FlowStage) {
         if self.phase != Phase::Closed {
             self.phase = Phase::Closed;
+            self.end = Some(end);
+            ctx.observer.on_event(ctx.now, &self.key, &Event::Ended(self.status(ctx.config)));
             ctx.observer.on_event(ctx.now, &self.key, &Event::Closed);
+        }
+    }
+
+    /// A copy of its state for an operator.
+    pub(crate) fn status(&self, config: &GatewayConfig) -> FlowStatus {
+        let opening = self.phase == Phase::Opening;
+        FlowStatus {
+            key: self.key,
+            subscriber: prefix(&config.sharing, self.key.src.ip()),
+            stage: self.end.unwrap_or(if opening { FlowStage::Opening } else { FlowStage::Open }),
+            since: self.since,
+            last_packet: self.last_packet,
+            weight: self.weight,
+            rescaled: self.shifts.rescaled(),
+            gave_up: self.gave_up,
+            rtt: self.rtt.smoothed(),
+            server_rtt: self.server_rtt.get(),
+            rate: self.rate.rate().unwrap_or_default(),
+            client_window: self.window,
+            in_flight: self.flight.bytes(),
+            waiting: self.waiting(),
+            buffered: self.store.bytes(),
+            ack_delay: self.modulation.delay(),
+            totals: self.totals,
         }
     }
 

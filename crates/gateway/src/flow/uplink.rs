@@ -9,6 +9,7 @@ use super::{Context, Flow, LinkReport, Phase};
 use crate::flight::Arrived;
 use crate::modulation::{Edit, Held, ModulationInput};
 use crate::observe::Event;
+use crate::status::FlowStage;
 use crate::supply::Verdict;
 use crate::virtual_window::WindowInput;
 
@@ -20,9 +21,10 @@ impl Flow {
             return LinkReport::default();
         };
         let flags = tcp.flags();
+        self.totals.uplink_bytes += packet.payload().len() as u64;
         if flags.contains(Flags::RST) {
             self.abandon(ctx);
-            self.close(ctx);
+            self.close(ctx, FlowStage::Reset);
         }
         if !flags.contains(Flags::ACK) {
             self.modulation.push(ctx.now, Duration::ZERO, true, Edit::None, packet);
@@ -154,6 +156,11 @@ impl Flow {
         self.judge_due(ctx);
         let lost = self.board.lost_bytes().saturating_sub(lost_before);
         let rtt = arrival.sent_at.map(|sent_at| self.rtt.on_sample(sent_at, ctx.now));
+        if let Some(rtt) = rtt {
+            self.totals.on_rtt(rtt);
+            let event = Event::Measured { rtt, rtt_min: self.path.rtt };
+            ctx.observer.on_event(ctx.now, &self.key, &event);
+        }
         self.rtt_sample = rtt.or(self.rtt_sample);
         self.adapt_delay(ctx);
         let age = left.sent_at.filter(|_| !probed).map(|sent_at| ctx.now.saturating_since(sent_at));
@@ -306,7 +313,7 @@ impl Flow {
     pub(super) fn close_if_done(&mut self, ctx: &mut Context<'_>) {
         let server_done = self.server_fin.is_some_and(|fin| self.board.una() >= fin);
         if server_done && self.client_fin_acked {
-            self.close(ctx);
+            self.close(ctx, FlowStage::Finished);
         }
     }
 }
