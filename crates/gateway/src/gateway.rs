@@ -8,10 +8,11 @@ use alloc::collections::VecDeque;
 
 use paceline_wire::{Flags, FlowKey, Instant, Node, Packet, PortId};
 
-use crate::config::{FlowAction, FlowRule, GatewayConfig, RetransmissionMode, VirtualWindowMode};
+use crate::config::{GatewayConfig, RetransmissionMode, VirtualWindowMode};
 use crate::counters::{Counters, PassReason};
 use crate::flow::{Context, Flow, LinkReport, Phase};
-use crate::handshake::{Shifts, must_pass};
+use crate::handshake::Shifts;
+use crate::mode::Mode;
 use crate::observe::{Event, Observer};
 use crate::path_mtu;
 use crate::table::Table;
@@ -74,7 +75,7 @@ impl Gateway {
 
     /// Takes up a flow that was open before a restart, so that its windows go on being rescaled.
     pub fn resume(&mut self, now: Instant, client_to_server: FlowKey, shifts: Shifts) {
-        let weight = self.rule(&client_to_server).weight;
+        let weight = self.shared.config.weight(&client_to_server);
         let interval = self.shared.config.schedule.ack_interval;
         let make =
             |subscriber| Flow::new(client_to_server, subscriber, weight, interval, now).resumed(shifts);
@@ -98,17 +99,6 @@ impl Gateway {
         self.shared.buffered
     }
 
-    /// The first rule that matches; the default accelerates with weight 1.
-    fn rule(&self, key: &FlowKey) -> FlowRule {
-        let matches = |rule: &&FlowRule| {
-            let wanted = &rule.matches;
-            wanted.client.is_none_or(|a| a == key.src.ip())
-                && wanted.server.is_none_or(|a| a == key.dst.ip())
-                && wanted.server_port.is_none_or(|p| p == key.dst.port())
-        };
-        self.shared.config.sharing.flows.iter().find(matches).cloned().unwrap_or_default()
-    }
-
     /// The window scale that a client's SYN should have: the least that can show the largest virtual window.
     fn shift_wanted(&self) -> Option<u8> {
         let window = &self.shared.config.virtual_window;
@@ -126,7 +116,7 @@ impl Gateway {
         let known = self.table.find(&key).filter(|&id| self.is_same(id, from, isn, flags));
         let id = match known {
             Some(id) => id,
-            None => match self.admit(now, &key, tcp.flags(), must_pass(tcp)) {
+            None => match self.admit(now, &key, &packet) {
                 Ok(id) => id,
                 Err(reason) => {
                     self.shared.counters.pass(reason);
@@ -152,28 +142,20 @@ impl Gateway {
         flags.contains(Flags::ACK) || seen == Some(isn) || (seen.is_none() && flow.phase == Phase::Opening)
     }
 
-    fn admit(
-        &mut self,
-        now: Instant,
-        key: &FlowKey,
-        flags: Flags,
-        must_pass: Option<PassReason>,
-    ) -> Result<u32, PassReason> {
+    /// The new flow that `syn` begins, unless it is to pass.
+    fn admit(&mut self, now: Instant, key: &FlowKey, syn: &Packet) -> Result<u32, PassReason> {
         if let Some(old) = self.table.find(key) {
             self.remove(now, old);
         }
-        if flags.contains(Flags::ACK) {
+        if syn.tcp().is_none_or(|tcp| tcp.flags().contains(Flags::ACK)) {
             return Err(PassReason::MidFlow);
         }
-        if let Some(reason) = must_pass {
+        let choice = self.shared.config.choose(key, syn);
+        if let Mode::Pass(reason) = choice.mode {
             return Err(reason);
         }
-        let rule = self.rule(key);
-        if rule.action == FlowAction::Bypass {
-            return Err(PassReason::Rule);
-        }
         let interval = self.shared.config.schedule.ack_interval;
-        let make = |subscriber| Flow::new(*key, subscriber, rule.weight, interval, now);
+        let make = |subscriber| Flow::new(*key, subscriber, choice.weight, interval, now);
         self.table.insert(&self.shared.config, *key, make).ok_or(PassReason::TableFull)
     }
 
