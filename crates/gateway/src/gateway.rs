@@ -12,9 +12,10 @@ use crate::config::{GatewayConfig, RetransmissionMode, VirtualWindowMode};
 use crate::counters::{Counters, PassReason};
 use crate::flow::{Context, Flow, LinkReport, Phase};
 use crate::handshake::Shifts;
+use crate::icmp;
 use crate::mode::Mode;
 use crate::observe::{Event, Observer};
-use crate::path_mtu;
+use crate::split::Split;
 use crate::table::Table;
 
 /// The port towards the servers.
@@ -22,9 +23,10 @@ pub const WAN: PortId = PortId(0);
 /// The port towards the clients.
 pub const RADIO: PortId = PortId(1);
 
-/// A transparent accelerator.
+/// An accelerator, transparent or split.
 pub struct Gateway {
     table: Table,
+    split: Split,
     shared: Shared,
 }
 
@@ -70,7 +72,11 @@ impl Gateway {
     pub fn with_observer(config: GatewayConfig, observer: Box<dyn Observer + Send>) -> Self {
         let table = Table::new(&config);
         let counters = Counters::default();
-        Gateway { table, shared: Shared { config, counters, observer, out: VecDeque::new(), buffered: 0 } }
+        Gateway {
+            table,
+            split: Split::default(),
+            shared: Shared { config, counters, observer, out: VecDeque::new(), buffered: 0 },
+        }
     }
 
     /// Takes up a flow that was open before a restart, so that its windows go on being rescaled.
@@ -91,7 +97,12 @@ impl Gateway {
 
     /// Flows in the table.
     pub fn flows(&self) -> usize {
-        self.table.len()
+        self.table.len() + self.split.len()
+    }
+
+    /// Of those, split ones.
+    pub fn split_flows(&self) -> usize {
+        self.split.len()
     }
 
     /// Payload bytes kept.
@@ -116,8 +127,9 @@ impl Gateway {
         let known = self.table.find(&key).filter(|&id| self.is_same(id, from, isn, flags));
         let id = match known {
             Some(id) => id,
-            None => match self.admit(now, &key, &packet) {
-                Ok(id) => id,
+            None => match self.admit(now, from, &key, &packet) {
+                Ok(Admitted::Split) => return,
+                Ok(Admitted::Transparent(id)) => id,
                 Err(reason) => {
                     self.shared.counters.pass(reason);
                     return self.shared.forward(from, packet);
@@ -143,7 +155,13 @@ impl Gateway {
     }
 
     /// The new flow that `syn` begins, unless it is to pass.
-    fn admit(&mut self, now: Instant, key: &FlowKey, syn: &Packet) -> Result<u32, PassReason> {
+    fn admit(
+        &mut self,
+        now: Instant,
+        from: PortId,
+        key: &FlowKey,
+        syn: &Packet,
+    ) -> Result<Admitted, PassReason> {
         if let Some(old) = self.table.find(key) {
             self.remove(now, old);
         }
@@ -154,9 +172,19 @@ impl Gateway {
         if let Mode::Pass(reason) = choice.mode {
             return Err(reason);
         }
+        if self.flows() >= self.shared.config.limits.max_flows {
+            return Err(PassReason::TableFull);
+        }
+        // What a server opens has its sender behind the radio link: splitting would not help it.
+        if let (Mode::Split(sender), true) = (choice.mode, from == RADIO)
+            && self.split.open(&mut self.shared.context(now), *key, sender, syn)
+        {
+            return Ok(Admitted::Split);
+        }
         let interval = self.shared.config.schedule.ack_interval;
         let make = |subscriber| Flow::new(*key, subscriber, choice.weight, interval, now);
-        self.table.insert(&self.shared.config, *key, make).ok_or(PassReason::TableFull)
+        let id = self.table.insert(&self.shared.config, *key, make);
+        id.map(Admitted::Transparent).ok_or(PassReason::TableFull)
     }
 
     fn on_segment(&mut self, now: Instant, from: PortId, id: u32, packet: Packet) {
@@ -191,28 +219,49 @@ impl Gateway {
         }
     }
 
-    fn on_opaque(&mut self, now: Instant, from: PortId, packet: &Packet) {
+    /// A packet without a whole TCP segment. False if it was for the gateway alone.
+    fn on_opaque(&mut self, now: Instant, from: PortId, packet: &Packet) -> bool {
         self.shared.counters.pass(PassReason::NotTcp);
-        if from != RADIO {
-            return;
+        let Some(error) = icmp::parse(packet.header()) else { return true };
+        if self.split.on_icmp(&mut self.shared.context(now), from, &error) {
+            return false;
         }
-        if let Some(too_big) = path_mtu::parse(packet.header())
-            && let Some(id) = self.table.find(&too_big.flow)
+        // About what the server sent to the client.
+        if let (Some(mtu), true) = (error.mtu, from == RADIO)
+            && let Some(id) = self.table.find(&error.quoted.reversed())
         {
             let (flow, mut ctx) = (self.table.flow_mut(id), self.shared.context(now));
-            flow.on_path_mtu(&mut ctx, too_big.mtu);
+            flow.on_path_mtu(&mut ctx, mtu);
+        }
+        true
+    }
+
+    /// A packet of a split flow; it comes back if it is of none.
+    fn on_split(&mut self, now: Instant, from: PortId, key: &FlowKey, packet: Packet) -> Option<Packet> {
+        match self.split.find(key) {
+            Some(id) => self.split.on_packet(&mut self.shared.context(now), id, from, packet),
+            None => Some(packet),
         }
     }
+}
+
+/// A new flow.
+enum Admitted {
+    Transparent(u32),
+    Split,
 }
 
 impl Node for Gateway {
     fn handle_packet(&mut self, arrival: Instant, port: PortId, packet: Packet) {
         self.shared.counters.packets_in += 1;
         let Some((key, flags)) = packet.flow_key().zip(packet.tcp().map(|tcp| tcp.flags())) else {
-            self.on_opaque(arrival, port, &packet);
-            return self.shared.forward(port, packet);
+            if self.on_opaque(arrival, port, &packet) {
+                self.shared.forward(port, packet);
+            }
+            return;
         };
         let key = if port == WAN { key.reversed() } else { key };
+        let Some(packet) = self.on_split(arrival, port, &key, packet) else { return };
         if flags.contains(Flags::SYN) {
             return self.on_syn(arrival, port, key, packet);
         }
@@ -226,6 +275,7 @@ impl Node for Gateway {
     }
 
     fn handle_timeout(&mut self, now: Instant) {
+        self.split.on_timeout(&mut self.shared.context(now));
         while let Some(id) = self.table.pop_due(now) {
             if self.table.flow(id).is_expired(now, self.shared.config.limits.idle_timeout_s) {
                 if self.table.flow(id).phase != Phase::Closed {
@@ -247,6 +297,10 @@ impl Node for Gateway {
                 self.shared.counters.packets_out += 1;
                 return Some(next);
             }
+            if let Some(next) = self.split.transmit(&mut self.shared.context(now)) {
+                self.shared.counters.packets_out += 1;
+                return Some(next);
+            }
             let (id, limit) = self.table.next_sender(now, self.shared.config.schedule.mode)?;
             let (flow, mut ctx) = (self.table.flow_mut(id), self.shared.context(now));
             let before = flow.in_flight();
@@ -260,6 +314,6 @@ impl Node for Gateway {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        self.table.next_timeout()
+        [self.table.next_timeout(), self.split.next_timeout()].into_iter().flatten().min()
     }
 }

@@ -38,7 +38,11 @@ impl GatewayConfig {
         if let Some(reason) = must_pass(tcp) {
             return Choice { mode: Mode::Pass(reason), weight };
         }
-        let split = Mode::Split(rule.and_then(|rule| rule.sender).unwrap_or(self.split.sender));
+        let split = match tcp.fast_open() || tcp.payload_len() > 0 {
+            // Data in a SYN is the server's to take or to refuse (RFC 7413).
+            true => Mode::Transparent,
+            false => Mode::Split(rule.and_then(|rule| rule.sender).unwrap_or(self.split.sender)),
+        };
         let mode = match rule.map_or(FlowAction::Accelerate, |rule| rule.action) {
             FlowAction::Bypass => Mode::Pass(PassReason::Rule),
             FlowAction::Transparent => Mode::Transparent,
@@ -109,5 +113,7 @@ mod tests {
         // Multipath TCP, MP_CAPABLE version 1 of a SYN (RFC 8684, Section 3.1).
         let multipath = syn(80, &[30, 4, 1, 1]);
         assert_eq!(config.choose(&key(80), &multipath).mode, Mode::Pass(PassReason::Mptcp));
+        let fast_open = syn(80, &[34, 2, 1, 1]);
+        assert_eq!(config.choose(&key(80), &fast_open).mode, Mode::Transparent);
     }
 }
