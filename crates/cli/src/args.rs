@@ -6,7 +6,7 @@ pub(crate) mod reproduce;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-pub(crate) use gateway::{FlowsArgs, GatewayArgs, TopArgs};
+pub(crate) use gateway::{DoctorArgs, FlowsArgs, GatewayAction, GatewayArgs, TopArgs};
 use paceline_path::QueueLimit;
 use paceline_path::random::Probability;
 use paceline_path::units::de::share;

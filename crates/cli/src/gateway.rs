@@ -3,34 +3,43 @@
 mod attach;
 mod board;
 pub(crate) mod control;
+mod doctor;
 mod http;
 mod metrics;
+mod notify;
 mod observer;
+mod policy;
 mod records;
+mod reload;
 mod rescaling;
 pub(crate) mod rows;
 mod service;
 mod totals;
 
-use std::fs;
 use std::io;
 use std::path::Path;
 
 use nix::libc::SIGHUP;
 use nix::unistd::getppid;
 use paceline_gateway::GatewayConfig;
+use paceline_gateway::config::FlowMode;
 use paceline_linux::{Ended, EventLoop, EventLoopConfig, Housekeeping, NullForwarder, Termination, timer};
 use paceline_wire::Node;
 
-use crate::args::GatewayArgs;
+use crate::args::{GatewayAction, GatewayArgs};
 use crate::error::{Error, Result};
 use crate::result::write_whole;
-use crate::scenario::{explain, line_of, merge};
 use rescaling::Rescaling;
 
 pub(crate) fn command(args: &GatewayArgs) -> Result<()> {
+    if let Some(GatewayAction::Doctor(args)) = &args.action {
+        return doctor::command(args);
+    }
     log_to_stderr(args);
-    let config = configuration(args)?;
+    if let Some(path) = &args.check {
+        return check(args, path);
+    }
+    let config = configuration(args, args.config.as_deref())?;
     if args.forward_only {
         return drive(args, &mut NullForwarder::new(), None, |_, _| write_whole_io(args, "{}\n"));
     }
@@ -99,33 +108,29 @@ fn drive<N: Node>(
 }
 
 /// The profile with what the file changes.
-fn configuration(args: &GatewayArgs) -> Result<GatewayConfig> {
+fn configuration(args: &GatewayArgs, path: Option<&Path>) -> Result<GatewayConfig> {
     let Some(base) = args.profile.config() else {
         return Err(Error::input(
             "--profile off is no gateway; for one that only forwards write --profile null",
         ));
     };
-    let Some(path) = &args.config else {
+    let Some(path) = path else {
         return Ok(base);
     };
-    let text = fs::read_to_string(path)
-        .map_err(|error| Error::input(format!("cannot read configuration {}: {error}", path.display())))?;
-    parse_configuration(path, &text, &base)
+    let interfaces: Vec<&str> = [&args.wan, &args.radio].into_iter().flatten().map(String::as_str).collect();
+    policy::load(path, &base, &interfaces)
 }
 
-fn parse_configuration(path: &Path, text: &str, base: &GatewayConfig) -> Result<GatewayConfig> {
-    let at = |error: toml::de::Error| {
-        let line = line_of(text, error.span());
-        Error::input(format!("{}:{line}: {}", path.display(), explain(error.message())))
-    };
-    // Typed first, for the line of a mistake; then once more as a table, laid over the profile.
-    toml::from_str::<GatewayConfig>(text).map_err(at)?;
-    let changes: toml::Table = toml::from_str(text).map_err(at)?;
-    let mut table = toml::Table::try_from(base).map_err(|error| Error::failed(error.to_string()))?;
-    merge(&mut table, &changes);
-    let config: GatewayConfig = table.try_into().map_err(at)?;
-    config.check().map_err(|why| Error::input(format!("{}: {why}", path.display())))?;
-    Ok(config)
+/// `--check`: says whether the file would be taken, and what is in it.
+fn check(args: &GatewayArgs, path: &Path) -> Result<()> {
+    let config = configuration(args, Some(path))?;
+    let (rules, subscribers) = (config.sharing.flows.len(), config.sharing.subscribers.len());
+    let mode = if config.mode == FlowMode::Split { "split" } else { "transparent" };
+    println!(
+        "{}: all right; {rules} rules for flows, {subscribers} for subscribers, other flows are {mode}",
+        path.display()
+    );
+    Ok(())
 }
 
 fn write_whole_io(args: &GatewayArgs, text: &str) -> io::Result<()> {
@@ -149,12 +154,14 @@ fn log_to_stderr(args: &GatewayArgs) {
 }
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::scenario::Profile;
 
     fn parse(text: &str) -> std::result::Result<GatewayConfig, String> {
         let base = Profile::Thesis.config().unwrap();
-        parse_configuration(Path::new("g.toml"), text, &base).map_err(|error| error.to_string())
+        policy::parse(Path::new("g.toml"), text, &base, &[]).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -3,13 +3,17 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::net::IpAddr;
+
+use crate::prefix::Prefix;
+use crate::split::{SenderConfig, SplitConfig};
 
 /// Everything that can be set on a gateway. The default is the full accelerator.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
 pub struct GatewayConfig {
+    /// What a new flow is, unless a rule says otherwise.
+    pub mode: FlowMode,
     /// The window shown to the server.
     pub virtual_window: VirtualWindowConfig,
     /// When a packet may leave for the client (Section 4.3).
@@ -22,8 +26,22 @@ pub struct GatewayConfig {
     pub queue_bound: QueueBoundConfig,
     /// Whose packet leaves next (Chapter 7).
     pub sharing: SharingConfig,
+    /// What split flows run.
+    pub split: SplitConfig,
     /// Bounds on memory and on the life of idle flows.
     pub limits: LimitsConfig,
+}
+
+/// The two ways to serve a flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+pub enum FlowMode {
+    /// Sequence numbers and acknowledgements are those of the ends.
+    #[default]
+    Transparent,
+    /// Two connections back to back: the gateway acknowledges, and sends with algorithms of its own.
+    Split,
 }
 
 /// How the window towards the server is made.
@@ -196,11 +214,24 @@ pub struct QueueBoundConfig {
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
 pub struct FlowMatch {
     /// The client's address.
-    pub client: Option<IpAddr>,
+    pub client: Option<Prefix>,
     /// The server's address.
-    pub server: Option<IpAddr>,
-    /// The server's port.
+    pub server: Option<Prefix>,
+    /// The server's port, or the first of several.
     pub server_port: Option<u16>,
+    /// The last of several ports.
+    pub server_port_last: Option<u16>,
+    /// The code point of the SYN (RFC 2474).
+    pub dscp: Option<u8>,
+    /// The outer VLAN of the SYN.
+    pub vlan: Option<u16>,
+}
+
+impl FlowMatch {
+    /// The server's port is among those wanted.
+    pub(crate) fn has_port(&self, port: u16) -> bool {
+        self.server_port.is_none_or(|first| (first..=self.server_port_last.unwrap_or(first)).contains(&port))
+    }
 }
 
 /// What to do with a flow that a rule matches.
@@ -208,9 +239,13 @@ pub struct FlowMatch {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum FlowAction {
-    /// Accelerate it.
+    /// Accelerate it, in the gateway's mode.
     #[default]
     Accelerate,
+    /// Accelerate it transparently.
+    Transparent,
+    /// Split it.
+    Split,
     /// Forward it unchanged.
     Bypass,
 }
@@ -227,11 +262,21 @@ pub struct FlowRule {
     pub action: FlowAction,
     /// Packets per round of the scheduler (Section 7.2), at least 1.
     pub weight: u32,
+    /// What it sends with if it is split; as `split.sender` when absent.
+    pub sender: Option<SenderConfig>,
+    /// The largest window shown to the server, if less than `virtual-window.max-bytes`.
+    pub virtual_window_max_bytes: Option<u64>,
 }
 
 impl Default for FlowRule {
     fn default() -> Self {
-        FlowRule { matches: FlowMatch::default(), action: FlowAction::Accelerate, weight: 1 }
+        FlowRule {
+            matches: FlowMatch::default(),
+            action: FlowAction::Accelerate,
+            weight: 1,
+            sender: None,
+            virtual_window_max_bytes: None,
+        }
     }
 }
 
@@ -240,8 +285,8 @@ impl Default for FlowRule {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields))]
 pub struct SubscriberRule {
-    /// An address inside the subscriber's prefix.
-    pub address: IpAddr,
+    /// An address inside the subscriber's prefix, or a prefix that holds the subscribers.
+    pub address: Prefix,
     /// Packets per round of the scheduler, at least 1.
     pub weight: u32,
 }
@@ -356,6 +401,11 @@ impl GatewayConfig {
         if weights.into_iter().any(|w| w == 0 || w > 1000) {
             return fail("sharing: weights are 1 to 1000");
         }
+        if !(65_535..=1 << 30).contains(&self.split.receive_window_bytes) {
+            return fail("split.receive-window-bytes: give 65535 to 1073741824 bytes");
+        }
+        self.split.sender.check()?;
+        self.sharing.flows.iter().filter_map(|rule| rule.sender).try_for_each(|sender| sender.check())?;
         if self.limits.max_flows == 0 {
             return fail("limits.max-flows: give at least 1");
         }

@@ -71,6 +71,14 @@ counters! {
     reneged,
     /// Packets dropped from the buffer because of a smaller path MTU.
     path_mtu_drops,
+    /// Flows split: both ends are answered from here.
+    flows_split,
+    /// Flows that were to be split, and that an end refused or gave up before.
+    split_refused,
+    /// Packets of split flows dropped because payload memory is used up.
+    split_drops_no_memory,
+    /// Packets of split flows dropped because their checksum is wrong.
+    split_bad_checksums,
     /// Passed: not TCP.
     passed_not_tcp,
     /// Passed: seen in the middle or in one direction only.

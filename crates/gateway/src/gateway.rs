@@ -8,12 +8,14 @@ use alloc::collections::VecDeque;
 
 use paceline_wire::{Flags, FlowKey, Instant, Node, Packet, PortId};
 
-use crate::config::{FlowAction, FlowRule, GatewayConfig, RetransmissionMode, VirtualWindowMode};
+use crate::config::{GatewayConfig, RetransmissionMode, VirtualWindowMode};
 use crate::counters::{Counters, PassReason};
 use crate::flow::{Context, Flow, LinkReport, Phase};
-use crate::handshake::{Shifts, must_pass};
+use crate::handshake::Shifts;
+use crate::icmp;
+use crate::mode::Mode;
 use crate::observe::{Event, Observer};
-use crate::path_mtu;
+use crate::split::Split;
 use crate::status::{FlowStage, FlowStatus, Page, SubscriberStatus};
 use crate::table::Table;
 
@@ -22,9 +24,13 @@ pub const WAN: PortId = PortId(0);
 /// The port towards the clients.
 pub const RADIO: PortId = PortId(1);
 
-/// A transparent accelerator.
+/// Where the places of split flows begin, in lists: no table has so many.
+const SPLIT_PLACES: usize = usize::MAX / 2;
+
+/// An accelerator, transparent or split.
 pub struct Gateway {
     table: Table,
+    split: Split,
     shared: Shared,
 }
 
@@ -70,18 +76,34 @@ impl Gateway {
     pub fn with_observer(config: GatewayConfig, observer: Box<dyn Observer + Send>) -> Self {
         let table = Table::new(&config);
         let counters = Counters::default();
-        Gateway { table, shared: Shared { config, counters, observer, out: VecDeque::new(), buffered: 0 } }
+        Gateway {
+            table,
+            split: Split::default(),
+            shared: Shared { config, counters, observer, out: VecDeque::new(), buffered: 0 },
+        }
     }
 
     /// Takes up a flow that was open before a restart, so that its windows go on being rescaled.
     pub fn resume(&mut self, now: Instant, client_to_server: FlowKey, shifts: Shifts) {
-        let weight = self.rule(&client_to_server).weight;
+        let (weight, window_max_bytes) = self.shared.config.known_without_syn(&client_to_server);
         let interval = self.shared.config.schedule.ack_interval;
-        let make =
-            |subscriber| Flow::new(client_to_server, subscriber, weight, interval, now).resumed(shifts);
+        let make = |subscriber| {
+            Flow::new(client_to_server, subscriber, weight, interval, now)
+                .bounded(window_max_bytes)
+                .resumed(shifts)
+        };
         if self.table.insert(&self.shared.config, client_to_server, make).is_some() {
             self.shared.counters.flows_resumed += 1;
         }
+    }
+
+    /// New flows and subscribers are served by this mode, sender and these rules from here on; those that are there stay as they are.
+    pub fn set_policy(&mut self, config: &GatewayConfig) {
+        let own = &mut self.shared.config;
+        own.mode = config.mode;
+        own.split.sender = config.split.sender;
+        own.sharing.flows.clone_from(&config.sharing.flows);
+        own.sharing.subscribers.clone_from(&config.sharing.subscribers);
     }
 
     /// Counts since the start.
@@ -91,7 +113,12 @@ impl Gateway {
 
     /// Flows in the table.
     pub fn flows(&self) -> usize {
-        self.table.len()
+        self.table.len() + self.split.len()
+    }
+
+    /// Of those, split ones.
+    pub fn split_flows(&self) -> usize {
+        self.split.len()
     }
 
     /// Subscribers that have flows.
@@ -101,7 +128,14 @@ impl Gateway {
 
     /// Flows, from the place `from` of the table on, looking at no more than `places`.
     pub fn flow_statuses(&self, from: usize, places: usize) -> Page<FlowStatus> {
-        self.table.flow_statuses(&self.shared.config, from, places)
+        let config = &self.shared.config;
+        // Split flows come after all places that a table can have.
+        if let Some(from) = from.checked_sub(SPLIT_PLACES) {
+            let page = self.split.statuses(config, from, places);
+            return Page { next: page.next.map(|next| next + SPLIT_PLACES), ..page };
+        }
+        let page = self.table.flow_statuses(config, from, places);
+        Page { next: page.next.or((self.split.len() > 0).then_some(SPLIT_PLACES)), ..page }
     }
 
     /// Subscribers, from the place `from` on, looking at no more than `places`.
@@ -112,17 +146,6 @@ impl Gateway {
     /// Payload bytes kept.
     pub fn buffered_bytes(&self) -> u64 {
         self.shared.buffered
-    }
-
-    /// The first rule that matches; the default accelerates with weight 1.
-    fn rule(&self, key: &FlowKey) -> FlowRule {
-        let matches = |rule: &&FlowRule| {
-            let wanted = &rule.matches;
-            wanted.client.is_none_or(|a| a == key.src.ip())
-                && wanted.server.is_none_or(|a| a == key.dst.ip())
-                && wanted.server_port.is_none_or(|p| p == key.dst.port())
-        };
-        self.shared.config.sharing.flows.iter().find(matches).cloned().unwrap_or_default()
     }
 
     /// The window scale that a client's SYN should have: the least that can show the largest virtual window.
@@ -142,8 +165,9 @@ impl Gateway {
         let known = self.table.find(&key).filter(|&id| self.is_same(id, from, isn, flags));
         let id = match known {
             Some(id) => id,
-            None => match self.admit(now, &key, tcp.flags(), must_pass(tcp)) {
-                Ok(id) => id,
+            None => match self.admit(now, from, &key, &packet) {
+                Ok(Admitted::Split) => return,
+                Ok(Admitted::Transparent(id)) => id,
                 Err(reason) => {
                     self.shared.counters.pass(reason);
                     return self.shared.forward(from, packet);
@@ -168,29 +192,39 @@ impl Gateway {
         flags.contains(Flags::ACK) || seen == Some(isn) || (seen.is_none() && flow.phase == Phase::Opening)
     }
 
+    /// The new flow that `syn` begins, unless it is to pass.
     fn admit(
         &mut self,
         now: Instant,
+        from: PortId,
         key: &FlowKey,
-        flags: Flags,
-        must_pass: Option<PassReason>,
-    ) -> Result<u32, PassReason> {
+        syn: &Packet,
+    ) -> Result<Admitted, PassReason> {
         if let Some(old) = self.table.find(key) {
             self.remove(now, old, FlowStage::Replaced);
         }
-        if flags.contains(Flags::ACK) {
+        if syn.tcp().is_none_or(|tcp| tcp.flags().contains(Flags::ACK)) {
             return Err(PassReason::MidFlow);
         }
-        if let Some(reason) = must_pass {
+        let choice = self.shared.config.choose(key, syn);
+        if let Mode::Pass(reason) = choice.mode {
             return Err(reason);
         }
-        let rule = self.rule(key);
-        if rule.action == FlowAction::Bypass {
-            return Err(PassReason::Rule);
+        if self.flows() >= self.shared.config.limits.max_flows {
+            return Err(PassReason::TableFull);
+        }
+        // What a server opens has its sender behind the radio link: splitting would not help it.
+        if let (Mode::Split(sender), true) = (choice.mode, from == RADIO)
+            && self.split.open(&mut self.shared.context(now), *key, sender, syn)
+        {
+            return Ok(Admitted::Split);
         }
         let interval = self.shared.config.schedule.ack_interval;
-        let make = |subscriber| Flow::new(*key, subscriber, rule.weight, interval, now);
-        self.table.insert(&self.shared.config, *key, make).ok_or(PassReason::TableFull)
+        let make = |subscriber| {
+            Flow::new(*key, subscriber, choice.weight, interval, now).bounded(choice.window_max_bytes)
+        };
+        let id = self.table.insert(&self.shared.config, *key, make);
+        id.map(Admitted::Transparent).ok_or(PassReason::TableFull)
     }
 
     fn on_segment(&mut self, now: Instant, from: PortId, id: u32, packet: Packet) {
@@ -227,28 +261,49 @@ impl Gateway {
         }
     }
 
-    fn on_opaque(&mut self, now: Instant, from: PortId, packet: &Packet) {
+    /// A packet without a whole TCP segment. False if it was for the gateway alone.
+    fn on_opaque(&mut self, now: Instant, from: PortId, packet: &Packet) -> bool {
         self.shared.counters.pass(PassReason::NotTcp);
-        if from != RADIO {
-            return;
+        let Some(error) = icmp::parse(packet.header()) else { return true };
+        if self.split.on_icmp(&mut self.shared.context(now), from, &error) {
+            return false;
         }
-        if let Some(too_big) = path_mtu::parse(packet.header())
-            && let Some(id) = self.table.find(&too_big.flow)
+        // About what the server sent to the client.
+        if let (Some(mtu), true) = (error.mtu, from == RADIO)
+            && let Some(id) = self.table.find(&error.quoted.reversed())
         {
             let (flow, mut ctx) = (self.table.flow_mut(id), self.shared.context(now));
-            flow.on_path_mtu(&mut ctx, too_big.mtu);
+            flow.on_path_mtu(&mut ctx, mtu);
+        }
+        true
+    }
+
+    /// A packet of a split flow; it comes back if it is of none.
+    fn on_split(&mut self, now: Instant, from: PortId, key: &FlowKey, packet: Packet) -> Option<Packet> {
+        match self.split.find(key) {
+            Some(id) => self.split.on_packet(&mut self.shared.context(now), id, from, packet),
+            None => Some(packet),
         }
     }
+}
+
+/// A new flow.
+enum Admitted {
+    Transparent(u32),
+    Split,
 }
 
 impl Node for Gateway {
     fn handle_packet(&mut self, arrival: Instant, port: PortId, packet: Packet) {
         self.shared.counters.packets_in += 1;
         let Some((key, flags)) = packet.flow_key().zip(packet.tcp().map(|tcp| tcp.flags())) else {
-            self.on_opaque(arrival, port, &packet);
-            return self.shared.forward(port, packet);
+            if self.on_opaque(arrival, port, &packet) {
+                self.shared.forward(port, packet);
+            }
+            return;
         };
         let key = if port == WAN { key.reversed() } else { key };
+        let Some(packet) = self.on_split(arrival, port, &key, packet) else { return };
         if flags.contains(Flags::SYN) {
             return self.on_syn(arrival, port, key, packet);
         }
@@ -262,6 +317,7 @@ impl Node for Gateway {
     }
 
     fn handle_timeout(&mut self, now: Instant) {
+        self.split.on_timeout(&mut self.shared.context(now));
         while let Some(id) = self.table.pop_due(now) {
             if self.table.flow(id).is_expired(now, self.shared.config.limits.idle_timeout_s) {
                 if self.table.flow(id).phase != Phase::Closed {
@@ -283,6 +339,10 @@ impl Node for Gateway {
                 self.shared.counters.packets_out += 1;
                 return Some(next);
             }
+            if let Some(next) = self.split.transmit(&mut self.shared.context(now)) {
+                self.shared.counters.packets_out += 1;
+                return Some(next);
+            }
             let (id, limit) = self.table.next_sender(now, self.shared.config.schedule.mode)?;
             let (flow, mut ctx) = (self.table.flow_mut(id), self.shared.context(now));
             let before = flow.in_flight();
@@ -296,6 +356,6 @@ impl Node for Gateway {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        self.table.next_timeout()
+        [self.table.next_timeout(), self.split.next_timeout()].into_iter().flatten().min()
     }
 }

@@ -4,6 +4,8 @@ use core::net::IpAddr;
 
 use paceline_wire::{Duration, FlowKey, Instant, Rate};
 
+use crate::config::FlowMode;
+
 /// What a flow has done since it was first seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowTotals {
@@ -71,6 +73,8 @@ pub enum FlowStage {
 pub struct FlowStatus {
     /// Source is the client.
     pub key: FlowKey,
+    /// How it is served.
+    pub mode: FlowMode,
     /// The prefix that names its subscriber.
     pub subscriber: IpAddr,
     /// How far it is.

@@ -6,7 +6,7 @@ use core::net::IpAddr;
 use paceline_wire::{Duration, Instant, Rate};
 
 use crate::bound::{BoundSample, QueueBound, QueueBoundConfig};
-use crate::config::{self, QueueBoundMode, SharingConfig};
+use crate::config::{self, QueueBoundMode, SharingConfig, SubscriberRule};
 use crate::flow::LinkReport;
 use crate::rtt_min::RttMin;
 use crate::status::SubscriberStatus;
@@ -63,9 +63,10 @@ pub(crate) struct Subscriber {
 
 impl Subscriber {
     pub(crate) fn new(prefix: IpAddr, bound: &config::QueueBoundConfig, sharing: &SharingConfig) -> Self {
-        let same = |address: IpAddr| self::prefix(sharing, address) == prefix;
-        let weight =
-            sharing.subscribers.iter().find(|rule| same(rule.address)).map_or(1, |rule| rule.weight.max(1));
+        let about = |rule: &&SubscriberRule| {
+            rule.address.contains(prefix) || self::prefix(sharing, rule.address.address()) == prefix
+        };
+        let weight = sharing.subscribers.iter().find(about).map_or(1, |rule| rule.weight.max(1));
         Subscriber {
             prefix,
             flows: 0,

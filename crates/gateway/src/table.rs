@@ -1,7 +1,6 @@
 //! The flows and subscribers, who sends next, and whose timer is next.
 
-use alloc::collections::{BinaryHeap, VecDeque};
-use core::cmp::Reverse;
+use alloc::collections::VecDeque;
 use core::net::IpAddr;
 
 use hashbrown::HashMap;
@@ -13,6 +12,7 @@ use crate::flow::{Flow, LinkReport};
 use crate::schedule::Departure;
 use crate::status::{FlowStatus, Page, SubscriberStatus};
 use crate::subscriber::{Subscriber, prefix};
+use crate::timers::{Timers, disarm};
 
 /// A flow and its place in rings and timers.
 struct Entry {
@@ -35,8 +35,7 @@ pub(crate) struct Table {
     by_prefix: HashMap<IpAddr, u32>,
     /// Subscribers with something to send, in round-robin order.
     active: VecDeque<u32>,
-    /// Timers, earliest first. An entry that is no longer the flow's own is skipped when it comes up.
-    timers: BinaryHeap<Reverse<(Instant, u32)>>,
+    timers: Timers,
     max_flows: usize,
     idle_timeout_s: u64,
 }
@@ -49,7 +48,7 @@ impl Table {
             subscribers: Slab::new(),
             by_prefix: HashMap::new(),
             active: VecDeque::new(),
-            timers: BinaryHeap::new(),
+            timers: Timers::default(),
             max_flows: config.limits.max_flows,
             idle_timeout_s: config.limits.idle_timeout_s,
         }
@@ -222,7 +221,7 @@ impl Table {
                     entry.turn = entry.flow.weight;
                     if let Some(Departure::At(at)) = waiting {
                         entry.departs_at = Some(at);
-                        set_timer(&mut self.timers, entry, id, at);
+                        self.timers.set(&mut entry.armed, id, at);
                     }
                 }
             }
@@ -232,24 +231,16 @@ impl Table {
 
     /// The flow whose timer is due.
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<u32> {
-        while let Some(&Reverse((at, id))) = self.timers.peek() {
-            if at > now {
-                return None;
-            }
-            self.timers.pop();
-            if let Some(entry) = self.entries.get_mut(id as usize)
-                && entry.armed == Some(at)
-            {
-                entry.armed = None;
-                return Some(id);
-            }
-        }
-        None
+        let entries = &mut self.entries;
+        self.timers.tidy(entries.len(), |id| entries.get(id as usize)?.armed);
+        self.timers.pop_due(now, |id, at| {
+            entries.get_mut(id as usize).is_some_and(|entry| disarm(&mut entry.armed, at))
+        })
     }
 
     /// When the next timer is due.
     pub(crate) fn next_timeout(&self) -> Option<Instant> {
-        self.timers.peek().map(|&Reverse((at, _))| at)
+        self.timers.next()
     }
 
     fn arm(&mut self, id: u32, repairs: bool) {
@@ -257,23 +248,15 @@ impl Table {
         let expiry = entry.flow.expires_at(self.idle_timeout_s);
         let next =
             [entry.flow.deadline(repairs), entry.departs_at].into_iter().flatten().fold(expiry, Ord::min);
-        set_timer(&mut self.timers, entry, id, next);
+        self.timers.set(&mut entry.armed, id, next);
     }
 }
 
-fn page<T, U>(slab: &Slab<T>, from: usize, places: usize, copy: impl Fn(&T) -> U) -> Page<U> {
+pub(crate) fn page<T, U>(slab: &Slab<T>, from: usize, places: usize, copy: impl Fn(&T) -> U) -> Page<U> {
     // A slab has no more places than its capacity.
     let end = from.saturating_add(places).min(slab.capacity());
     let items = (from..end).filter_map(|place| slab.get(place)).map(copy).collect();
     Page { items, next: (end < slab.capacity()).then_some(end) }
-}
-
-/// Sets the timer of a flow, unless an earlier one is set: that one will look again.
-fn set_timer(timers: &mut BinaryHeap<Reverse<(Instant, u32)>>, entry: &mut Entry, id: u32, at: Instant) {
-    if entry.armed.is_none_or(|armed| at < armed) {
-        entry.armed = Some(at);
-        timers.push(Reverse((at, id)));
-    }
 }
 
 /// How long a packet may be when `room` bytes are left and `flows` flows want to send. One flow takes super-packets

@@ -6,8 +6,9 @@
 
 use paceline_gateway::GatewayConfig;
 use paceline_gateway::config::{
-    QueueBoundMode, RetransmissionMode, RttModulationMode, ScheduleMode, VirtualWindowMode,
+    FlowMode, QueueBoundMode, RetransmissionMode, RttModulationMode, ScheduleMode, VirtualWindowMode,
 };
+use paceline_gateway::split::SenderConfig;
 use paceline_path::random::{Probability, Random};
 use paceline_sim::faults::draw_link;
 use paceline_sim::result::Direction;
@@ -105,7 +106,25 @@ fn draw_gateway(random: &mut Random) -> GatewayConfig {
         one_of(random, &[Retransmission::None, Retransmission::Local, Retransmission::Proactive]);
     config.rtt_modulation.mode = one_of(random, &[RttModulationMode::None, RttModulationMode::Modulated]);
     config.queue_bound.mode = one_of(random, &[QueueBoundMode::None, QueueBoundMode::Adaptive]);
+    config.mode = one_of(random, &[FlowMode::Transparent, FlowMode::Split]);
+    config.split.sender = draw_sender(random);
+    config.split.receive_window_bytes = 65_535 << random.below(8);
+    config.limits.max_flow_buffer_bytes = 20_000 << random.below(10);
     config
+}
+
+fn draw_sender(random: &mut Random) -> SenderConfig {
+    let any = draw_config(random);
+    SenderConfig {
+        congestion_control: any.congestion,
+        hystart: any.hystart,
+        rate_reduction: any.reduction,
+        opportunistic_retransmission: any.opportunistic,
+        hack1: any.hack1,
+        loss_detection: any.detection,
+        send_buffer_growth: any.send_buffer,
+        initial_window: 1 + random.below(30) as u32,
+    }
 }
 
 fn draw_flow(random: &mut Random) -> Flow {

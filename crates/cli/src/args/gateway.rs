@@ -3,20 +3,23 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use ipnet::IpNet;
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::error::{Error, Result};
 use crate::scenario::Profile;
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct GatewayArgs {
+    #[command(subcommand)]
+    pub(crate) action: Option<GatewayAction>,
     /// Interface towards the servers
-    #[arg(long, value_name = "IFACE", required = true)]
+    #[arg(long, value_name = "IFACE", required_unless_present = "check")]
     pub(crate) wan: Option<String>,
     /// Interface towards the clients
-    #[arg(long, value_name = "IFACE", required = true)]
+    #[arg(long, value_name = "IFACE", required_unless_present = "check")]
     pub(crate) radio: Option<String>,
     /// Route the clients' TCP through a TUN device of this name, instead of standing between two ports of a bridge
     #[arg(long, value_name = "NAME", requires = "clients")]
@@ -24,9 +27,12 @@ pub(crate) struct GatewayArgs {
     /// Addresses of the clients, such as 10.0.0.0/8; several with commas
     #[arg(long, value_name = "PREFIX", value_delimiter = ',', requires = "tun")]
     pub(crate) clients: Vec<IpNet>,
-    /// Configuration (docs/gateway.md) as TOML; what it leaves out is as in the profile
+    /// Configuration and policy (docs/operating.md) as TOML; what it leaves out is as in the profile. SIGHUP reads it again
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+    /// Only say whether this file would be taken
+    #[arg(long, value_name = "FILE")]
+    pub(crate) check: Option<PathBuf>,
     /// Which parts are on
     #[arg(long, value_enum, default_value_t = Profile::Full)]
     pub(crate) profile: Profile,
@@ -60,6 +66,29 @@ pub(crate) struct GatewayArgs {
     /// File that keeps the window shifts of rescaled flows over a restart [default: one for each pair of interfaces, in /run]
     #[arg(long, value_name = "FILE")]
     pub(crate) shift_file: Option<PathBuf>,
+}
+
+/// What to do instead of running.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum GatewayAction {
+    /// Look at interfaces, privileges and rules of this machine, and say what to do before a gateway runs here
+    Doctor(DoctorArgs),
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// Interface towards the servers
+    #[arg(long, value_name = "IFACE")]
+    pub(crate) wan: String,
+    /// Interface towards the clients
+    #[arg(long, value_name = "IFACE")]
+    pub(crate) radio: String,
+    /// The gateway will be routed, behind a TUN device, and not between two ports of a bridge
+    #[arg(long)]
+    pub(crate) tun: bool,
+    /// Print one JSON object instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 impl GatewayArgs {

@@ -21,6 +21,7 @@ pub(super) struct Snapshot {
     pub(super) counters: Counters,
     pub(super) totals: Totals,
     pub(super) flows: usize,
+    pub(super) split_flows: usize,
     pub(super) subscribers: usize,
     pub(super) buffered_bytes: u64,
     pub(super) packet_memory_bytes: usize,

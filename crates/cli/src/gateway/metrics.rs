@@ -72,8 +72,16 @@ impl Collector for OfGateway {
 fn flows(to: &mut Encoder<'_>, now: &Snapshot) -> fmt::Result {
     let (counters, totals) = (&now.counters, &now.totals);
     to.gauge("flows", "Flows in the table", None, now.flows as i64)?;
+    to.gauge("split_flows", "Of those, split ones", None, now.split_flows as i64)?;
     to.gauge("subscribers", "Subscribers that have flows", None, now.subscribers as i64)?;
     to.counter("flows_accelerated", "Flows whose SYNs have passed", None, counters.flows_accelerated)?;
+    to.counter("flows_split", "Flows that are two connections", None, counters.flows_split)?;
+    to.counter(
+        "flows_split_refused",
+        "Flows that were to be split and that an end refused",
+        None,
+        counters.split_refused,
+    )?;
     to.counter("flows_rescaled", "Flows whose windows are rescaled", None, counters.flows_rescaled)?;
     to.counter("flows_resumed", "Flows taken up after a restart", None, counters.flows_resumed)?;
     let ended = [
@@ -177,6 +185,11 @@ fn memory(to: &mut Encoder<'_>, now: &Snapshot, labels: &Labels) -> fmt::Result 
     to.gauge("packet_memory_limit", "Packet memory that may be used", bytes, limit)?;
     let drops = now.counters.path_mtu_drops;
     to.counter("path_mtu_drops", "Packets dropped because a path takes smaller ones only", None, drops)?;
+    let split = [
+        ([("reason", "no-memory")], now.counters.split_drops_no_memory),
+        ([("reason", "bad-checksum")], now.counters.split_bad_checksums),
+    ];
+    to.counters("split_dropped_packets", "Packets of split flows dropped", None, &split)?;
     to.gauge("uptime", "Time since the start", Some(Unit::Seconds), {
         now.taken.saturating_since(now.started).as_millis() as i64 / 1000
     })
@@ -307,7 +320,7 @@ impl Encoder<'_> {
     fn histogram(&mut self, name: &str, help: &str, histogram: &Histogram) -> fmt::Result {
         let unit = Unit::Seconds;
         let mut metric = self.0.encode_descriptor(name, help, Some(&unit), MetricType::Histogram)?;
-        let bounds = BOUNDS_S.into_iter().chain([f64::MAX]);
+        let bounds = BOUNDS_S.into_iter().chain([f64::INFINITY]);
         let buckets: Vec<(f64, u64)> = bounds.zip(histogram.counts).collect();
         metric.encode_histogram::<[(&str, &str); 0]>(histogram.sum_s, histogram.count(), &buckets, None)
     }
@@ -332,6 +345,7 @@ pub(super) mod tests {
             counters,
             totals,
             flows: 5,
+            split_flows: 1,
             subscribers: 2,
             buffered_bytes: 4096,
             packet_memory_bytes: 8192,
@@ -361,6 +375,7 @@ pub(super) mod tests {
             "paceline_passed_total{reason=\"mptcp\"} 2",
             "paceline_radio_rtt_seconds_bucket{le=\"0.1\"} 0",
             "paceline_radio_rtt_seconds_bucket{le=\"0.15\"} 1",
+            "paceline_radio_rtt_seconds_bucket{le=\"+Inf\"} 1",
             "paceline_radio_rtt_seconds_sum 0.12",
             "paceline_radio_rtt_seconds_count 1",
             "paceline_received_bytes_total{port=\"radio\"} 77",

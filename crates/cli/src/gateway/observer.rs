@@ -170,6 +170,7 @@ fn trace(flow: &FlowKey, event: &Event) {
         Event::Opened(shifts) => {
             tracing::debug!(%client, %server, rescaled = shifts.rescaled(), "flow opened")
         }
+        Event::SplitOpened => tracing::debug!(%client, %server, "flow split"),
         Event::Ended(status) => tracing::debug!(%client, %server, how = ?status.stage, "flow ended"),
         Event::GaveUp => tracing::debug!(%client, %server, "repair failed too often; the server repairs now"),
         other => tracing::trace!(%client, %server, event = ?other, "packet"),
@@ -181,6 +182,8 @@ fn describe(event: &Event) -> Value {
         Event::Opened(shifts) => json!({ "event": "opened", "shifts": format!("{shifts:?}") }),
         Event::Ended(status) => json!({ "event": "ended", "how": format!("{:?}", status.stage) }),
         Event::Closed => json!({ "event": "closed" }),
+        Event::SplitOpened => json!({ "event": "split-opened" }),
+        Event::SplitClosed => json!({ "event": "split-closed" }),
         Event::Measured { rtt, rtt_min } => {
             json!({ "event": "measured", "rtt_ms": ms(*rtt), "rtt_min_ms": rtt_min.map(ms) })
         }

@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use paceline_gateway::config::SharingConfig;
+use paceline_gateway::config::{FlowMode, SharingConfig};
 use paceline_gateway::{FlowStage, FlowStatus, SubscriberStatus};
 use paceline_wire::{Duration, Instant};
 use serde::{Deserialize, Serialize};
@@ -109,7 +109,7 @@ impl FlowRow {
             client: status.key.src,
             server: status.key.dst,
             subscriber: prefixes.show(status.subscriber),
-            mode: "transparent".into(),
+            mode: if status.mode == FlowMode::Split { "split" } else { "transparent" }.into(),
             stage: stage(status.stage).into(),
             age_s: seconds(now.saturating_since(status.since)),
             idle_s: seconds(now.saturating_since(status.last_packet)),
@@ -189,6 +189,7 @@ pub(crate) mod tests {
     pub(crate) fn status() -> FlowStatus {
         FlowStatus {
             key: FlowKey { src: "10.0.0.2:40000".parse().unwrap(), dst: "192.0.2.1:443".parse().unwrap() },
+            mode: FlowMode::Transparent,
             subscriber: "10.0.0.2".parse().unwrap(),
             stage: FlowStage::Open,
             since: Instant::from_nanos(1_000_000_000),

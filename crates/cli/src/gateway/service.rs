@@ -10,11 +10,13 @@ use paceline_linux::{EventLoopConfig, Housekeeping, clock};
 use paceline_wire::{Duration, Instant};
 use serde_json::{Value, json};
 
-use super::board::{Board, Collector, Reloads, Snapshot};
+use super::board::{Board, Collector, Snapshot};
 use super::control::{self, Control, Identity};
 use super::metrics::{Labels, Metrics};
+use super::notify::Supervisor;
 use super::observer::{Log, Shared, Tap};
 use super::records::{Recorder, Records, Writing};
+use super::reload::Reload;
 use super::rescaling::Rescaling;
 use super::rows::Prefixes;
 use super::{Moment, drive, http, write_whole_io};
@@ -35,8 +37,7 @@ pub(super) fn run(args: &GatewayArgs, config: GatewayConfig) -> Result<()> {
     let store = ShiftFile::open(path, config.limits.max_flows).map_err(system)?;
     let open_flows = store.load();
     let rescaling = Rescaling::new(&open_flows);
-    let prefixes = Prefixes::new(&config.sharing);
-    let mut service = Service::new(args, started, log.clone(), prefixes)?;
+    let mut service = Service::new(args, started, log.clone(), &config)?;
     let tap = Tap::new(log, Some(store), Some(rescaling.feed()), service.recorder.clone());
     let mut node = Gateway::with_observer(config, Box::new(tap));
     for (flow, shifts) in open_flows {
@@ -54,7 +55,8 @@ struct Service<'a> {
     collector: Collector,
     /// When statistics are due.
     due: Instant,
-    reloads: Reloads,
+    reload: Reload,
+    supervisor: Supervisor,
     control: Option<Control>,
     /// Until their threads run.
     scraped: Option<(TcpListener, Metrics)>,
@@ -65,7 +67,13 @@ struct Service<'a> {
 
 impl<'a> Service<'a> {
     /// Opens everything, so that what cannot be opened is told before packets pass.
-    fn new(args: &'a GatewayArgs, started: Instant, log: Shared, prefixes: Prefixes) -> Result<Service<'a>> {
+    fn new(
+        args: &'a GatewayArgs,
+        started: Instant,
+        log: Shared,
+        config: &GatewayConfig,
+    ) -> Result<Service<'a>> {
+        let prefixes = Prefixes::new(&config.sharing);
         let (wan, radio) = args.interfaces()?;
         let board = Arc::new(Board::default());
         let ports = match &args.tun {
@@ -89,7 +97,8 @@ impl<'a> Service<'a> {
             board,
             collector: Collector::default(),
             due: Instant::ZERO,
-            reloads: Reloads::default(),
+            reload: Reload::new(config.clone()),
+            supervisor: Supervisor::default(),
             control: bind_control(args, wan, radio)?,
             scraped,
             recorder: records.as_ref().map(Records::recorder),
@@ -106,6 +115,7 @@ impl<'a> Service<'a> {
                 if let Some(recorder) = &self.recorder {
                     recorder.reopen();
                 }
+                self.reload.start(self.args);
                 Ok(())
             }
             Moment::End => self.end(node),
@@ -120,11 +130,14 @@ impl<'a> Service<'a> {
             control.serve(self.board.clone(), self.identity.clone())?;
         }
         self.writing = self.records.take().map(Records::start);
+        self.supervisor.start();
         tracing::info!("accelerating between {} and {}", self.identity.wan, self.identity.radio);
         Ok(())
     }
 
     fn turn(&mut self, node: &mut Gateway, housekeeping: &mut Housekeeping<'_>) -> io::Result<()> {
+        self.supervisor.beat();
+        self.reload.finish(node);
         self.collector.turn(&self.board, node, housekeeping.now);
         if housekeeping.now < self.due {
             return Ok(());
@@ -147,7 +160,8 @@ impl<'a> Service<'a> {
             buffered_bytes: node.buffered_bytes(),
             packet_memory_bytes: housekeeping.pool_bytes_in_use(),
             ports: housekeeping.port_counters(),
-            reloads: self.reloads,
+            split_flows: node.split_flows(),
+            reloads: self.reload.counts,
         });
     }
 
@@ -169,6 +183,7 @@ impl<'a> Service<'a> {
 
     /// Flows that are not over are recorded as they are.
     fn end(&mut self, node: &Gateway) -> io::Result<()> {
+        self.supervisor.stopping();
         let now = clock::now();
         if let Some(recorder) = &self.recorder {
             let open = node.flow_statuses(0, usize::MAX).items;

@@ -170,7 +170,12 @@ fn gateway_config(scenario: &Scenario, plan: &Plan) -> Result<Option<String>> {
         if flow.bypass || flow.weight != 1 {
             let matches = FlowMatch { server_port: Some(planned.port), ..FlowMatch::default() };
             let action = if flow.bypass { FlowAction::Bypass } else { FlowAction::Accelerate };
-            config.sharing.flows.push(FlowRule { matches, action, weight: flow.weight });
+            config.sharing.flows.push(FlowRule {
+                matches,
+                action,
+                weight: flow.weight,
+                ..FlowRule::default()
+            });
         }
     }
     render(&config).map(Some)

@@ -15,7 +15,7 @@ use alloc::collections::VecDeque;
 
 use paceline_wire::{Duration, FlowKey, Instant, Packet, PortId, Seq};
 
-use crate::config::{GatewayConfig, RetransmissionMode, ScheduleMode};
+use crate::config::{FlowMode, GatewayConfig, RetransmissionMode, ScheduleMode};
 use crate::counters::Counters;
 use crate::flight::Flight;
 use crate::handshake::{Handshake, Shifts};
@@ -98,6 +98,8 @@ pub(crate) struct Flow {
     pub(crate) key: FlowKey,
     pub(crate) subscriber: u32,
     pub(crate) weight: u32,
+    /// The largest window shown to the server, where a rule says one.
+    window_max_bytes: Option<u64>,
     pub(crate) phase: Phase,
     pub(crate) last_packet: Instant,
     pub(crate) handshake: Handshake,
@@ -154,6 +156,7 @@ impl Flow {
             key,
             subscriber,
             weight,
+            window_max_bytes: None,
             phase: Phase::Opening,
             last_packet: now,
             handshake: Handshake::default(),
@@ -193,6 +196,12 @@ impl Flow {
             end: None,
             totals: FlowTotals::default(),
         }
+    }
+
+    /// A rule may bound its virtual window.
+    pub(crate) fn bounded(mut self, window_max_bytes: Option<u64>) -> Self {
+        self.window_max_bytes = window_max_bytes;
+        self
     }
 
     /// A flow that was open before the gateway started; its shifts were stored.
@@ -319,6 +328,7 @@ impl Flow {
         let opening = self.phase == Phase::Opening;
         FlowStatus {
             key: self.key,
+            mode: FlowMode::Transparent,
             subscriber: prefix(&config.sharing, self.key.src.ip()),
             stage: self.end.unwrap_or(if opening { FlowStage::Opening } else { FlowStage::Open }),
             since: self.since,

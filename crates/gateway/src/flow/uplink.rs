@@ -6,6 +6,7 @@ use paceline_wire::{Duration, Flags, Packet};
 
 use super::recovery::Left;
 use super::{Context, Flow, LinkReport, Phase};
+use crate::config::VirtualWindowConfig;
 use crate::flight::Arrived;
 use crate::modulation::{Edit, Held, ModulationInput};
 use crate::observe::Event;
@@ -281,7 +282,9 @@ impl Flow {
             weight: self.weight,
             passes: self.gave_up,
         };
-        let config = &ctx.config.virtual_window;
+        let own = &ctx.config.virtual_window;
+        let max_bytes = self.window_max_bytes.map_or(own.max_bytes, |max| max.min(own.max_bytes));
+        let config = &VirtualWindowConfig { max_bytes, ..own.clone() };
         let shown_before = self.virtual_window.edge();
         let field = self.virtual_window.field(config, &input, self.shifts.shown, ctx.now);
         if held.edit == Edit::WindowUpdate && self.virtual_window.edge() <= shown_before {

@@ -20,4 +20,5 @@ mod receiver_buffers;
 mod rtt_modulation;
 mod short;
 mod slow_reader;
+mod split;
 mod window_limited;

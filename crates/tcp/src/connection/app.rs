@@ -27,6 +27,12 @@ impl Connection {
         self.may_send() && self.queue.is_writable()
     }
 
+    /// Bytes that can be written now. For one who moves data on as soon as there is room, and does not wait for
+    /// [`is_writable`](Self::is_writable).
+    pub fn room(&self) -> u64 {
+        if self.may_send() { self.queue.room() } else { 0 }
+    }
+
     /// Takes up to `max` bytes that came in order; `None` when there are none. Cuts at the borders of what was received
     /// as one, so call it again until it returns `None`.
     pub fn read(&mut self, now: Instant, max: usize) -> Option<Payload> {

@@ -1,0 +1,178 @@
+//! What becomes of a new flow: the one place where its SYN decides.
+
+use paceline_wire::{FlowKey, Packet};
+
+use crate::config::{FlowAction, FlowMode, FlowRule, GatewayConfig};
+use crate::counters::PassReason;
+use crate::handshake::must_pass;
+use crate::split::SenderConfig;
+
+/// What becomes of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// It is forwarded unchanged.
+    Pass(PassReason),
+    /// It is accelerated; its ends keep talking to each other.
+    Transparent,
+    /// Each end talks to the gateway; this sends to the client.
+    Split(SenderConfig),
+}
+
+/// All that is decided about a new flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// What becomes of it.
+    pub mode: Mode,
+    /// Packets per round of the scheduler.
+    pub weight: u32,
+    /// The largest window shown to the server, if a rule says one.
+    pub window_max_bytes: Option<u64>,
+}
+
+impl GatewayConfig {
+    /// Decides about the flow (client to server) that begins with `syn`.
+    pub fn choose(&self, client_to_server: &FlowKey, syn: &Packet) -> Choice {
+        let rule = self.rule(client_to_server, Some(syn));
+        let window_max_bytes = rule.and_then(|rule| rule.virtual_window_max_bytes);
+        let weight = rule.map_or(1, |rule| rule.weight);
+        let Some(tcp) = syn.tcp() else {
+            return Choice { mode: Mode::Pass(PassReason::NotTcp), weight, window_max_bytes };
+        };
+        if let Some(reason) = must_pass(tcp) {
+            return Choice { mode: Mode::Pass(reason), weight, window_max_bytes };
+        }
+        let split = match tcp.fast_open() || tcp.payload_len() > 0 {
+            // Data in a SYN is the server's to take or to refuse (RFC 7413).
+            true => Mode::Transparent,
+            false => Mode::Split(rule.and_then(|rule| rule.sender).unwrap_or(self.split.sender)),
+        };
+        let mode = match rule.map_or(FlowAction::Accelerate, |rule| rule.action) {
+            FlowAction::Bypass => Mode::Pass(PassReason::Rule),
+            FlowAction::Transparent => Mode::Transparent,
+            FlowAction::Split => split,
+            FlowAction::Accelerate if self.mode == FlowMode::Split => split,
+            FlowAction::Accelerate => Mode::Transparent,
+        };
+        Choice { mode, weight, window_max_bytes }
+    }
+
+    /// Weight and largest window of a flow whose SYN nobody remembers: rules about the SYN's own marks do not match it.
+    pub(crate) fn known_without_syn(&self, client_to_server: &FlowKey) -> (u32, Option<u64>) {
+        let rule = self.rule(client_to_server, None);
+        rule.map_or((1, None), |rule| (rule.weight, rule.virtual_window_max_bytes))
+    }
+
+    /// The first rule that matches.
+    fn rule(&self, key: &FlowKey, syn: Option<&Packet>) -> Option<&FlowRule> {
+        self.sharing.flows.iter().find(|rule| {
+            let wanted = &rule.matches;
+            wanted.client.is_none_or(|prefix| prefix.contains(key.src.ip()))
+                && wanted.server.is_none_or(|prefix| prefix.contains(key.dst.ip()))
+                && wanted.has_port(key.dst.port())
+                && wanted.dscp.is_none_or(|dscp| syn.and_then(dscp_of) == Some(dscp))
+                && wanted.vlan.is_none_or(|vlan| syn.and_then(vlan_of) == Some(vlan))
+        })
+    }
+}
+
+/// The differentiated services code point (RFC 2474, Section 3).
+fn dscp_of(packet: &Packet) -> Option<u8> {
+    match *packet.header().first_chunk::<2>()? {
+        [a, b] if a >> 4 == 6 => Some((a << 4 | b >> 4) >> 2),
+        [_, tos] => Some(tos >> 2),
+    }
+}
+
+/// The number of the outer VLAN (IEEE 802.1Q, 802.1ad).
+fn vlan_of(packet: &Packet) -> Option<u16> {
+    match *packet.link().get(12..)?.first_chunk::<4>()? {
+        [0x81, 0x00, a, b] | [0x88, 0xa8, a, b] => Some(u16::from_be_bytes([a, b]) & 0x0fff),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use paceline_wire::{Flags, Payload, TcpOptionsRepr, TcpRepr};
+
+    use super::*;
+    use crate::config::FlowMatch;
+
+    fn key(port: u16) -> FlowKey {
+        FlowKey { src: "10.0.0.2:40000".parse().unwrap(), dst: ([10, 0, 0, 1], port).into() }
+    }
+
+    fn syn(port: u16, extra: &'static [u8]) -> Packet {
+        let options = TcpOptionsRepr { mss: Some(1_460), extra, ..Default::default() };
+        let repr = TcpRepr { flags: Flags::SYN, options, ..Default::default() };
+        Packet::build_tcp(key(port), &repr, Payload::Length(0))
+    }
+
+    #[test]
+    fn the_first_rule_that_matches_decides() {
+        let mut config = GatewayConfig { mode: FlowMode::Split, ..GatewayConfig::default() };
+        let matches = |port| FlowMatch { server_port: Some(port), ..Default::default() };
+        let own = SenderConfig { initial_window: 3, ..SenderConfig::default() };
+        config.sharing.flows = vec![
+            FlowRule { matches: matches(22), action: FlowAction::Bypass, ..Default::default() },
+            FlowRule {
+                matches: matches(80),
+                action: FlowAction::Transparent,
+                weight: 2,
+                ..Default::default()
+            },
+            FlowRule { matches: matches(443), sender: Some(own), ..Default::default() },
+        ];
+        let mode = |port| config.choose(&key(port), &syn(port, &[])).mode;
+        assert_eq!(mode(22), Mode::Pass(PassReason::Rule));
+        assert_eq!(mode(80), Mode::Transparent);
+        assert_eq!(mode(443), Mode::Split(own));
+        assert_eq!(mode(8080), Mode::Split(config.split.sender));
+        assert_eq!(config.choose(&key(80), &syn(80, &[])).weight, 2);
+        assert_eq!(GatewayConfig::default().choose(&key(80), &syn(80, &[])).mode, Mode::Transparent);
+    }
+
+    #[test]
+    fn prefixes_port_ranges_and_marks_of_the_syn_match() {
+        let only = |matches: FlowMatch| {
+            let rule = FlowRule { matches, weight: 7, ..FlowRule::default() };
+            let mut config = GatewayConfig::default();
+            config.sharing.flows = vec![rule];
+            config
+        };
+        let weight = |config: &GatewayConfig, packet: &Packet| config.choose(&key(443), packet).weight;
+        let plain = syn(443, &[]);
+        let prefix = |text: &str| Some(text.parse().unwrap());
+        for (matches, expected) in [
+            (FlowMatch { client: prefix("10.0.0.0/8"), ..Default::default() }, 7),
+            (FlowMatch { server: prefix("10.1.0.0/16"), ..Default::default() }, 1),
+            (FlowMatch { server_port: Some(400), server_port_last: Some(443), ..Default::default() }, 7),
+            (FlowMatch { server_port: Some(444), server_port_last: Some(500), ..Default::default() }, 1),
+            (FlowMatch { dscp: Some(0), ..Default::default() }, 7),
+            (FlowMatch { dscp: Some(46), ..Default::default() }, 1),
+            (FlowMatch { vlan: Some(5), ..Default::default() }, 1),
+        ] {
+            assert_eq!(weight(&only(matches.clone()), &plain), expected, "{matches:?}");
+        }
+        let mut tagged = syn(443, &[]);
+        let mut link = [0; 18];
+        link[12..].copy_from_slice(&[0x81, 0x00, 0x20, 0x05, 0x08, 0x00]);
+        tagged.set_link(&link);
+        let vlan = only(FlowMatch { vlan: Some(5), ..Default::default() });
+        assert_eq!(weight(&vlan, &tagged), 7);
+        // Nobody remembers the marks of a flow's SYN after a restart.
+        assert_eq!(vlan.known_without_syn(&key(443)), (1, None));
+    }
+
+    #[test]
+    fn what_must_not_be_edited_passes_whatever_the_rules_say() {
+        let config = GatewayConfig { mode: FlowMode::Split, ..GatewayConfig::default() };
+        // Multipath TCP, MP_CAPABLE version 1 of a SYN (RFC 8684, Section 3.1).
+        let multipath = syn(80, &[30, 4, 1, 1]);
+        assert_eq!(config.choose(&key(80), &multipath).mode, Mode::Pass(PassReason::Mptcp));
+        let fast_open = syn(80, &[34, 2, 1, 1]);
+        assert_eq!(config.choose(&key(80), &fast_open).mode, Mode::Transparent);
+    }
+}

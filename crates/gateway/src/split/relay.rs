@@ -1,0 +1,40 @@
+//! What one side has goes to the other: bytes, the end of the stream, a reset. In this order, as the ends would have it.
+
+use paceline_tcp::{CloseReason, Connection};
+use paceline_wire::Instant;
+
+use super::pair::Pair;
+
+impl Pair {
+    /// Moves on whatever can be moved.
+    pub(super) fn relay(&mut self, now: Instant) {
+        let Some(client) = &mut self.client else { return };
+        let (server, client) = (&mut self.server.connection, &mut client.connection);
+        pass(now, server, client);
+        pass(now, client, server);
+        pass_failure(now, server, client);
+        pass_failure(now, client, server);
+    }
+}
+
+/// Bytes as far as there is room: what is not read here keeps the window of who sent it closed.
+fn pass(now: Instant, from: &mut Connection, to: &mut Connection) {
+    while from.readable() > 0 {
+        let room = usize::try_from(to.room()).unwrap_or(usize::MAX);
+        let Some(payload) = from.read(now, room) else { return };
+        to.write(&payload);
+    }
+    if from.is_read_finished() {
+        to.close();
+    }
+}
+
+/// One end has reset its connection, or is gone. What it sent before is delivered first, as it would be if the reset had come
+/// behind it; then the reset has the number that the other end expects.
+fn pass_failure(now: Instant, from: &Connection, to: &mut Connection) {
+    let failed = from.close_reason().is_some_and(|reason| reason != CloseReason::Finished);
+    let delivered = from.readable() == 0 && to.unacknowledged() == 0;
+    if failed && delivered && !to.is_closed() {
+        to.abort(now);
+    }
+}
