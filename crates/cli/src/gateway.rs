@@ -22,7 +22,6 @@ use std::path::Path;
 use nix::libc::SIGHUP;
 use nix::unistd::getppid;
 use paceline_gateway::GatewayConfig;
-use paceline_gateway::config::FlowMode;
 use paceline_linux::{Ended, EventLoop, EventLoopConfig, Housekeeping, NullForwarder, Termination, timer};
 use paceline_wire::Node;
 
@@ -124,12 +123,7 @@ fn configuration(args: &GatewayArgs, path: Option<&Path>) -> Result<GatewayConfi
 /// `--check`: says whether the file would be taken, and what is in it.
 fn check(args: &GatewayArgs, path: &Path) -> Result<()> {
     let config = configuration(args, Some(path))?;
-    let (rules, subscribers) = (config.sharing.flows.len(), config.sharing.subscribers.len());
-    let mode = if config.mode == FlowMode::Split { "split" } else { "transparent" };
-    println!(
-        "{}: all right; {rules} rules for flows, {subscribers} for subscribers, other flows are {mode}",
-        path.display()
-    );
+    println!("{}: all right: {}", path.display(), policy::summary(&config));
     Ok(())
 }
 

@@ -51,7 +51,7 @@ pub(super) fn bridged(event_loop: &mut EventLoop, wan: &str, radio: &str) -> Res
     let masters = [wan, radio].map(|name| netlink.link(name).map(|link| link.master));
     let [Ok(master_of_wan), Ok(master_of_radio)] = masters else {
         let missing = if masters[0].is_err() { wan } else { radio };
-        return Err(Error::input(format!("there is no interface {missing}; `ip link` lists them")));
+        return Err(no_interface(missing));
     };
     let own = netlink.host_addresses().map_err(system)?;
     let filter = Filter::Tcp { except_destinations: own.clone() };
@@ -89,14 +89,20 @@ pub(super) fn bridged(event_loop: &mut EventLoop, wan: &str, radio: &str) -> Res
 
 /// Puts the gateway behind a new TUN device.
 pub(super) fn routed(event_loop: &mut EventLoop, tun: &str, args: &GatewayArgs) -> Result<Attached> {
+    let (wan, radio) = args.interfaces()?;
+    let netlink = Netlink::open().map_err(system)?;
+    if let Some(missing) = distinct(wan, radio).into_iter().find(|name| netlink.link(name).is_err()) {
+        return Err(no_interface(missing));
+    }
     let device =
         Tun::open(tun).map_err(|error| Error::io(format_args!("make the TUN device {tun}"), &error))?;
     let device = Device::Tun { tun: device, clients: args.clients.clone(), wan: WAN, radio: RADIO };
     event_loop.add(device).map_err(|error| Error::io(format_args!("use the TUN device {tun}"), &error))?;
     let clients =
         args.clients.iter().map(|client| Prefix::new(client.network(), client.prefix_len())).collect();
-    let (wan, radio) = args.interfaces()?;
-    let config = FailOpenConfig::marking(&name_of(wan, radio), &[wan, radio, tun], MARK);
+    let mut ports = distinct(wan, radio);
+    ports.push(tun);
+    let config = FailOpenConfig::marking(&name_of(wan, radio), &ports, MARK);
     let rule = match FailOpen::install(&config) {
         Ok((rule, _)) => Some(rule),
         Err(error) => {
@@ -109,6 +115,15 @@ pub(super) fn routed(event_loop: &mut EventLoop, tun: &str, args: &GatewayArgs) 
     let routes = TunRoutesConfig::new(tun, &[wan], &[radio], clients);
     let routes = Routes::Waiting(TunRoutesConfig { mark: rule.as_ref().map(|_| MARK), ..routes });
     Ok(Attached::Routed(Box::new(Routed { rule, routes })))
+}
+
+fn no_interface(name: &str) -> Error {
+    Error::input(format!("there is no interface {name}; `ip link` lists them"))
+}
+
+/// One name, where a router has its servers and clients behind the same interface.
+fn distinct<'a>(wan: &'a str, radio: &'a str) -> Vec<&'a str> {
+    if wan == radio { vec![wan] } else { vec![wan, radio] }
 }
 
 /// What rules and tables of the gateway between these interfaces are called.
@@ -145,7 +160,7 @@ impl Attached {
             Attached::Routed(_) | Attached::Alone => return Ok(None),
         };
         let (wan, radio) = args.interfaces()?;
-        Ok(Some(RescaleConfig::new(&name_of(wan, radio), &[wan, radio], mark)))
+        Ok(Some(RescaleConfig::new(&name_of(wan, radio), &distinct(wan, radio), mark)))
     }
 
     /// Hands everything back to the kernel.

@@ -73,7 +73,7 @@ fn flows(to: &mut Encoder<'_>, now: &Snapshot) -> fmt::Result {
     let (counters, totals) = (&now.counters, &now.totals);
     to.gauge("flows", "Flows in the table", None, now.flows as i64)?;
     to.gauge("split_flows", "Of those, split ones", None, now.split_flows as i64)?;
-    to.gauge("subscribers", "Subscribers that have flows", None, now.subscribers as i64)?;
+    to.gauge("subscribers", "Subscribers that have transparent flows", None, now.subscribers as i64)?;
     to.counter("flows_accelerated", "Flows whose SYNs have passed", None, counters.flows_accelerated)?;
     to.counter("flows_split", "Flows that are two connections", None, counters.flows_split)?;
     to.counter(
@@ -98,7 +98,8 @@ fn flows(to: &mut Encoder<'_>, now: &Snapshot) -> fmt::Result {
 fn repairs(to: &mut Encoder<'_>, now: &Snapshot) -> fmt::Result {
     let (counters, totals) = (&now.counters, &now.totals);
     let server = counters.server_retransmissions_absorbed + counters.server_retransmissions_passed;
-    let by = [([("by", "gateway")], counters.local_retransmissions), ([("by", "server")], server)];
+    let here = counters.local_retransmissions + totals.split_retransmissions;
+    let by = [([("by", "gateway")], here), ([("by", "server")], server)];
     to.counters("retransmissions", "Packets with data sent again", None, &by)?;
     to.counter(
         "server_retransmissions_absorbed",

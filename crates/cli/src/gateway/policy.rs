@@ -124,6 +124,17 @@ fn apply(file: &File, config: &mut GatewayConfig, interfaces: &[&str]) -> std::r
     Ok(())
 }
 
+/// What is in it, in a few words.
+pub(super) fn summary(config: &GatewayConfig) -> String {
+    let count = |count: usize, of: &str| match count {
+        1 => format!("1 rule for {of}"),
+        count => format!("{count} rules for {of}"),
+    };
+    let mode = if config.mode == FlowMode::Split { "split" } else { "transparent" };
+    let (flows, subscribers) = (config.sharing.flows.len(), config.sharing.subscribers.len());
+    format!("{}, {}, other flows {mode}", count(flows, "flows"), count(subscribers, "subscribers"))
+}
+
 /// The parts in which two configurations differ and that a running gateway does not change.
 pub(super) fn needs_restart(running: &GatewayConfig, new: &GatewayConfig) -> Vec<&'static str> {
     let sharing =

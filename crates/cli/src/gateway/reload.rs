@@ -32,7 +32,7 @@ impl Reload {
             notify::reloading();
             let read = configuration(&args, args.config.as_deref());
             let status = match &read {
-                Ok(config) => format!("{} rules for flows", config.sharing.flows.len()),
+                Ok(config) => policy::summary(config),
                 Err(error) => format!("the old configuration stays in force: {error}"),
             };
             let _ = sender.send(read);
@@ -58,10 +58,7 @@ impl Reload {
                         left.join(", ")
                     );
                 }
-                let (rules, subscribers) = (config.sharing.flows.len(), config.sharing.subscribers.len());
-                tracing::info!(
-                    "new flows are served by {rules} rules for flows and {subscribers} for subscribers"
-                );
+                tracing::info!("new flows are served by the new file: {}", policy::summary(&config));
                 node.set_policy(&config);
                 self.counts.done += 1;
             }

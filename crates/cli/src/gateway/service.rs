@@ -82,7 +82,11 @@ impl<'a> Service<'a> {
         };
         let labels = Labels {
             ports,
-            interfaces: vec![wan.to_owned(), radio.to_owned()],
+            interfaces: if wan == radio {
+                vec![wan.to_owned()]
+            } else {
+                vec![wan.to_owned(), radio.to_owned()]
+            },
             packet_memory_limit_bytes: EventLoopConfig::default().pool_bytes,
         };
         let scraped = match args.metrics {

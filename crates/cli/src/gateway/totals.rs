@@ -1,5 +1,6 @@
 //! What all flows together have done: sums and histograms, fed by the gateway's events.
 
+use paceline_gateway::config::FlowMode;
 use paceline_gateway::{Event, FlowStage};
 use paceline_wire::Duration;
 
@@ -18,6 +19,8 @@ pub(super) struct Totals {
     pub(super) downlink_bytes: u64,
     pub(super) retransmitted_bytes: u64,
     pub(super) lost_bytes: u64,
+    /// Packets that split flows sent again, counted when they end.
+    pub(super) split_retransmissions: u64,
     /// Round trips to clients.
     pub(super) radio_rtt: Histogram,
     /// What of them is above the shortest.
@@ -67,6 +70,12 @@ impl Totals {
             }
             Event::Lost { bytes } => self.lost_bytes += bytes,
             Event::Ended(status) => {
+                if status.mode == FlowMode::Split {
+                    // These do not tell of each packet.
+                    self.downlink_bytes += status.totals.downlink_bytes;
+                    self.retransmitted_bytes += status.totals.retransmitted_bytes;
+                    self.split_retransmissions += status.totals.retransmissions;
+                }
                 if status.server_rtt > Duration::ZERO {
                     self.server_rtt.record(status.server_rtt);
                 }

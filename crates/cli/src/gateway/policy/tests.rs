@@ -102,10 +102,12 @@ fn a_reload_says_what_it_leaves() {
 
 #[test]
 fn the_documented_policy_is_right() {
-    let document = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operating.md")).unwrap();
+    let document =
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operating.md")).unwrap();
     let block = document.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
     let config = parsed(block).unwrap();
     assert_eq!((config.sharing.flows.len(), config.sharing.subscribers.len()), (8, 1));
-    let shipped = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/gateway.toml")).unwrap();
+    let shipped =
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/gateway.toml")).unwrap();
     assert_eq!(parsed(&shipped).unwrap(), GatewayConfig::default());
 }
