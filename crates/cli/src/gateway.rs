@@ -40,7 +40,12 @@ pub(crate) fn command(args: &GatewayArgs) -> Result<()> {
     }
     let config = configuration(args, args.config.as_deref())?;
     if args.forward_only {
-        return drive(args, &mut NullForwarder::new(), None, |_, _| write_whole_io(args, "{}\n"));
+        let mut told = false;
+        return drive(args, &mut NullForwarder::new(), None, |_, moment| match moment {
+            // Once, for those who wait until it forwards.
+            Moment::Turn(_) if !std::mem::replace(&mut told, true) => write_whole_io(args, "{}\n"),
+            _ => Ok(()),
+        });
     }
     service::run(args, config)
 }

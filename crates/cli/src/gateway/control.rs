@@ -206,9 +206,13 @@ fn exchange(path: &Path) -> io::Result<String> {
 }
 
 fn the_only_socket(folder: &Path) -> Result<PathBuf> {
-    let mut found: Vec<PathBuf> = fs::read_dir(folder)
-        .into_iter()
-        .flatten()
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            return Err(Error::io(format_args!("look for gateways in {}", folder.display()), &error));
+        }
+        entries => entries.into_iter().flatten(),
+    };
+    let mut found: Vec<PathBuf> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.extension().is_some_and(|extension| extension == "sock"))
         .filter(|path| !matches!(UnixStream::connect(path), Err(error) if error.kind() == io::ErrorKind::ConnectionRefused))

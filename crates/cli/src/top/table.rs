@@ -36,7 +36,7 @@ enum Key {
 pub(super) const FLOW_COLUMNS: [&str; 11] = [
     "client",
     "server",
-    "stage",
+    "state",
     "down Mbit/s",
     "up Mbit/s",
     "RTT ms",
@@ -89,7 +89,8 @@ fn flow_row(flow: &FlowRow, down: f64, up: f64) -> Row {
     vec![
         text(&flow.client.to_string()),
         text(&flow.server.to_string()),
-        text(&flow.stage),
+        // How an open flow is served, or how far another is.
+        text(if flow.stage == "open" { &flow.mode } else { &flow.stage }),
         value(Some(down)),
         value(Some(up)),
         value(flow.rtt_ms),

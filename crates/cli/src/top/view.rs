@@ -78,7 +78,7 @@ impl View {
         let Some(traffic) = &self.traffic else { return Vec::new() };
         let report = &traffic.report;
         let first = format!(
-            " {} \u{2194} {}   up {}   {} flows of {} subscribers   down {} Mbit/s   up {} Mbit/s",
+            " {} \u{2194} {}   up {}   flows {}   subscribers {}   down {} Mbit/s   up {} Mbit/s",
             report.wan,
             report.radio,
             span(report.uptime_s),
