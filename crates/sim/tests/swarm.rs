@@ -107,9 +107,11 @@ fn draw_gateway(random: &mut Random) -> GatewayConfig {
     config.rtt_modulation.mode = one_of(random, &[RttModulationMode::None, RttModulationMode::Modulated]);
     config.queue_bound.mode = one_of(random, &[QueueBoundMode::None, QueueBoundMode::Adaptive]);
     config.mode = one_of(random, &[FlowMode::Transparent, FlowMode::Split]);
-    config.split.sender = draw_sender(random);
-    config.split.receive_window_bytes = 65_535 << random.below(8);
-    config.limits.max_flow_buffer_bytes = 20_000 << random.below(10);
+    if config.mode == FlowMode::Split {
+        config.split.sender = draw_sender(random);
+        config.split.receive_window_bytes = 65_535 << random.below(8);
+        config.limits.max_flow_buffer_bytes = 20_000 << random.below(10);
+    }
     config
 }
 
