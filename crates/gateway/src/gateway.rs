@@ -90,6 +90,11 @@ impl Gateway {
         }
     }
 
+    /// A flow was split before a restart: its ends are told, each with its next packet.
+    pub fn end(&mut self, client_to_server: FlowKey) {
+        self.split.lapsed.add(client_to_server);
+    }
+
     /// Counts since the start.
     pub fn counters(&self) -> &Counters {
         &self.shared.counters
@@ -240,7 +245,7 @@ impl Gateway {
     fn on_split(&mut self, now: Instant, from: PortId, key: &FlowKey, packet: Packet) -> Option<Packet> {
         match self.split.find(key) {
             Some(id) => self.split.on_packet(&mut self.shared.context(now), id, from, packet),
-            None => Some(packet),
+            None => self.split.lapsed.on_packet(&mut self.shared.context(now), from, key, packet),
         }
     }
 }
