@@ -14,6 +14,7 @@ use crate::flow::{Context, Flow, LinkReport, Phase};
 use crate::handshake::{Shifts, must_pass};
 use crate::observe::{Event, Observer};
 use crate::path_mtu;
+use crate::share::Share;
 use crate::table::Table;
 
 /// The port towards the servers.
@@ -74,11 +75,11 @@ impl Gateway {
 
     /// Takes up a flow that was open before a restart, so that its windows go on being rescaled.
     pub fn resume(&mut self, now: Instant, client_to_server: FlowKey, shifts: Shifts) {
-        let weight = self.rule(&client_to_server).weight;
+        let share = self.rule(&client_to_server).share;
         let interval = self.shared.config.schedule.ack_interval;
         let make =
-            |subscriber| Flow::new(client_to_server, subscriber, weight, interval, now).resumed(shifts);
-        if self.table.insert(&self.shared.config, client_to_server, make).is_some() {
+            |subscriber| Flow::new(client_to_server, subscriber, share.weight, interval, now).resumed(shifts);
+        if self.table.insert(&self.shared.config, client_to_server, Share::new(&share), make).is_some() {
             self.shared.counters.flows_resumed += 1;
         }
     }
@@ -173,8 +174,10 @@ impl Gateway {
             return Err(PassReason::Rule);
         }
         let interval = self.shared.config.schedule.ack_interval;
-        let make = |subscriber| Flow::new(*key, subscriber, rule.weight, interval, now);
-        self.table.insert(&self.shared.config, *key, make).ok_or(PassReason::TableFull)
+        let make = |subscriber| Flow::new(*key, subscriber, rule.share.weight, interval, now);
+        self.table
+            .insert(&self.shared.config, *key, Share::new(&rule.share), make)
+            .ok_or(PassReason::TableFull)
     }
 
     fn on_segment(&mut self, now: Instant, from: PortId, id: u32, packet: Packet) {
@@ -202,7 +205,7 @@ impl Gateway {
     }
 
     fn remove(&mut self, now: Instant, id: u32) {
-        let flow = self.table.remove(id);
+        let flow = self.table.remove(now, id);
         self.shared.buffered = self.shared.buffered.saturating_sub(flow.buffered());
         if flow.phase != Phase::Closed {
             self.shared.observer.on_event(now, &flow.key, &Event::Closed);
@@ -269,7 +272,8 @@ impl Node for Gateway {
             let (flow, mut ctx) = (self.table.flow_mut(id), self.shared.context(now));
             let before = flow.in_flight();
             let packet = flow.take_next(&mut ctx, limit);
-            self.table.after_sent(id, before, self.shared.repairs());
+            let bytes = packet.as_ref().map_or(0, |packet| packet.ip_len() as u64);
+            self.table.after_sent(id, now, before, bytes, self.shared.repairs());
             if let Some(packet) = packet {
                 self.shared.counters.packets_out += 1;
                 return Some((RADIO, packet));

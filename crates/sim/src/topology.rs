@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
-use paceline_gateway::config::{FlowAction, FlowMatch, FlowRule};
+use paceline_gateway::config::{FlowAction, FlowMatch, FlowRule, ShareConfig};
 use paceline_gateway::{Event, Gateway, GatewayConfig, Observer, RADIO, WAN};
 use paceline_path::{Link, LinkConfig};
 use paceline_tcp::ScheduleName;
@@ -314,7 +314,7 @@ fn with_rules(scenario: &Scenario, config: &GatewayConfig) -> GatewayConfig {
     let rules = own.map(|(number, flow)| FlowRule {
         matches: FlowMatch { server_port: Some(server_port(number)), ..FlowMatch::default() },
         action: if flow.bypass { FlowAction::Bypass } else { FlowAction::Accelerate },
-        weight: flow.weight,
+        share: ShareConfig { weight: flow.weight, ..ShareConfig::default() },
     });
     config.sharing.flows = rules.chain(config.sharing.flows).collect();
     config

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration as StdDuration;
 
 use paceline_gateway::GatewayConfig;
-use paceline_gateway::config::{FlowAction, FlowMatch, FlowRule};
+use paceline_gateway::config::{FlowAction, FlowMatch, FlowRule, ShareConfig};
 use paceline_linux::endpoint::{self, Control};
 use paceline_linux::lab::{GatewayKind, Lab, LabConfig};
 use paceline_linux::{SystemError, clock};
@@ -170,7 +170,8 @@ fn gateway_config(scenario: &Scenario, plan: &Plan) -> Result<Option<String>> {
         if flow.bypass || flow.weight != 1 {
             let matches = FlowMatch { server_port: Some(planned.port), ..FlowMatch::default() };
             let action = if flow.bypass { FlowAction::Bypass } else { FlowAction::Accelerate };
-            config.sharing.flows.push(FlowRule { matches, action, weight: flow.weight });
+            let share = ShareConfig { weight: flow.weight, ..ShareConfig::default() };
+            config.sharing.flows.push(FlowRule { matches, action, share });
         }
     }
     render(&config).map(Some)
