@@ -248,21 +248,25 @@ impl ShareConfig {
     /// How many priorities there are.
     pub const PRIORITIES: u8 = 8;
 
-    fn check(&self) -> Result<(), String> {
+    /// What is wrong with the values, as one line.
+    ///
+    /// # Errors
+    /// The first value that the scheduler cannot work with.
+    pub fn check(&self) -> Result<(), String> {
         let fail = |text: &str| Err(String::from(text));
         if self.weight == 0 || self.weight > 1000 {
-            return fail("sharing: weights are 1 to 1000");
+            return fail("`weight` is 1 to 1000");
         }
         if self.priority >= ShareConfig::PRIORITIES {
-            return fail("sharing: priorities are 0 to 7, 7 goes first");
+            return fail("`priority` is 0 to 7; 7 goes first");
         }
         if !is_rate(self.guaranteed_mbps) || !is_rate(self.ceiling_mbps) {
-            return fail("sharing: guaranteed-mbps and ceiling-mbps are 0.001 to 1000000");
+            return fail("guaranteed rate and ceiling are 0.001 to 1000000 Mbit/s");
         }
         if let (Some(guaranteed), Some(ceiling)) = (self.guaranteed_mbps, self.ceiling_mbps)
             && guaranteed > ceiling
         {
-            return fail("sharing: guaranteed-mbps is above ceiling-mbps; raise the ceiling or leave it out");
+            return fail("the guaranteed rate is above the ceiling; raise the ceiling or leave it out");
         }
         Ok(())
     }
@@ -395,7 +399,10 @@ impl GatewayConfig {
         }
         let flows = sharing.flows.iter().map(|rule| &rule.share);
         let subscribers = sharing.subscribers.iter().map(|rule| &rule.share);
-        flows.chain(subscribers).try_for_each(ShareConfig::check)?;
+        flows
+            .chain(subscribers)
+            .try_for_each(ShareConfig::check)
+            .map_err(|why| alloc::format!("sharing: {why}"))?;
         if self.limits.max_flows == 0 {
             return fail("limits.max-flows: give at least 1");
         }

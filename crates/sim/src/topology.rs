@@ -307,14 +307,15 @@ fn add_ad_hoc(
     Ok(Between { links_before: at.links_before, node, ports: (PortId(server), PortId(client)) })
 }
 
-/// The flows' weights and bypasses, before the rules that the configuration has.
+/// The flows' shares and bypasses, before the rules that the configuration has.
 fn with_rules(scenario: &Scenario, config: &GatewayConfig) -> GatewayConfig {
     let mut config = config.clone();
-    let own = scenario.flows.iter().enumerate().filter(|(_, flow)| flow.weight != 1 || flow.bypass);
+    let plain = ShareConfig::default();
+    let own = scenario.flows.iter().enumerate().filter(|(_, flow)| flow.share != plain || flow.bypass);
     let rules = own.map(|(number, flow)| FlowRule {
         matches: FlowMatch { server_port: Some(server_port(number)), ..FlowMatch::default() },
         action: if flow.bypass { FlowAction::Bypass } else { FlowAction::Accelerate },
-        share: ShareConfig { weight: flow.weight, ..ShareConfig::default() },
+        share: flow.share.clone(),
     });
     config.sharing.flows = rules.chain(config.sharing.flows).collect();
     config

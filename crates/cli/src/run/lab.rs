@@ -167,10 +167,10 @@ fn gateway_config(scenario: &Scenario, plan: &Plan) -> Result<Option<String>> {
     };
     for planned in &plan.planned {
         let flow = &scenario.flows[planned.flow];
-        if flow.bypass || flow.weight != 1 {
+        let share = flow.share();
+        if flow.bypass || share != ShareConfig::default() {
             let matches = FlowMatch { server_port: Some(planned.port), ..FlowMatch::default() };
             let action = if flow.bypass { FlowAction::Bypass } else { FlowAction::Accelerate };
-            let share = ShareConfig { weight: flow.weight, ..ShareConfig::default() };
             config.sharing.flows.push(FlowRule { matches, action, share });
         }
     }
