@@ -36,6 +36,8 @@ struct Shared {
     out: VecDeque<(PortId, Packet)>,
     /// Payload bytes kept for all flows.
     buffered: u64,
+    /// Bytes that servers may have on their way, for all flows.
+    promised: u64,
 }
 
 impl Shared {
@@ -47,6 +49,7 @@ impl Shared {
             observer: &mut *self.observer,
             out: &mut self.out,
             buffered: &mut self.buffered,
+            promised: &mut self.promised,
         }
     }
 
@@ -70,7 +73,10 @@ impl Gateway {
     pub fn with_observer(config: GatewayConfig, observer: Box<dyn Observer + Send>) -> Self {
         let table = Table::new(&config);
         let counters = Counters::default();
-        Gateway { table, shared: Shared { config, counters, observer, out: VecDeque::new(), buffered: 0 } }
+        Gateway {
+            table,
+            shared: Shared { config, counters, observer, out: VecDeque::new(), buffered: 0, promised: 0 },
+        }
     }
 
     /// Takes up a flow that was open before a restart, so that its windows go on being rescaled.
@@ -201,12 +207,15 @@ impl Gateway {
 
     /// After every event of a flow: its subscriber learns, it may send, its timer is set.
     fn after(&mut self, id: u32, now: Instant, in_flight_before: u64, report: LinkReport) {
+        let peak = &mut self.shared.counters.peak_buffered_bytes;
+        *peak = self.shared.buffered.max(*peak);
         self.table.after_event(id, now, in_flight_before, &report, self.shared.repairs());
     }
 
     fn remove(&mut self, now: Instant, id: u32) {
         let flow = self.table.remove(now, id);
         self.shared.buffered = self.shared.buffered.saturating_sub(flow.buffered());
+        self.shared.promised = self.shared.promised.saturating_sub(flow.promised());
         if flow.phase != Phase::Closed {
             self.shared.observer.on_event(now, &flow.key, &Event::Closed);
         }
