@@ -1,6 +1,8 @@
 //! Ten thousand flows share a gateway's memory (Section 9.1 of the thesis leaves the size of the virtual window open): windows
 //! that follow each flow's rate against the 10 MB each of the thesis.
 
+#![allow(clippy::unwrap_used)] // A test may panic.
+
 use paceline_gateway::GatewayConfig;
 use paceline_gateway::config::VirtualWindowMode;
 use paceline_path::{Delay, LinkConfig, QueueLimit, RateProcess};
