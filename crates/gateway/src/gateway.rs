@@ -15,6 +15,7 @@ use crate::handshake::Shifts;
 use crate::icmp;
 use crate::mode::Mode;
 use crate::observe::{Event, Observer};
+use crate::share::Share;
 use crate::split::Split;
 use crate::table::Table;
 
@@ -38,6 +39,8 @@ struct Shared {
     out: VecDeque<(PortId, Packet)>,
     /// Payload bytes kept for all flows.
     buffered: u64,
+    /// Bytes that servers may have on their way, for all flows.
+    promised: u64,
 }
 
 impl Shared {
@@ -49,6 +52,7 @@ impl Shared {
             observer: &mut *self.observer,
             out: &mut self.out,
             buffered: &mut self.buffered,
+            promised: &mut self.promised,
         }
     }
 
@@ -75,17 +79,17 @@ impl Gateway {
         Gateway {
             table,
             split: Split::default(),
-            shared: Shared { config, counters, observer, out: VecDeque::new(), buffered: 0 },
+            shared: Shared { config, counters, observer, out: VecDeque::new(), buffered: 0, promised: 0 },
         }
     }
 
     /// Takes up a flow that was open before a restart, so that its windows go on being rescaled.
     pub fn resume(&mut self, now: Instant, client_to_server: FlowKey, shifts: Shifts) {
-        let weight = self.shared.config.weight(&client_to_server);
+        let share = self.shared.config.share(&client_to_server);
         let interval = self.shared.config.schedule.ack_interval;
         let make =
-            |subscriber| Flow::new(client_to_server, subscriber, weight, interval, now).resumed(shifts);
-        if self.table.insert(&self.shared.config, client_to_server, make).is_some() {
+            |subscriber| Flow::new(client_to_server, subscriber, share.weight, interval, now).resumed(shifts);
+        if self.table.insert(&self.shared.config, client_to_server, Share::new(&share), make).is_some() {
             self.shared.counters.flows_resumed += 1;
         }
     }
@@ -187,8 +191,8 @@ impl Gateway {
             return Ok(Admitted::Split);
         }
         let interval = self.shared.config.schedule.ack_interval;
-        let make = |subscriber| Flow::new(*key, subscriber, choice.weight, interval, now);
-        let id = self.table.insert(&self.shared.config, *key, make);
+        let make = |subscriber| Flow::new(*key, subscriber, choice.share.weight, interval, now);
+        let id = self.table.insert(&self.shared.config, *key, Share::new(&choice.share), make);
         id.map(Admitted::Transparent).ok_or(PassReason::TableFull)
     }
 
@@ -213,12 +217,15 @@ impl Gateway {
 
     /// After every event of a flow: its subscriber learns, it may send, its timer is set.
     fn after(&mut self, id: u32, now: Instant, in_flight_before: u64, report: LinkReport) {
+        let peak = &mut self.shared.counters.peak_buffered_bytes;
+        *peak = self.shared.buffered.max(*peak);
         self.table.after_event(id, now, in_flight_before, &report, self.shared.repairs());
     }
 
     fn remove(&mut self, now: Instant, id: u32) {
-        let flow = self.table.remove(id);
+        let flow = self.table.remove(now, id);
         self.shared.buffered = self.shared.buffered.saturating_sub(flow.buffered());
+        self.shared.promised = self.shared.promised.saturating_sub(flow.promised());
         if flow.phase != Phase::Closed {
             self.shared.observer.on_event(now, &flow.key, &Event::Closed);
         }
@@ -310,7 +317,8 @@ impl Node for Gateway {
             let (flow, mut ctx) = (self.table.flow_mut(id), self.shared.context(now));
             let before = flow.in_flight();
             let packet = flow.take_next(&mut ctx, limit);
-            self.table.after_sent(id, before, self.shared.repairs());
+            let bytes = packet.as_ref().map_or(0, |packet| packet.ip_len() as u64);
+            self.table.after_sent(id, now, before, bytes, self.shared.repairs());
             if let Some(packet) = packet {
                 self.shared.counters.packets_out += 1;
                 return Some((RADIO, packet));

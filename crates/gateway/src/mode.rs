@@ -2,7 +2,7 @@
 
 use paceline_wire::{FlowKey, Packet};
 
-use crate::config::{FlowAction, FlowMode, FlowRule, GatewayConfig};
+use crate::config::{FlowAction, FlowMode, FlowRule, GatewayConfig, ShareConfig};
 use crate::counters::PassReason;
 use crate::handshake::must_pass;
 use crate::split::SenderConfig;
@@ -19,24 +19,24 @@ pub enum Mode {
 }
 
 /// All that is decided about a new flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
     /// What becomes of it.
     pub mode: Mode,
-    /// Packets per round of the scheduler.
-    pub weight: u32,
+    /// What it may have of its subscriber's link.
+    pub share: ShareConfig,
 }
 
 impl GatewayConfig {
     /// Decides about the flow (client to server) that begins with `syn`.
     pub fn choose(&self, client_to_server: &FlowKey, syn: &Packet) -> Choice {
         let rule = self.rule(client_to_server);
-        let weight = rule.map_or(1, |rule| rule.weight);
+        let share = rule.map_or_else(ShareConfig::default, |rule| rule.share.clone());
         let Some(tcp) = syn.tcp() else {
-            return Choice { mode: Mode::Pass(PassReason::NotTcp), weight };
+            return Choice { mode: Mode::Pass(PassReason::NotTcp), share };
         };
         if let Some(reason) = must_pass(tcp) {
-            return Choice { mode: Mode::Pass(reason), weight };
+            return Choice { mode: Mode::Pass(reason), share };
         }
         let split = match tcp.fast_open() || tcp.payload_len() > 0 {
             // Data in a SYN is the server's to take or to refuse (RFC 7413).
@@ -50,12 +50,12 @@ impl GatewayConfig {
             FlowAction::Accelerate if self.mode == FlowMode::Split => split,
             FlowAction::Accelerate => Mode::Transparent,
         };
-        Choice { mode, weight }
+        Choice { mode, share }
     }
 
-    /// A flow's packets per round of the scheduler.
-    pub(crate) fn weight(&self, client_to_server: &FlowKey) -> u32 {
-        self.rule(client_to_server).map_or(1, |rule| rule.weight)
+    /// What a flow may have of its subscriber's link.
+    pub(crate) fn share(&self, client_to_server: &FlowKey) -> ShareConfig {
+        self.rule(client_to_server).map_or_else(ShareConfig::default, |rule| rule.share.clone())
     }
 
     /// The first rule that matches.
@@ -95,7 +95,12 @@ mod tests {
         let own = SenderConfig { initial_window: 3, ..SenderConfig::default() };
         config.sharing.flows = vec![
             FlowRule { matches: matches(22), action: FlowAction::Bypass, ..Default::default() },
-            FlowRule { matches: matches(80), action: FlowAction::Transparent, weight: 2, sender: None },
+            FlowRule {
+                matches: matches(80),
+                action: FlowAction::Transparent,
+                share: ShareConfig { weight: 2, ..Default::default() },
+                sender: None,
+            },
             FlowRule { matches: matches(443), sender: Some(own), ..Default::default() },
         ];
         let mode = |port| config.choose(&key(port), &syn(port, &[])).mode;
@@ -103,7 +108,7 @@ mod tests {
         assert_eq!(mode(80), Mode::Transparent);
         assert_eq!(mode(443), Mode::Split(own));
         assert_eq!(mode(8080), Mode::Split(config.split.sender));
-        assert_eq!(config.choose(&key(80), &syn(80, &[])).weight, 2);
+        assert_eq!(config.choose(&key(80), &syn(80, &[])).share.weight, 2);
         assert_eq!(GatewayConfig::default().choose(&key(80), &syn(80, &[])).mode, Mode::Transparent);
     }
 

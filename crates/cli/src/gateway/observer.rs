@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use paceline_gateway::{Event, Observer};
-use paceline_linux::{Fallback, Quantiles};
 use paceline_linux::shift_file::ShiftFile;
+use paceline_linux::{Fallback, Quantiles};
 use paceline_wire::{Duration, FlowKey, Instant};
 use serde_json::{Value, json};
 
