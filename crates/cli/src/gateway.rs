@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(all, shown);
         let rules: GatewayConfig = toml::from_str(blocks[1]).unwrap();
         assert_eq!(rules.check(), Ok(()));
-        assert_eq!(rules.sharing.flows.len(), 2);
+        assert_eq!(rules.sharing.flows.len(), 4);
     }
 
     #[test]

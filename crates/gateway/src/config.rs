@@ -251,7 +251,7 @@ pub enum FlowAction {
 }
 
 /// One rule; the first that matches a new flow decides.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
 pub struct FlowRule {
@@ -260,35 +260,72 @@ pub struct FlowRule {
     pub matches: FlowMatch,
     /// What happens to them.
     pub action: FlowAction,
-    /// Packets per round of the scheduler (Section 7.2), at least 1.
-    pub weight: u32,
-    /// What it sends with if it is split; as `split.sender` when absent.
+    /// What they may have of their subscriber's link.
+    pub share: ShareConfig,
+    /// What they send with if they are split; as `split.sender` when absent.
     pub sender: Option<SenderConfig>,
     /// The largest window shown to the server, if less than `virtual-window.max-bytes`.
     pub virtual_window_max_bytes: Option<u64>,
 }
 
-impl Default for FlowRule {
-    fn default() -> Self {
-        FlowRule {
-            matches: FlowMatch::default(),
-            action: FlowAction::Accelerate,
-            weight: 1,
-            sender: None,
-            virtual_window_max_bytes: None,
+/// What a flow may have of its subscriber's link, or a subscriber of the gateway. Downlink; a rate counts bytes of IP.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
+pub struct ShareConfig {
+    /// Packets per round of the scheduler (Section 7.2), at least 1.
+    pub weight: u32,
+    /// 0 to 7; what has a higher one goes first, always (as in IEEE 802.1Q).
+    pub priority: u8,
+    /// What it gets before any priority, as long as it sends and the link has so much, in Mbit/s.
+    pub guaranteed_mbps: Option<f64>,
+    /// What it never exceeds, in Mbit/s.
+    pub ceiling_mbps: Option<f64>,
+}
+
+impl ShareConfig {
+    /// How many priorities there are.
+    pub const PRIORITIES: u8 = 8;
+
+    /// What is wrong with the values, as one line.
+    ///
+    /// # Errors
+    /// The first value that the scheduler cannot work with.
+    pub fn check(&self) -> Result<(), String> {
+        let fail = |text: &str| Err(String::from(text));
+        if self.weight == 0 || self.weight > 1000 {
+            return fail("`weight` is 1 to 1000");
         }
+        if self.priority >= ShareConfig::PRIORITIES {
+            return fail("`priority` is 0 to 7; 7 goes first");
+        }
+        if !is_rate(self.guaranteed_mbps) || !is_rate(self.ceiling_mbps) {
+            return fail("guaranteed rate and ceiling are 0.001 to 1000000 Mbit/s");
+        }
+        if let (Some(guaranteed), Some(ceiling)) = (self.guaranteed_mbps, self.ceiling_mbps)
+            && guaranteed > ceiling
+        {
+            return fail("the guaranteed rate is above the ceiling; raise the ceiling or leave it out");
+        }
+        Ok(())
     }
 }
 
-/// A subscriber's weight against other subscribers.
+impl Default for ShareConfig {
+    fn default() -> Self {
+        ShareConfig { weight: 1, priority: 0, guaranteed_mbps: None, ceiling_mbps: None }
+    }
+}
+
+/// A subscriber's share against other subscribers.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields))]
 pub struct SubscriberRule {
     /// An address inside the subscriber's prefix, or a prefix that holds the subscribers.
     pub address: Prefix,
-    /// Packets per round of the scheduler, at least 1.
-    pub weight: u32,
+    /// What it may have.
+    pub share: ShareConfig,
 }
 
 /// Sharing between flows of a subscriber and between subscribers.
@@ -300,9 +337,11 @@ pub struct SharingConfig {
     pub subscriber_prefix_v4: u8,
     /// Bits of a client's IPv6 address that name a subscriber.
     pub subscriber_prefix_v6: u8,
+    /// What all subscribers have together, in Mbit/s of IP, where it is less than their radio links: a backhaul.
+    pub capacity_mbps: Option<f64>,
     /// Rules for flows.
     pub flows: Vec<FlowRule>,
-    /// Weights of subscribers; 1 for those not named.
+    /// Shares of subscribers; weight 1 for those not named.
     pub subscribers: Vec<SubscriberRule>,
 }
 
@@ -312,6 +351,7 @@ impl Default for SharingConfig {
         SharingConfig {
             subscriber_prefix_v4: 32,
             subscriber_prefix_v6: 64,
+            capacity_mbps: None,
             flows: Vec::new(),
             subscribers: Vec::new(),
         }
@@ -392,25 +432,30 @@ impl GatewayConfig {
         if self.sharing.subscriber_prefix_v4 > 32 || self.sharing.subscriber_prefix_v6 > 128 {
             return fail("sharing.subscriber-prefix: at most 32 bits (v4) and 128 bits (v6)");
         }
-        let weights = self
-            .sharing
-            .flows
-            .iter()
-            .map(|r| r.weight)
-            .chain(self.sharing.subscribers.iter().map(|r| r.weight));
-        if weights.into_iter().any(|w| w == 0 || w > 1000) {
-            return fail("sharing: weights are 1 to 1000");
+        let sharing = &self.sharing;
+        if !is_rate(sharing.capacity_mbps) {
+            return fail("sharing.capacity-mbps: give 0.001 to 1000000, or leave it out");
         }
         if !(65_535..=1 << 30).contains(&self.split.receive_window_bytes) {
             return fail("split.receive-window-bytes: give 65535 to 1073741824 bytes");
         }
         self.split.sender.check()?;
         self.sharing.flows.iter().filter_map(|rule| rule.sender).try_for_each(|sender| sender.check())?;
+        let flows = sharing.flows.iter().map(|rule| &rule.share);
+        let subscribers = sharing.subscribers.iter().map(|rule| &rule.share);
+        flows
+            .chain(subscribers)
+            .try_for_each(ShareConfig::check)
+            .map_err(|why| alloc::format!("sharing: {why}"))?;
         if self.limits.max_flows == 0 {
             return fail("limits.max-flows: give at least 1");
         }
         Ok(())
     }
+}
+
+fn is_rate(mbps: Option<f64>) -> bool {
+    mbps.is_none_or(|mbps| (0.001..=1e6).contains(&mbps))
 }
 
 #[cfg(test)]

@@ -69,6 +69,8 @@ counters! {
     server_retransmissions_passed,
     /// Clients that dropped data which they had reported by SACK.
     reneged,
+    /// Bytes of payload that were kept at most.
+    peak_buffered_bytes,
     /// Packets dropped from the buffer because of a smaller path MTU.
     path_mtu_drops,
     /// Flows split: both ends are answered from here.

@@ -15,6 +15,7 @@ use crate::handshake::Shifts;
 use crate::icmp;
 use crate::mode::Mode;
 use crate::observe::{Event, Observer};
+use crate::share::Share;
 use crate::split::Split;
 use crate::status::{FlowStage, FlowStatus, Page, SubscriberStatus};
 use crate::table::Table;
@@ -42,6 +43,8 @@ struct Shared {
     out: VecDeque<(PortId, Packet)>,
     /// Payload bytes kept for all flows.
     buffered: u64,
+    /// Bytes that servers may have on their way, for all flows.
+    promised: u64,
 }
 
 impl Shared {
@@ -53,6 +56,7 @@ impl Shared {
             observer: &mut *self.observer,
             out: &mut self.out,
             buffered: &mut self.buffered,
+            promised: &mut self.promised,
         }
     }
 
@@ -79,20 +83,20 @@ impl Gateway {
         Gateway {
             table,
             split: Split::default(),
-            shared: Shared { config, counters, observer, out: VecDeque::new(), buffered: 0 },
+            shared: Shared { config, counters, observer, out: VecDeque::new(), buffered: 0, promised: 0 },
         }
     }
 
     /// Takes up a flow that was open before a restart, so that its windows go on being rescaled.
     pub fn resume(&mut self, now: Instant, client_to_server: FlowKey, shifts: Shifts) {
-        let (weight, window_max_bytes) = self.shared.config.known_without_syn(&client_to_server);
+        let (share, window_max_bytes) = self.shared.config.known_without_syn(&client_to_server);
         let interval = self.shared.config.schedule.ack_interval;
         let make = |subscriber| {
-            Flow::new(client_to_server, subscriber, weight, interval, now)
+            Flow::new(client_to_server, subscriber, share.weight, interval, now)
                 .bounded(window_max_bytes)
                 .resumed(shifts)
         };
-        if self.table.insert(&self.shared.config, client_to_server, make).is_some() {
+        if self.table.insert(&self.shared.config, client_to_server, Share::new(&share), make).is_some() {
             self.shared.counters.flows_resumed += 1;
         }
     }
@@ -104,6 +108,11 @@ impl Gateway {
         own.split.sender = config.split.sender;
         own.sharing.flows.clone_from(&config.sharing.flows);
         own.sharing.subscribers.clone_from(&config.sharing.subscribers);
+    }
+
+    /// A flow was split before a restart: its ends are told, each with its next packet.
+    pub fn end(&mut self, client_to_server: FlowKey) {
+        self.split.lapsed.add(client_to_server);
     }
 
     /// Counts since the start.
@@ -221,9 +230,9 @@ impl Gateway {
         }
         let interval = self.shared.config.schedule.ack_interval;
         let make = |subscriber| {
-            Flow::new(*key, subscriber, choice.weight, interval, now).bounded(choice.window_max_bytes)
+            Flow::new(*key, subscriber, choice.share.weight, interval, now).bounded(choice.window_max_bytes)
         };
-        let id = self.table.insert(&self.shared.config, *key, make);
+        let id = self.table.insert(&self.shared.config, *key, Share::new(&choice.share), make);
         id.map(Admitted::Transparent).ok_or(PassReason::TableFull)
     }
 
@@ -248,12 +257,15 @@ impl Gateway {
 
     /// After every event of a flow: its subscriber learns, it may send, its timer is set.
     fn after(&mut self, id: u32, now: Instant, in_flight_before: u64, report: LinkReport) {
+        let peak = &mut self.shared.counters.peak_buffered_bytes;
+        *peak = self.shared.buffered.max(*peak);
         self.table.after_event(id, now, in_flight_before, &report, self.shared.repairs());
     }
 
     fn remove(&mut self, now: Instant, id: u32, end: FlowStage) {
-        let flow = self.table.remove(id);
+        let flow = self.table.remove(now, id);
         self.shared.buffered = self.shared.buffered.saturating_sub(flow.buffered());
+        self.shared.promised = self.shared.promised.saturating_sub(flow.promised());
         if flow.phase != Phase::Closed {
             let status = FlowStatus { stage: end, ..flow.status(&self.shared.config) };
             self.shared.observer.on_event(now, &flow.key, &Event::Ended(status));
@@ -282,7 +294,7 @@ impl Gateway {
     fn on_split(&mut self, now: Instant, from: PortId, key: &FlowKey, packet: Packet) -> Option<Packet> {
         match self.split.find(key) {
             Some(id) => self.split.on_packet(&mut self.shared.context(now), id, from, packet),
-            None => Some(packet),
+            None => self.split.lapsed.on_packet(&mut self.shared.context(now), from, key, packet),
         }
     }
 }
@@ -347,7 +359,8 @@ impl Node for Gateway {
             let (flow, mut ctx) = (self.table.flow_mut(id), self.shared.context(now));
             let before = flow.in_flight();
             let packet = flow.take_next(&mut ctx, limit);
-            self.table.after_sent(id, before, self.shared.repairs());
+            let bytes = packet.as_ref().map_or(0, |packet| packet.ip_len() as u64);
+            self.table.after_sent(id, now, before, bytes, self.shared.repairs());
             if let Some(packet) = packet {
                 self.shared.counters.packets_out += 1;
                 return Some((RADIO, packet));

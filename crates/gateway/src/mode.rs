@@ -2,7 +2,7 @@
 
 use paceline_wire::{FlowKey, Packet};
 
-use crate::config::{FlowAction, FlowMode, FlowRule, GatewayConfig};
+use crate::config::{FlowAction, FlowMode, FlowRule, GatewayConfig, ShareConfig};
 use crate::counters::PassReason;
 use crate::handshake::must_pass;
 use crate::split::SenderConfig;
@@ -19,12 +19,12 @@ pub enum Mode {
 }
 
 /// All that is decided about a new flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
     /// What becomes of it.
     pub mode: Mode,
-    /// Packets per round of the scheduler.
-    pub weight: u32,
+    /// What it may have of its subscriber's link.
+    pub share: ShareConfig,
     /// The largest window shown to the server, if a rule says one.
     pub window_max_bytes: Option<u64>,
 }
@@ -34,12 +34,12 @@ impl GatewayConfig {
     pub fn choose(&self, client_to_server: &FlowKey, syn: &Packet) -> Choice {
         let rule = self.rule(client_to_server, Some(syn));
         let window_max_bytes = rule.and_then(|rule| rule.virtual_window_max_bytes);
-        let weight = rule.map_or(1, |rule| rule.weight);
+        let share = rule.map_or_else(ShareConfig::default, |rule| rule.share.clone());
         let Some(tcp) = syn.tcp() else {
-            return Choice { mode: Mode::Pass(PassReason::NotTcp), weight, window_max_bytes };
+            return Choice { mode: Mode::Pass(PassReason::NotTcp), share, window_max_bytes };
         };
         if let Some(reason) = must_pass(tcp) {
-            return Choice { mode: Mode::Pass(reason), weight, window_max_bytes };
+            return Choice { mode: Mode::Pass(reason), share, window_max_bytes };
         }
         let split = match tcp.fast_open() || tcp.payload_len() > 0 {
             // Data in a SYN is the server's to take or to refuse (RFC 7413).
@@ -53,13 +53,15 @@ impl GatewayConfig {
             FlowAction::Accelerate if self.mode == FlowMode::Split => split,
             FlowAction::Accelerate => Mode::Transparent,
         };
-        Choice { mode, weight, window_max_bytes }
+        Choice { mode, share, window_max_bytes }
     }
 
-    /// Weight and largest window of a flow whose SYN nobody remembers: rules about the SYN's own marks do not match it.
-    pub(crate) fn known_without_syn(&self, client_to_server: &FlowKey) -> (u32, Option<u64>) {
-        let rule = self.rule(client_to_server, None);
-        rule.map_or((1, None), |rule| (rule.weight, rule.virtual_window_max_bytes))
+    /// Share and largest window of a flow whose SYN nobody remembers: rules about the SYN's own marks do not match it.
+    pub(crate) fn known_without_syn(&self, client_to_server: &FlowKey) -> (ShareConfig, Option<u64>) {
+        match self.rule(client_to_server, None) {
+            Some(rule) => (rule.share.clone(), rule.virtual_window_max_bytes),
+            None => (ShareConfig::default(), None),
+        }
     }
 
     /// The first rule that matches.
@@ -120,7 +122,7 @@ mod tests {
             FlowRule {
                 matches: matches(80),
                 action: FlowAction::Transparent,
-                weight: 2,
+                share: ShareConfig { weight: 2, ..Default::default() },
                 ..Default::default()
             },
             FlowRule { matches: matches(443), sender: Some(own), ..Default::default() },
@@ -130,19 +132,23 @@ mod tests {
         assert_eq!(mode(80), Mode::Transparent);
         assert_eq!(mode(443), Mode::Split(own));
         assert_eq!(mode(8080), Mode::Split(config.split.sender));
-        assert_eq!(config.choose(&key(80), &syn(80, &[])).weight, 2);
+        assert_eq!(config.choose(&key(80), &syn(80, &[])).share.weight, 2);
         assert_eq!(GatewayConfig::default().choose(&key(80), &syn(80, &[])).mode, Mode::Transparent);
     }
 
     #[test]
     fn prefixes_port_ranges_and_marks_of_the_syn_match() {
         let only = |matches: FlowMatch| {
-            let rule = FlowRule { matches, weight: 7, ..FlowRule::default() };
+            let rule = FlowRule {
+                matches,
+                share: ShareConfig { weight: 7, ..ShareConfig::default() },
+                ..FlowRule::default()
+            };
             let mut config = GatewayConfig::default();
             config.sharing.flows = vec![rule];
             config
         };
-        let weight = |config: &GatewayConfig, packet: &Packet| config.choose(&key(443), packet).weight;
+        let weight = |config: &GatewayConfig, packet: &Packet| config.choose(&key(443), packet).share.weight;
         let plain = syn(443, &[]);
         let prefix = |text: &str| Some(text.parse().unwrap());
         for (matches, expected) in [
@@ -163,7 +169,7 @@ mod tests {
         let vlan = only(FlowMatch { vlan: Some(5), ..Default::default() });
         assert_eq!(weight(&vlan, &tagged), 7);
         // Nobody remembers the marks of a flow's SYN after a restart.
-        assert_eq!(vlan.known_without_syn(&key(443)), (1, None));
+        assert_eq!(vlan.known_without_syn(&key(443)), (ShareConfig::default(), None));
     }
 
     #[test]

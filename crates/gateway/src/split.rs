@@ -1,6 +1,7 @@
 //! Split mode: a flow as two connections back to back, so that the gateway sends to the client with algorithms of its own.
 
 mod config;
+mod lapsed;
 mod opening;
 mod pair;
 mod relay;
@@ -23,6 +24,7 @@ use crate::status::{FlowStatus, Page};
 use crate::table::page;
 use crate::timers::{Timers, disarm};
 use crate::{RADIO, WAN};
+use lapsed::Lapsed;
 use opening::Opened;
 use pair::Pair;
 
@@ -36,6 +38,8 @@ pub(crate) struct Split {
     /// Packets that the first of them may still send in this turn.
     turn: u32,
     timers: Timers,
+    /// Those of an earlier process.
+    pub(crate) lapsed: Lapsed,
 }
 
 /// Our choice: so many packets of a flow leave side by side, for a device to send them as one super-packet.

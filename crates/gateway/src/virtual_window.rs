@@ -30,6 +30,8 @@ pub(crate) struct WindowInput {
     pub(crate) segment: u64,
     /// Packets that leave in one turn of the scheduler.
     pub(crate) weight: u32,
+    /// Memory that was promised to no other flow, in bytes.
+    pub(crate) free: u64,
     /// The gateway no longer keeps anything: only what was promised before goes beyond the client's own window.
     pub(crate) passes: bool,
 }
@@ -81,7 +83,8 @@ impl VirtualWindow {
             VirtualWindowMode::None => input.client_window,
             VirtualWindowMode::Fixed => config.max_bytes.max(input.client_window),
             VirtualWindowMode::Sized => {
-                self.sized(config, input, now).saturating_sub(input.ack).min(config.max_bytes)
+                let sized = self.sized(config, input, now).saturating_sub(input.ack);
+                sized.min(config.max_bytes).min(pool_share(input))
             }
             // Never more than the client's own.
             VirtualWindowMode::Drwa => self.drwa(config, input, now).min(input.client_window),
@@ -136,6 +139,14 @@ impl VirtualWindow {
     }
 }
 
+/// What a flow may be promised of the memory that all flows share: as much as is left for others, the dynamic threshold of
+/// Choudhury and Hahne (IEEE/ACM Transactions on Networking 6(2), 1998, alpha = 1). So promises never exceed the memory, and a
+/// few flows are not bounded by the many that might come. Our choice: never less than ten segments (RFC 6928), with which a
+/// flow goes on.
+fn pool_share(input: &WindowInput) -> u64 {
+    (input.free / 2).max(10 * input.segment)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -152,6 +163,7 @@ mod tests {
             sample: None,
             segment: 1_448,
             weight: 1,
+            free: u64::MAX,
             passes: false,
         }
     }
@@ -198,6 +210,15 @@ mod tests {
             window.field(&config(), &WindowInput { client_window: 0, ..input() }, 7, Instant::ZERO),
             0
         );
+    }
+
+    #[test]
+    fn scarce_memory_bounds_the_window_but_lets_the_flow_go_on() {
+        let field = |free| {
+            let input = WindowInput { free, ..input() };
+            VirtualWindow::new(1_000_000).field(&config(), &input, 3, Instant::ZERO)
+        };
+        assert_eq!((field(300_000), field(0)), (18_750, 1_810));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Split flows: a server with CUBIC, a gateway that sends with an algorithm of its own, a client whose window is small.
 
+#![allow(clippy::unwrap_used)] // A test may panic.
+
 use paceline_gateway::GatewayConfig;
 use paceline_gateway::config::FlowMode;
 use paceline_gateway::split::SenderConfig;

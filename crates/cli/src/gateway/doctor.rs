@@ -4,6 +4,7 @@ mod network;
 mod process;
 mod rules;
 
+use comfy_table::ContentArrangement;
 use serde::Serialize;
 use serde_json::json;
 
@@ -99,6 +100,8 @@ fn examine(args: &DoctorArgs) -> Vec<Finding> {
 
 fn table(findings: &[Finding]) -> String {
     let mut table = new_table(5, &["", "check", "of", "found", "what to do"]);
+    // Sentences are broken where a terminal is narrow; elsewhere each is one line.
+    table.set_content_arrangement(ContentArrangement::Dynamic);
     for one in findings {
         let status = match one.status {
             Status::Ok => "ok",

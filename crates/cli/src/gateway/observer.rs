@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use paceline_gateway::{Event, Observer};
-use paceline_linux::Quantiles;
 use paceline_linux::shift_file::ShiftFile;
+use paceline_linux::{Fallback, Quantiles};
 use paceline_wire::{Duration, FlowKey, Instant};
 use serde_json::{Value, json};
 
@@ -146,9 +146,13 @@ impl Observer for Tap {
             let change = match event {
                 // Without room the flow lives on, but not beyond a restart.
                 Event::Opened(shifts) if shifts.rescaled() => {
-                    store.insert(*flow, *shifts).ok().map(|()| Change::Opened(*flow, *shifts))
+                    store.insert(*flow, *shifts).ok().map(|()| Change::Opened(*flow, (*shifts).into()))
                 }
-                Event::Closed => store.remove(flow).then_some(Change::Closed(*flow)),
+                Event::SplitOpened => {
+                    let fallback = Fallback::Reset;
+                    store.insert(*flow, fallback).ok().map(|()| Change::Opened(*flow, fallback))
+                }
+                Event::Closed | Event::SplitClosed => store.remove(flow).then_some(Change::Closed(*flow)),
                 _ => None,
             };
             if let Some((feed, change)) = self.feed.as_ref().zip(change) {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use paceline_gateway::{Gateway, GatewayConfig};
 use paceline_linux::shift_file::ShiftFile;
-use paceline_linux::{EventLoopConfig, Housekeeping, clock};
+use paceline_linux::{EventLoopConfig, Fallback, Housekeeping, clock};
 use paceline_wire::{Duration, Instant};
 use serde_json::{Value, json};
 
@@ -40,8 +40,11 @@ pub(super) fn run(args: &GatewayArgs, config: GatewayConfig) -> Result<()> {
     let mut service = Service::new(args, started, log.clone(), &config)?;
     let tap = Tap::new(log, Some(store), Some(rescaling.feed()), service.recorder.clone());
     let mut node = Gateway::with_observer(config, Box::new(tap));
-    for (flow, shifts) in open_flows {
-        node.resume(clock::now(), flow, shifts);
+    for (flow, fallback) in open_flows {
+        match fallback {
+            Fallback::Rescale(shifts) => node.resume(clock::now(), flow, shifts),
+            Fallback::Reset => node.end(flow),
+        }
     }
     drive(args, &mut node, Some(rescaling), |node, moment| service.on(node, moment))
 }

@@ -2,7 +2,7 @@
 
 use paceline_gateway::GatewayConfig;
 use paceline_gateway::config::{
-    QueueBoundMode, RetransmissionMode, RttModulationMode, ScheduleMode, VirtualWindowMode,
+    FlowMode, QueueBoundMode, RetransmissionMode, RttModulationMode, ScheduleMode, VirtualWindowMode,
 };
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +39,8 @@ pub(crate) enum Profile {
     Thesis,
     /// Paceline's own default: sized window, bounded queue.
     Full,
+    /// Every flow is split; the gateway sends to its client.
+    Split,
 }
 
 /// How packets reach the gateway.
@@ -102,6 +104,9 @@ impl Profile {
         if matches!(self, Profile::Full) {
             return Some(GatewayConfig::default());
         }
+        if matches!(self, Profile::Split) {
+            return Some(GatewayConfig { mode: FlowMode::Split, ..GatewayConfig::default() });
+        }
         let parts = self as u8 - Profile::Null as u8;
         if parts >= 1 {
             config.virtual_window.mode = VirtualWindowMode::Fixed;
@@ -152,6 +157,8 @@ mod tests {
         assert_eq!(Profile::Full.config(), Some(GatewayConfig::default()));
         assert_eq!(Profile::Null.config(), Some(GatewayConfig::all_off()));
         assert_eq!(Profile::Off.config(), None);
+        let split = Profile::Split.config().unwrap();
+        assert_eq!(GatewayConfig { mode: FlowMode::Transparent, ..split }, GatewayConfig::default());
     }
 
     #[test]

@@ -53,6 +53,8 @@ pub(crate) struct Context<'a> {
     pub(crate) out: &'a mut VecDeque<(PortId, Packet)>,
     /// Payload bytes kept for all flows.
     pub(crate) buffered: &'a mut u64,
+    /// Bytes that servers may have on their way by the windows that they were shown, of all flows.
+    pub(crate) promised: &'a mut u64,
 }
 
 impl Context<'_> {
@@ -132,6 +134,8 @@ pub(crate) struct Flow {
     right_edge: u64,
     acked_at: Instant,
     virtual_window: VirtualWindow,
+    /// This flow's part of what was promised.
+    promised: u64,
     modulation: Modulation,
     filter: AckFilter,
     timers: Timers,
@@ -182,6 +186,7 @@ impl Flow {
             right_edge: 0,
             acked_at: now,
             virtual_window: VirtualWindow::new(0),
+            promised: 0,
             modulation: Modulation::default(),
             filter: AckFilter::default(),
             timers: Timers::default(),
@@ -247,7 +252,12 @@ impl Flow {
         self.expires_at(idle_timeout_s) <= now
     }
 
-    /// Bytes kept.
+    /// Bytes that the server may have on its way.
+    pub(crate) fn promised(&self) -> u64 {
+        self.promised
+    }
+
+    /// Bytes of payload that are kept.
     pub(crate) fn buffered(&self) -> u64 {
         self.store.bytes()
     }
@@ -296,6 +306,7 @@ impl Flow {
     /// Drops everything that is kept; the ends are on their own.
     fn abandon(&mut self, ctx: &mut Context<'_>) {
         *ctx.buffered = ctx.buffered.saturating_sub(self.store.bytes());
+        self.promise(ctx, 0);
         self.store.clear();
         self.flight.clear();
         let position = self.received;

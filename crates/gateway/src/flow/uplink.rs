@@ -280,6 +280,8 @@ impl Flow {
             sample: self.rtt_sample.take(),
             segment: self.segment(),
             weight: self.weight,
+            free: (ctx.config.limits.max_buffer_bytes as u64)
+                .saturating_sub(ctx.promised.saturating_sub(self.promised)),
             passes: self.gave_up,
         };
         let own = &ctx.config.virtual_window;
@@ -291,6 +293,7 @@ impl Flow {
             ctx.counters.duplicate_acks_withheld += 1;
             return;
         }
+        self.promise(ctx, self.virtual_window.edge().saturating_sub(ack));
         let window = u64::from(field) << self.shifts.shown;
         if let Some(mut tcp) = packet.tcp_mut() {
             tcp.set_window(field);
@@ -298,6 +301,12 @@ impl Flow {
         self.filter.on_passed(ack, window, flags);
         self.observe_ack(ctx, client_window, window);
         ctx.pass_to_server(packet);
+    }
+
+    /// What the server may have on its way beyond `ack`, which is kept until the client has it.
+    pub(super) fn promise(&mut self, ctx: &mut Context<'_>, bytes: u64) {
+        *ctx.promised = ctx.promised.saturating_sub(self.promised) + bytes;
+        self.promised = bytes;
     }
 
     fn observe_ack(&self, ctx: &mut Context<'_>, client_window: u64, virtual_window: u64) {

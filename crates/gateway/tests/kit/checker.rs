@@ -245,8 +245,11 @@ impl Direction {
         let edge = ack + (u64::from(tcp.window()) << scale);
         let before = self.edge_shown;
         self.edge_shown = before.max(edge);
-        // RFC 7323, Section 2.4: a window is cut to its scale.
-        (edge + (1 << scale) <= before)
+        // RFC 7323, Section 2.4: a window is cut to its scale. Of a stream that is over, the ends may speak for themselves.
+        let newest = ack >= self.highest_ack_out;
+        self.highest_ack_out = self.highest_ack_out.max(ack);
+        let over = self.over.is_some_and(|end| ack >= end);
+        (newest && !over && edge + (1 << scale) <= before)
             .then(|| format!("the window's edge moves back from {before} to {edge}"))
     }
 

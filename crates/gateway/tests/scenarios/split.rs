@@ -269,6 +269,24 @@ fn an_idle_flow_ends_for_both() {
 }
 
 #[test]
+fn after_a_restart_both_ends_are_told_that_it_is_over() {
+    let mut script = Script::new(config());
+    let flow = script.up;
+    script.gateway.end(flow);
+    let data = script.from_server(1, 7, Flags::ACK, 500, none(), 1_000);
+    let told = script.arrive(WAN, data.clone());
+    assert_eq!((told[0].0, flags(&told[0].1)), (WAN, Flags::RST));
+    assert_eq!(told[0].1.tcp().unwrap().seq(), Seq(CLIENT_ISN).add(7));
+    let ack = script.from_client(7, 1, Flags::ACK, 500, none(), 0);
+    assert_eq!(script.arrive(RADIO, ack)[0].0, RADIO);
+    script.pass_unchanged(WAN, data);
+    script.gateway.end(flow);
+    let syn = script.from_client(0, 0, Flags::SYN, 60_000, plain(1_460), 0);
+    script.pass(RADIO, syn);
+    assert_eq!(script.gateway.split_flows(), 1);
+}
+
+#[test]
 fn when_the_table_is_full_flows_pass() {
     let mut config = config();
     config.limits.max_flows = 1;

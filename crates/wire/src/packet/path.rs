@@ -15,6 +15,17 @@ pub struct PathMarks {
     hop_limit: u8,
 }
 
+impl PathMarks {
+    /// Of an answer: Ethernet addresses change places.
+    #[must_use]
+    pub fn reversed(mut self) -> PathMarks {
+        if usize::from(self.link_len) >= 12 {
+            self.link[..12].rotate_left(6);
+        }
+        PathMarks { hop_limit: ANSWER_HOPS, ..self }
+    }
+}
+
 impl Packet {
     /// What this packet says of its path; `None` where [`addresses`](Self::addresses) is.
     pub fn path_marks(&self) -> Option<PathMarks> {
@@ -49,6 +60,8 @@ impl Packet {
     }
 }
 
+/// As of any packet that begins here (RFC 1700).
+const ANSWER_HOPS: u8 = 64;
 /// RFC 2474, Section 3.
 const DSCP: u8 = 0xfc;
 
@@ -87,6 +100,10 @@ mod tests {
             );
             let parsed = Packet::parse(&[], &again, &mut BufferPool::new(1 << 16)).unwrap();
             assert_eq!(parsed.flow_key(), ours.flow_key());
+            let mut answer = packet(to, from);
+            let marks = Packet { link: core::array::from_fn(|n| n as u8), ..ours }.path_marks().unwrap();
+            answer.set_path_marks(&marks.reversed(), 0);
+            assert_eq!(answer.link(), [6, 7, 8, 9, 10, 11, 0, 1, 2, 3, 4, 5, 12, 13]);
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::args::DoctorArgs;
 
 pub(super) fn ports(args: &DoctorArgs) -> Vec<Findings> {
     let names = [args.wan.as_str(), args.radio.as_str()];
+    let distinct = if args.wan == args.radio { 1 } else { 2 };
     let netlink = match Netlink::open() {
         Ok(netlink) => netlink,
         Err(error) => {
@@ -18,7 +19,7 @@ pub(super) fn ports(args: &DoctorArgs) -> Vec<Findings> {
     };
     let links = names.map(|name| netlink.link(name).ok());
     let mut all = Vec::new();
-    for (name, link) in names.iter().zip(&links) {
+    for (name, link) in names.iter().zip(&links).take(distinct) {
         let Some(link) = link else {
             let findings = Findings::of("interface", name);
             all.push(findings.problem("there is none of this name", "`ip link` lists those that there are"));
@@ -28,7 +29,7 @@ pub(super) fn ports(args: &DoctorArgs) -> Vec<Findings> {
         all.push(driver(name));
         all.extend(offloads(name));
     }
-    if let [Some(wan), Some(radio)] = &links {
+    if let ([Some(wan), Some(radio)], 2) = (&links, distinct) {
         all.push(mtu(args, wan, radio));
         if !args.tun {
             all.push(bridge(args, wan, radio));
@@ -129,14 +130,17 @@ fn bridge(args: &DoctorArgs, wan: &LinkInfo, radio: &LinkInfo) -> Findings {
 
 /// For a gateway behind a TUN device.
 pub(super) fn routing(args: &DoctorArgs) -> Vec<Findings> {
-    vec![
+    let mut all = vec![
         tun_device(),
         forwarding("net.ipv4.ip_forward", "IPv4", true),
         forwarding("net.ipv6.conf.all.forwarding", "IPv6", false),
         reverse_path(&args.wan),
-        reverse_path(&args.radio),
-        conntrack(),
-    ]
+    ];
+    if args.radio != args.wan {
+        all.push(reverse_path(&args.radio));
+    }
+    all.push(conntrack());
+    all
 }
 
 fn tun_device() -> Findings {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use paceline_gateway::Prefix;
-use paceline_gateway::config::{FlowAction, FlowMatch, FlowMode, FlowRule, SubscriberRule};
+use paceline_gateway::config::{FlowAction, FlowMatch, FlowMode, FlowRule, ShareConfig, SubscriberRule};
 use paceline_gateway::split::SenderConfig;
 use serde::Deserialize;
 use toml::Spanned;
@@ -11,7 +11,7 @@ use toml::Spanned;
 use super::Wrong;
 use super::words::Words;
 use crate::scenario::nearest;
-use crate::units::Size;
+use crate::units::{Rate, Size};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -27,21 +27,21 @@ pub(super) struct Rule {
     rtt: Option<Spanned<toml::Value>>,
     mode: Option<Mode>,
     profile: Option<Spanned<String>>,
-    weight: Option<Spanned<i64>>,
     virtual_window: Option<Spanned<Size>>,
-    priority: Option<Spanned<toml::Value>>,
-    guaranteed: Option<Spanned<toml::Value>>,
-    ceiling: Option<Spanned<toml::Value>>,
+    weight: Option<u32>,
+    priority: Option<u8>,
+    guaranteed: Option<Rate>,
+    ceiling: Option<Rate>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Subscriber {
     client: Spanned<Words>,
-    weight: Option<Spanned<i64>>,
-    priority: Option<Spanned<toml::Value>>,
-    guaranteed: Option<Spanned<toml::Value>>,
-    ceiling: Option<Spanned<toml::Value>>,
+    weight: Option<u32>,
+    priority: Option<u8>,
+    guaranteed: Option<Rate>,
+    ceiling: Option<Rate>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -74,7 +74,6 @@ impl Rule {
         default: FlowMode,
     ) -> Result<Vec<FlowRule>, Wrong> {
         refuse("rtt", self.rtt.as_ref(), "a flow is served from its SYN on, before its round trip is known")?;
-        refuse_rates(self.priority.as_ref(), self.guaranteed.as_ref(), self.ceiling.as_ref())?;
         self.check_meaning(start, default)?;
         let sender = match &self.profile {
             Some(name) => Some(find(profiles, name)?),
@@ -86,7 +85,7 @@ impl Rule {
             Some(Mode::Split) => FlowAction::Split,
             Some(Mode::Pass) => FlowAction::Bypass,
         };
-        let weight = weight(self.weight.as_ref())?;
+        let share = share(start, self.weight, self.priority, self.guaranteed, self.ceiling)?;
         let virtual_window_max_bytes = window(self.virtual_window.as_ref())?;
         let clients = each(self.client.as_ref(), |text| text.parse::<Prefix>())?;
         let servers = each(self.server.as_ref(), |text| text.parse::<Prefix>())?;
@@ -107,7 +106,13 @@ impl Rule {
                                 dscp: *dscp,
                                 vlan: *vlan,
                             };
-                            let rule = FlowRule { matches, action, weight, sender, virtual_window_max_bytes };
+                            let rule = FlowRule {
+                                matches,
+                                action,
+                                share: share.clone(),
+                                sender,
+                                virtual_window_max_bytes,
+                            };
                             rules.push(rule);
                         }
                     }
@@ -123,10 +128,16 @@ impl Rule {
             Some(mode) => mode == Mode::Split,
             None => default == FlowMode::Split,
         };
-        let (window, weight) = (self.virtual_window.is_some(), self.weight.is_some());
+        let window = self.virtual_window.is_some();
+        let shares = self.weight.is_some()
+            || self.priority.is_some()
+            || self.guaranteed.is_some()
+            || self.ceiling.is_some();
         let what = match self.mode {
             Some(Mode::Pass) if window => "`virtual-window` says nothing of a flow that passes; take it out",
-            Some(Mode::Pass) if weight => "`weight` says nothing of a flow that passes; take it out",
+            Some(Mode::Pass) if shares => {
+                "weight, priority, guaranteed rate and ceiling say nothing of a flow that passes; take them out"
+            }
             Some(Mode::Pass) if self.profile.is_some() => {
                 "`profile` says nothing of a flow that passes; take it out"
             }
@@ -136,8 +147,8 @@ impl Rule {
             _ if is_split && window => {
                 "`virtual-window` is for transparent flows; of split ones split.receive-window-bytes bounds all; take it out"
             }
-            _ if is_split && weight => {
-                "`weight` is not there yet for split flows, which take turns; take it out"
+            _ if is_split && shares => {
+                "weight, priority, guaranteed rate and ceiling are not there yet for split flows, which take turns; take them out"
             }
             _ => return Ok(()),
         };
@@ -147,13 +158,16 @@ impl Rule {
 
 impl Subscriber {
     pub(super) fn compile(&self, start: usize) -> Result<Vec<SubscriberRule>, Wrong> {
-        refuse_rates(self.priority.as_ref(), self.guaranteed.as_ref(), self.ceiling.as_ref())?;
-        if self.weight.is_none() {
-            return Err((start, "a subscriber without `weight` says nothing; add weight = 2".into()));
+        let share = share(start, self.weight, self.priority, self.guaranteed, self.ceiling)?;
+        if share == ShareConfig::default() {
+            return Err((start, "it says nothing about the subscriber; add weight = 2, for one".into()));
         }
-        let weight = weight(self.weight.as_ref())?;
         let prefixes = each(Some(&self.client), |text| text.parse::<Prefix>())?;
-        Ok(prefixes.into_iter().flatten().map(|address| SubscriberRule { address, weight }).collect())
+        Ok(prefixes
+            .into_iter()
+            .flatten()
+            .map(|address| SubscriberRule { address, share: share.clone() })
+            .collect())
     }
 }
 
@@ -164,13 +178,23 @@ fn refuse(key: &str, value: Option<&Spanned<toml::Value>>, why: &str) -> Result<
     }
 }
 
-type Key<'a> = Option<&'a Spanned<toml::Value>>;
-
-fn refuse_rates(priority: Key<'_>, guaranteed: Key<'_>, ceiling: Key<'_>) -> Result<(), Wrong> {
-    for (key, value) in [("priority", priority), ("guaranteed", guaranteed), ("ceiling", ceiling)] {
-        refuse(key, value, "the gateway shares a link by `weight` only")?;
-    }
-    Ok(())
+/// What is left out is as in the gateway's default.
+fn share(
+    start: usize,
+    weight: Option<u32>,
+    priority: Option<u8>,
+    guaranteed: Option<Rate>,
+    ceiling: Option<Rate>,
+) -> Result<ShareConfig, Wrong> {
+    let default = ShareConfig::default();
+    let share = ShareConfig {
+        weight: weight.unwrap_or(default.weight),
+        priority: priority.unwrap_or(default.priority),
+        guaranteed_mbps: guaranteed.map(|rate| rate.to_wire().as_mbps()),
+        ceiling_mbps: ceiling.map(|rate| rate.to_wire().as_mbps()),
+    };
+    share.check().map_err(|what| (start, what))?;
+    Ok(share)
 }
 
 /// No value stands for all.
@@ -222,14 +246,6 @@ fn vlan(text: &str) -> Result<u16, String> {
         .ok()
         .filter(|number| (1..4095).contains(number))
         .ok_or_else(|| format!("`{text}` is no VLAN; write 1 to 4094"))
-}
-
-fn weight(weight: Option<&Spanned<i64>>) -> Result<u32, Wrong> {
-    let Some(weight) = weight else { return Ok(1) };
-    match u32::try_from(*weight.as_ref()) {
-        Ok(value @ 1..=1000) => Ok(value),
-        _ => Err((weight.span().start, "`weight` is 1 to 1000".into())),
-    }
 }
 
 fn window(size: Option<&Spanned<Size>>) -> Result<Option<u64>, Wrong> {

@@ -53,7 +53,7 @@ fn rules_become_those_of_the_gateway_in_their_order() {
     assert_eq!((flows[2].matches.server_port, flows[2].matches.server_port_last), (Some(8000), Some(8999)));
     assert_eq!((flows[2].matches.dscp, flows[2].action), (Some(34), FlowAction::Split));
     assert_eq!(flows[4].sender.unwrap().congestion_control.to_string(), "bbr");
-    assert_eq!((flows[5].weight, flows[5].virtual_window_max_bytes), (3, Some(2_000_000)));
+    assert_eq!((flows[5].share.weight, flows[5].virtual_window_max_bytes), (3, Some(2_000_000)));
     assert_eq!(config.sharing.subscribers[0].address.to_string(), "10.9.0.0/16");
     assert_eq!(config.limits.max_flows, 1000);
 }
@@ -69,14 +69,20 @@ fn mistakes_are_told_with_line_and_remedy() {
         ("[[rule]]\ndscp = \"af49\"\n", "p.toml:2: `af49` is no DSCP"),
         ("[[rule]]\nvlan = 4095\n", "p.toml:2: `4095` is no VLAN"),
         ("[[rule]]\nclient = []\n", "p.toml:2: an empty list matches nothing"),
-        ("[[rule]]\nport = 80\nweight = 0\n", "p.toml:3: `weight` is 1 to 1000"),
+        ("[[rule]]\nport = 80\nweight = 0\n", "p.toml:1: `weight` is 1 to 1000"),
+        ("[[rule]]\nport = 80\npriority = 8\n", "p.toml:1: `priority` is 0 to 7"),
+        ("[[rule]]\nport = 80\nceiling = \"5\"\n", "p.toml:3: "),
         (
-            "[[rule]]\nport = 80\nceiling = \"5mbit\"\n",
-            "p.toml:3: `ceiling` is not there yet: the gateway shares",
+            "[[rule]]\nmode = \"split\"\nceiling = \"5mbit\"\n",
+            "p.toml:1: weight, priority, guaranteed rate and ceiling are not there yet for split flows",
+        ),
+        (
+            "[[rule]]\nguaranteed = \"5mbit\"\nceiling = \"1mbit\"\n",
+            "p.toml:1: the guaranteed rate is above the ceiling",
         ),
         ("[[rule]]\nport = 80\nrtt = \"50ms\"\n", "p.toml:3: `rtt` is not there yet"),
-        ("[[subscriber]]\nclient = \"10.0.0.2\"\npriority = 1\n", "p.toml:3: `priority` is not there yet"),
-        ("[[rule]]\nport = 80\nmode = \"pass\"\nweight = 2\n", "p.toml:1: `weight` says nothing"),
+        ("[[subscriber]]\nclient = \"10.0.0.2\"\n", "p.toml:1: it says nothing about the subscriber"),
+        ("[[rule]]\nport = 80\nmode = \"pass\"\nweight = 2\n", "p.toml:1: weight, priority"),
         ("[[rule]]\nport = 80\nprofile = \"x\"\n", "p.toml:1: `profile` is what split flows send with"),
         (
             "[[rule]]\nmode = \"split\"\nprofile = \"wep\"\n[profile.web]\n",
