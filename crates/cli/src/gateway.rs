@@ -122,7 +122,14 @@ fn configuration(args: &GatewayArgs, path: Option<&Path>) -> Result<GatewayConfi
         return Ok(base);
     };
     let interfaces: Vec<&str> = [&args.wan, &args.radio].into_iter().flatten().map(String::as_str).collect();
-    policy::load(path, &base, &interfaces)
+    let config = policy::load(path, &base, &interfaces)?;
+    if args.tun.is_some() && config.sharing.flows.iter().any(|rule| rule.matches.vlan.is_some()) {
+        return Err(Error::input(format!(
+            "{}: a rule matches by `vlan`, which a routed gateway never sees; match by `client`, or run it on a bridge",
+            path.display()
+        )));
+    }
+    Ok(config)
 }
 
 /// `--check`: says whether the file would be taken, and what is in it.

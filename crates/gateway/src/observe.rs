@@ -7,6 +7,7 @@ use crate::status::FlowStatus;
 
 /// An event of a flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "it is made once for a flow, and handed over by reference")]
 pub enum Event {
     /// Both SYNs are through. Comes before the SYN-ACK leaves, so that shifts can be stored in time.
     Opened(Shifts),

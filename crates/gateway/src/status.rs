@@ -36,7 +36,7 @@ impl FlowTotals {
     pub(crate) fn on_departure(&mut self, bytes: u64, sojourn: Duration) {
         self.downlink_bytes += bytes;
         self.departures += 1;
-        self.waited = self.waited + sojourn;
+        self.waited += sojourn;
     }
 
     /// Data left for the client once more.
