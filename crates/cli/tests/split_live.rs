@@ -239,9 +239,15 @@ fn iperf3_measures_both_ways() {
     let address = split.lab.server_address(false).to_string();
     for direction in [&["-t", "2"][..], &["-t", "2", "-R"], &["-t", "2", "-P", "8", "-R"]] {
         let arguments = [&["-J", "-c", &address][..], direction].concat();
-        let Some(report) = client_program(&split.lab.client, "iperf3", &arguments) else { return };
-        let report: serde_json::Value = serde_json::from_slice(&report).unwrap();
-        let received = report["end"]["sum_received"]["bits_per_second"].as_f64().unwrap();
+        // With -J it succeeds even if its server is not ready yet.
+        let measured = (0..50).find_map(|_| {
+            let report = client_program(&split.lab.client, "iperf3", &arguments)?;
+            let report: serde_json::Value = serde_json::from_slice(&report).unwrap();
+            let received = report["end"]["sum_received"]["bits_per_second"].as_f64();
+            thread::sleep(Duration::from_millis(100));
+            received
+        });
+        let received = measured.unwrap();
         eprintln!("{direction:?}: {:.0} Mbit/s", received / 1e6);
         assert!(received > 0.0);
     }
