@@ -12,7 +12,7 @@ use paceline_sim::scenario::{Flow, GatewayAt, PathLink, Scenario};
 use paceline_wire::{Duration, Rate};
 
 /// `MANY_FLOWS=10000` makes it the whole ten thousand.
-const FLOWS: u32 = 1_000;
+const FLOWS: u32 = 300;
 /// Memory for ten thousand flows.
 const POOL_BYTES: usize = 1 << 30;
 

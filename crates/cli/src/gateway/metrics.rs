@@ -158,6 +158,7 @@ fn passed(to: &mut Encoder<'_>, now: &Snapshot) -> fmt::Result {
         ([("reason", "bad-checksum")], counters.passed_bad_checksum),
         ([("reason", "buffer-full")], counters.passed_buffer_full),
         ([("reason", "gave-up")], counters.passed_gave_up),
+        ([("reason", "unacceptable")], counters.passed_unacceptable),
     ];
     to.counters("passed", "Packets or flows that passed unedited, by reason", None, &reasons)
 }
@@ -389,6 +390,18 @@ pub(super) mod tests {
         assert!(text.contains("paceline_interface_received_bytes_total{interface=\"lo\"}"));
         assert!(!text.contains("nosuch"));
         assert!(text.ends_with("# EOF\n"));
+    }
+
+    #[test]
+    fn every_reason_to_pass_is_exported() {
+        let counters = serde_json::to_value(Counters::default()).unwrap();
+        let text = exported();
+        for name in counters.as_object().unwrap().keys() {
+            if let Some(reason) = name.strip_prefix("passed_") {
+                let series = format!("paceline_passed_total{{reason=\"{}\"}}", reason.replace('_', "-"));
+                assert!(text.contains(&series), "{series} is missing");
+            }
+        }
     }
 
     #[test]

@@ -4,10 +4,8 @@ use paceline_wire::{Checksum, Duration, Flags, Packet};
 
 use super::{BARE_MAX, Context, Flow, Phase};
 use crate::counters::PassReason;
+use crate::pool::may_keep;
 use crate::status::FlowStage;
-
-/// Data further ahead than any window (RFC 7323, Section 2.3) is no data of this stream.
-const WINDOW_MAX: u64 = 1 << 30;
 
 impl Flow {
     /// A packet without SYN from the server.
@@ -18,14 +16,17 @@ impl Flow {
             self.phase = Phase::Open;
             self.start_stream(seq.unwrap_near(1 << 32));
         }
+        let start = seq.unwrap_near(self.received);
+        let accepted = self.is_of_server(tcp, start, start + len);
         if let Some((_, echo)) = tcp.timestamps()
             && len > 0
+            && accepted
         {
             self.server_rtt.on_data(ctx.now, echo);
         }
         let ack = tcp.ack();
-        self.note_server_ack(ctx, flags, ack);
-        if flags.contains(Flags::ACK) {
+        if flags.contains(Flags::ACK) && accepted {
+            self.note_server_ack(ctx, ack);
             self.note_newest(&packet);
         }
         if self.shifts.added {
@@ -34,7 +35,10 @@ impl Flow {
                 tcp.set_window(field);
             }
         }
-        let start = seq.unwrap_near(self.received);
+        if !accepted {
+            ctx.counters.pass(PassReason::Unacceptable);
+            return ctx.pass_to_client(packet);
+        }
         if flags.contains(Flags::RST) || len == 0 {
             return self.on_bare(ctx, flags, start, packet);
         }
@@ -69,9 +73,6 @@ impl Flow {
             self.totals.server_retransmissions += 1;
             return ctx.pass_to_client(packet);
         }
-        if start > self.received + WINDOW_MAX {
-            return ctx.pass_to_client(packet);
-        }
         if packet.tcp().is_some_and(|tcp| tcp.flags().contains(Flags::FIN)) {
             self.server_fin = Some(end);
         }
@@ -98,8 +99,9 @@ impl Flow {
         if packet.checksum() == Checksum::Full && !packet.verify_checksum() {
             return Some(PassReason::BadChecksum);
         }
+        let pool = limits.max_buffer_bytes as u64;
         let full = self.store.bytes() + bytes > limits.max_flow_buffer_bytes
-            || *ctx.buffered + bytes > limits.max_buffer_bytes as u64;
+            || !may_keep(pool, *ctx.buffered, ctx.subscriber, bytes);
         full.then_some(PassReason::BufferFull)
     }
 
@@ -153,9 +155,8 @@ impl Flow {
         }
     }
 
-    fn note_server_ack(&mut self, ctx: &mut Context<'_>, flags: Flags, ack: paceline_wire::Seq) {
+    fn note_server_ack(&mut self, ctx: &mut Context<'_>, ack: paceline_wire::Seq) {
         if let Some(fin) = self.client_fin
-            && flags.contains(Flags::ACK)
             && paceline_wire::Seq::from(fin).distance(ack) <= 0
         {
             self.client_fin_acked = true;

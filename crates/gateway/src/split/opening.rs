@@ -112,7 +112,7 @@ impl Pair {
         let radio = paceline_tcp::Config { mss: theirs.mss, ..radio };
         let connection = Connection::accept_as(&radio, &opening.syn, theirs.origin, now);
         self.client = connection.map(|connection| Side::new(connection, marks));
-        self.relay(now);
+        self.relay(now, self.target);
         Opened::Answered
     }
 }

@@ -27,6 +27,8 @@ pub(super) struct Pair {
     pub(super) opening: Option<Box<Opening>>,
     pub(super) since: Instant,
     pub(super) last_packet: Instant,
+    /// How long data may wait here.
+    pub(super) target: Duration,
     /// What it keeps, as last counted among that of all flows.
     pub(super) counted: u64,
     /// It may have something to send.
@@ -63,6 +65,7 @@ impl Pair {
             opening: Some(Box::new(opening)),
             since: now,
             last_packet: now,
+            target: Duration::from_millis(config.virtual_window.target_ms),
             counted: 0,
             ready: false,
             armed: None,
@@ -77,7 +80,7 @@ impl Pair {
         if let Some(marks) = packet.path_marks() {
             self.server.marks = marks;
         }
-        self.relay(now);
+        self.relay(now, self.target);
     }
 
     /// A packet of the server, once the client is being answered.
@@ -86,7 +89,7 @@ impl Pair {
         if let (Some(client), Some(marks)) = (&mut self.client, packet.path_marks()) {
             client.marks = marks;
         }
-        self.relay(now);
+        self.relay(now, self.target);
     }
 
     /// Does what is due.
@@ -95,11 +98,19 @@ impl Pair {
         if let Some(client) = &mut self.client {
             client.connection.handle_timeout(now);
         }
-        self.relay(now);
+        self.relay(now, self.target);
     }
 
     /// The next packet to send, and where.
     pub(super) fn transmit(&mut self, now: Instant) -> Option<(PortId, Packet)> {
+        self.next_packet(now).or_else(|| {
+            // What has left makes room for more.
+            self.relay(now, self.target);
+            self.next_packet(now)
+        })
+    }
+
+    fn next_packet(&mut self, now: Instant) -> Option<(PortId, Packet)> {
         if let Some(packet) = self.client.as_mut().and_then(|client| client.poll(now)) {
             return Some((RADIO, packet));
         }
