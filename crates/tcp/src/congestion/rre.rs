@@ -52,9 +52,8 @@ struct Monitor {
     since: Instant,
     /// The receive rate before.
     rho: Rate,
-    /// Packets of the burst.
-    burst: u32,
-    train: Train,
+    /// What had been received when its first packet had.
+    received: Option<u64>,
     /// RTT and RD of the burst's first packet, which met the queue as it was.
     first: Option<(Option<Duration>, i64)>,
 }
@@ -69,12 +68,10 @@ struct Reading {
 
 /// n (Section II-B).
 const BURST: u32 = 10;
-/// The ideal n of Section II-B, the largest bandwidth-delay product that the paper met.
-const BURST_MAX: u32 = 30;
-/// Our choice: a burst lasts so many ticks of the peer's clock, or its rate could not be told from another. With the paper's
-/// 10 ms at 8 Mbit/s that are 27 packets.
-const BURST_TICKS: u64 = 4;
-/// Longer in drain: monitor (Section II-C).
+/// Our choice: with so many of the burst's packets it is answered, whatever became of the others.
+const ANSWERED_PACKETS: u64 = 8;
+/// Longer in drain: monitor (Section II-C). Our choice: round trips as the sender sees them, queue included. What is in the queue when
+/// the sender learns that it holds T takes up to four without it to drain and to be heard of, more where T is thirty packets.
 const DRAIN_RTTS: u64 = 4;
 /// Our choice: rho' is close to rho if it is at least so many percent of it. What Fig. 13 has as a change is a third.
 const CLOSE_PERCENT: u64 = 85;
@@ -112,6 +109,12 @@ impl Rre {
         (sample.srtt / 4).max(MEMORY_MIN)
     }
 
+    /// RTT of Eqs. (4) to (6): what feedback takes beside t_buff.
+    fn rtt(&self, sample: &AckSample) -> Duration {
+        let least = self.rtt_min.map_or(sample.srtt, |min| min.min(sample.srtt));
+        sample.srtt.saturating_sub(self.delay.buffering()).max(least)
+    }
+
     /// T, Bmax and Bmin for the present rho.
     fn aim(&self, sample: &AckSample) -> Aim {
         Aim::new(self.rate.rate(), self.rtt_min.unwrap_or(sample.srtt), sample.mss)
@@ -119,13 +122,13 @@ impl Rre {
 
     fn fill(&mut self, sample: &AckSample) {
         self.stage = Stage::Fill;
-        self.sigma = self.aim(sample).fill_rate(self.rate.rate(), sample.srtt);
+        self.sigma = self.aim(sample).fill_rate(self.rate.rate(), self.rtt(sample));
     }
 
     fn drain(&mut self, sample: &AckSample) {
         let rho = self.rate.rate();
         self.stage = Stage::Drain { since: sample.now, rho, rtt: sample.srtt };
-        self.sigma = self.aim(sample).drain_rate(rho, sample.srtt);
+        self.sigma = self.aim(sample).drain_rate(rho, self.rtt(sample));
     }
 
     /// The initial stage (Section II-B). Returns cwnd.
@@ -170,11 +173,11 @@ impl Rre {
             self.fill(sample);
             return window;
         }
-        // sigma was set for the RTT at the beginning, which shrinks as the queue drains, and so is 4 RTT.
+        // It shrinks as the queue drains.
         let rtt = rtt.max(sample.srtt);
         self.stage = Stage::Drain { since, rho: before.max(rho), rtt };
         // It may rise, never fall.
-        self.sigma = self.sigma.max(self.aim(sample).drain_rate(rho, sample.srtt));
+        self.sigma = self.sigma.max(self.aim(sample).drain_rate(rho, self.rtt(sample)));
         let long = sample.now.saturating_since(since) > rtt * DRAIN_RTTS;
         // Our choice: what was not sent at sigma yet tells that rho has fallen to it only if rho is far from what it was. With ACKs
         // that take seconds sigma lies so little below rho that any noise would do.
@@ -188,32 +191,25 @@ impl Rre {
 
     /// Sends a burst, and halves sigma (Section II-C).
     fn monitor(&mut self, sample: &AckSample, rho: Rate, mut window: Window) -> Window {
-        let tick = self.delay.tick();
-        let burst = rho.bytes_in(tick * BURST_TICKS) / u64::from(sample.mss.max(1));
-        let burst = (burst.min(u64::from(BURST_MAX)) as u32).max(BURST);
-        let since = sample.now;
-        self.stage = Stage::Monitor(Monitor { since, rho, burst, train: Train::default(), first: None });
+        self.stage = Stage::Monitor(Monitor { since: sample.now, rho, received: None, first: None });
         self.sigma = self.sigma.mul_ratio(1, 2).max(Aim::least_rate(sample));
-        window.burst = burst;
+        window.burst = BURST;
         window
     }
 
     fn on_monitor_ack(&mut self, sample: &AckSample, reading: Reading, mut monitor: Monitor) {
-        let Some(sent) = sample.sent_at.filter(|sent| *sent >= monitor.since) else {
-            if monitor.first.is_some() {
-                // A retransmission of the burst: its bytes count, its delay does not.
-                monitor.train.on_ack(reading.time, self.received, None);
-                self.stage = Stage::Monitor(monitor);
-            }
+        let sent = sample.sent_at.filter(|sent| *sent >= monitor.since);
+        // A retransmission of the burst: its bytes count, its delay does not.
+        if sent.is_none() && monitor.received.is_none() {
             return;
-        };
-        monitor.train.on_ack(reading.time, self.received, Some(sent));
-        if let (None, Some(delay)) = (monitor.first, reading.delay) {
+        }
+        let first = *monitor.received.get_or_insert(self.received);
+        if let (None, Some(_), Some(delay)) = (monitor.first, sent, reading.delay) {
             monitor.first = Some((sample.rtt, delay));
         }
-        let whole = u64::from(monitor.burst.saturating_sub(2)) * u64::from(sample.mss);
-        let over = sent.saturating_since(monitor.since) > sample.srtt / 4;
-        if monitor.train.bytes(self.received) >= whole || over {
+        let whole = self.received - first >= ANSWERED_PACKETS * u64::from(sample.mss);
+        let over = sent.is_some_and(|sent| sent.saturating_since(monitor.since) > sample.srtt / 4);
+        if whole || over {
             self.end_monitor(sample, &monitor);
         } else {
             self.stage = Stage::Monitor(monitor);
@@ -221,9 +217,12 @@ impl Rre {
     }
 
     /// The burst is answered: has the network changed, or was the queue empty?
+    ///
+    /// rho' is what rho is all along, the average of Section IV, and so the flow's share of a queue that others fill. Of the burst alone
+    /// it would be the link's rate, for a burst passes a queue in one go: the flow would take what others have for its own, as
+    /// Section III-F says that it does not.
     fn end_monitor(&mut self, sample: &AckSample, monitor: &Monitor) {
-        // Without two steps of the peer's clock nothing new is known of the rate.
-        let rho = monitor.train.rate().unwrap_or(monitor.rho);
+        let rho = self.rate.rate();
         self.rate.restart(rho, Self::memory(sample), sample.now);
         if !is_close(rho, monitor.rho) {
             self.drain(sample);
@@ -259,20 +258,19 @@ impl CongestionControl for Rre {
         if core::mem::take(&mut self.timed_out) {
             return self.monitor(sample, self.rate.rate(), window);
         }
-        if let Stage::Monitor(monitor) = self.stage {
-            self.on_monitor_ack(sample, reading, monitor);
-            if !matches!(self.stage, Stage::Monitor(_)) {
-                window.burst = 0;
-            }
-            return window;
-        }
         if !sample.rate.is_app_limited {
             self.rate.on_ack(reading.time, self.received, sample.sent_at, Self::memory(sample));
         }
         match self.stage {
             Stage::Fill => self.on_fill_ack(sample),
             Stage::Drain { since, rho, rtt } => return self.on_drain_ack(sample, (since, rho, rtt), window),
-            Stage::Initial(_) | Stage::Monitor(_) => {}
+            Stage::Monitor(monitor) => {
+                self.on_monitor_ack(sample, reading, monitor);
+                if !matches!(self.stage, Stage::Monitor(_)) {
+                    window.burst = 0;
+                }
+            }
+            Stage::Initial(_) => {}
         }
         window
     }

@@ -10,7 +10,6 @@ use crate::congestion::AckSample;
 pub(super) struct OneWayDelay {
     now: i64,
     min: Option<i64>,
-    tick: Duration,
 }
 
 impl OneWayDelay {
@@ -19,7 +18,6 @@ impl OneWayDelay {
         let delay = time.ns - sent.as_nanos() as i64;
         self.now = delay;
         self.min = Some(self.min.map_or(delay, |min| min.min(delay)));
-        self.tick = time.tick;
         delay
     }
 
@@ -31,11 +29,6 @@ impl OneWayDelay {
     /// RDmin := RD (Section II-C).
     pub(super) fn restart(&mut self, delay: i64) {
         self.min = Some(delay);
-    }
-
-    /// How coarse the peer's clock is.
-    pub(super) fn tick(&self) -> Duration {
-        self.tick
     }
 }
 
