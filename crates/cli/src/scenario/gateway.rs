@@ -159,7 +159,10 @@ mod tests {
         assert_eq!(Profile::Null.config(), Some(GatewayConfig::all_off()));
         let drwa = Profile::Drwa.config().unwrap();
         assert_eq!(drwa.virtual_window.mode, VirtualWindowMode::Drwa);
-        assert_eq!(GatewayConfig { virtual_window: GatewayConfig::all_off().virtual_window, ..drwa }, GatewayConfig::all_off());
+        assert_eq!(
+            GatewayConfig { virtual_window: GatewayConfig::all_off().virtual_window, ..drwa },
+            GatewayConfig::all_off()
+        );
         assert_eq!(Profile::Off.config(), None);
     }
 

@@ -206,7 +206,10 @@ mod tests {
         let shared = |second| {
             let first = Transfer::download(CongestionName::Rre, Some(LONG_BYTES));
             let second = Transfer::download(second, Some(LONG_BYTES)).after(4.0);
-            Setup::new(3.0, GOOD_UP_MBPS, RTT_MS).run(&[first, second], RUN_MAX_S, 1, &mut ()).unwrap().downlink
+            Setup::new(3.0, GOOD_UP_MBPS, RTT_MS)
+                .run(&[first, second], RUN_MAX_S, 1, &mut ())
+                .unwrap()
+                .downlink
         };
         let [cubic, rre] = [CongestionName::Cubic, CongestionName::Rre].map(shared);
         assert!(cubic.share_of_first() < 0.25, "{}", cubic.share_of_first());
