@@ -52,8 +52,11 @@ struct Monitor {
     since: Instant,
     /// The receive rate before.
     rho: Rate,
-    /// What had been received when its first packet had.
-    received: Option<u64>,
+    /// The sending rate before.
+    sigma: Rate,
+    /// What had been received when its first packet had, and the receive rate then.
+    answered: Option<(u64, Rate)>,
+    train: Train,
     /// RTT and RD of the burst's first packet, which met the queue as it was.
     first: Option<(Option<Duration>, i64)>,
 }
@@ -109,8 +112,10 @@ impl Rre {
         (sample.srtt / 4).max(MEMORY_MIN)
     }
 
-    /// RTT of Eqs. (4) to (6): what feedback takes beside t_buff.
-    fn rtt(&self, sample: &AckSample) -> Duration {
+    /// RTT of Eq. (6): without t_buff, which Section II-B counts apart. Our choice for Eq. (5) is the whole RTT, t_buff included: so long
+    /// takes feedback, and the queue would outgrow Bmax by that much, on slow links by far. Draining does no harm: at half of rho, the
+    /// least, (T + BDP) / 2 leave the queue until the sender hears of it, and T is no less than the BDP.
+    fn drain_rtt(&self, sample: &AckSample) -> Duration {
         let least = self.rtt_min.map_or(sample.srtt, |min| min.min(sample.srtt));
         sample.srtt.saturating_sub(self.delay.buffering()).max(least)
     }
@@ -122,13 +127,13 @@ impl Rre {
 
     fn fill(&mut self, sample: &AckSample) {
         self.stage = Stage::Fill;
-        self.sigma = self.aim(sample).fill_rate(self.rate.rate(), self.rtt(sample));
+        self.sigma = self.aim(sample).fill_rate(self.rate.rate(), sample.srtt);
     }
 
     fn drain(&mut self, sample: &AckSample) {
         let rho = self.rate.rate();
         self.stage = Stage::Drain { since: sample.now, rho, rtt: sample.srtt };
-        self.sigma = self.aim(sample).drain_rate(rho, self.rtt(sample));
+        self.sigma = self.aim(sample).drain_rate(rho, self.drain_rtt(sample));
     }
 
     /// The initial stage (Section II-B). Returns cwnd.
@@ -177,7 +182,7 @@ impl Rre {
         let rtt = rtt.max(sample.srtt);
         self.stage = Stage::Drain { since, rho: before.max(rho), rtt };
         // It may rise, never fall.
-        self.sigma = self.sigma.max(self.aim(sample).drain_rate(rho, self.rtt(sample)));
+        self.sigma = self.sigma.max(self.aim(sample).drain_rate(rho, self.drain_rtt(sample)));
         let long = sample.now.saturating_since(since) > rtt * DRAIN_RTTS;
         // Our choice: what was not sent at sigma yet tells that rho has fallen to it only if rho is far from what it was. With ACKs
         // that take seconds sigma lies so little below rho that any noise would do.
@@ -191,19 +196,21 @@ impl Rre {
 
     /// Sends a burst, and halves sigma (Section II-C).
     fn monitor(&mut self, sample: &AckSample, rho: Rate, mut window: Window) -> Window {
-        self.stage = Stage::Monitor(Monitor { since: sample.now, rho, received: None, first: None });
+        let (since, sigma, train) = (sample.now, self.sigma, Train::default());
+        self.stage = Stage::Monitor(Monitor { since, rho, sigma, answered: None, train, first: None });
         self.sigma = self.sigma.mul_ratio(1, 2).max(Aim::least_rate(sample));
         window.burst = BURST;
         window
     }
 
-    fn on_monitor_ack(&mut self, sample: &AckSample, reading: Reading, mut monitor: Monitor) {
+    fn on_monitor_ack(&mut self, sample: &AckSample, reading: Reading, before: Rate, mut monitor: Monitor) {
         let sent = sample.sent_at.filter(|sent| *sent >= monitor.since);
         // A retransmission of the burst: its bytes count, its delay does not.
-        if sent.is_none() && monitor.received.is_none() {
+        if sent.is_none() && monitor.answered.is_none() {
             return;
         }
-        let first = *monitor.received.get_or_insert(self.received);
+        let (first, _) = *monitor.answered.get_or_insert((self.received, before));
+        monitor.train.on_ack(reading.time, self.received, sent);
         if let (None, Some(_), Some(delay)) = (monitor.first, sent, reading.delay) {
             monitor.first = Some((sample.rtt, delay));
         }
@@ -218,11 +225,14 @@ impl Rre {
 
     /// The burst is answered: has the network changed, or was the queue empty?
     ///
-    /// rho' is what rho is all along, the average of Section IV, and so the flow's share of a queue that others fill. Of the burst alone
-    /// it would be the link's rate, for a burst passes a queue in one go: the flow would take what others have for its own, as
-    /// Section III-F says that it does not.
+    /// rho' is what rho is all along, the average of Section IV, and so the flow's share of a queue that others fill. A burst passes a
+    /// queue in one go and shows the link's rate, as if nobody else were there, where Section III-F says that the flow backs off. Our
+    /// choice is to believe the burst only if all that was sent before it had arrived at the rate at which it was sent, so
+    /// that nothing stood in its way.
     fn end_monitor(&mut self, sample: &AckSample, monitor: &Monitor) {
-        let rho = self.rate.rate();
+        let average = self.rate.rate();
+        let passed = monitor.answered.is_some_and(|(_, before)| is_close(before, monitor.sigma));
+        let rho = monitor.train.rate().filter(|_| passed).unwrap_or(average);
         self.rate.restart(rho, Self::memory(sample), sample.now);
         if !is_close(rho, monitor.rho) {
             self.drain(sample);
@@ -258,6 +268,7 @@ impl CongestionControl for Rre {
         if core::mem::take(&mut self.timed_out) {
             return self.monitor(sample, self.rate.rate(), window);
         }
+        let before = self.rate.rate();
         if !sample.rate.is_app_limited {
             self.rate.on_ack(reading.time, self.received, sample.sent_at, Self::memory(sample));
         }
@@ -265,7 +276,7 @@ impl CongestionControl for Rre {
             Stage::Fill => self.on_fill_ack(sample),
             Stage::Drain { since, rho, rtt } => return self.on_drain_ack(sample, (since, rho, rtt), window),
             Stage::Monitor(monitor) => {
-                self.on_monitor_ack(sample, reading, monitor);
+                self.on_monitor_ack(sample, reading, before, monitor);
                 if !matches!(self.stage, Stage::Monitor(_)) {
                     window.burst = 0;
                 }

@@ -106,7 +106,7 @@ impl Train {
     }
 
     /// Its rate; `None` before two steps.
-    fn rate(&self) -> Option<Rate> {
+    pub(super) fn rate(&self) -> Option<Rate> {
         let (first, last) = (self.first?, self.last?);
         let time = Duration::from_nanos(u64::try_from(last.ns - first.ns).ok()?);
         (!time.is_zero()).then(|| Rate::from_bytes_in(last.received - first.received, time))
