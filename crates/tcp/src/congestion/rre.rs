@@ -16,7 +16,7 @@ use paceline_wire::{Duration, Instant, Rate};
 
 use super::{AckSample, CaState, CongestionControl, CongestionEvent, CongestionName, Window};
 use peer_clock::{PeerClock, PeerTime};
-use queue::{Aim, OneWayDelay};
+use queue::{Aim, Feedback, OneWayDelay};
 use receive_rate::{ReceiveRate, Train};
 
 /// The sender of the paper. Names are the paper's: rho, sigma, T, RD.
@@ -54,9 +54,11 @@ struct Monitor {
     rho: Rate,
     /// The sending rate before.
     sigma: Rate,
-    /// What had been received when its first packet had, and the receive rate then.
-    answered: Option<(u64, Rate)>,
+    /// Packets of the burst.
+    burst: u32,
     train: Train,
+    /// The receive rate when its first packet came.
+    before: Option<Rate>,
     /// RTT and RD of the burst's first packet, which met the queue as it was.
     first: Option<(Option<Duration>, i64)>,
 }
@@ -71,10 +73,13 @@ struct Reading {
 
 /// n (Section II-B).
 const BURST: u32 = 10;
-/// Our choice: with so many of the burst's packets it is answered, whatever became of the others.
-const ANSWERED_PACKETS: u64 = 8;
-/// Longer in drain: monitor (Section II-C). Our choice: round trips as the sender sees them, queue included. What is in the queue when
-/// the sender learns that it holds T takes up to four without it to drain and to be heard of, more where T is thirty packets.
+/// The ideal n of Section II-B, the largest bandwidth-delay product that the paper met.
+const BURST_MAX: u32 = 30;
+/// Our choice: a burst lasts so many ticks of the peer's clock, as long as it does not exceed the largest, so that a tick at either end is
+/// less than what is no longer close. With the paper's 10 ms at 3 Mbit/s that are 20 packets.
+const BURST_TICKS: u64 = 8;
+/// Longer in drain: monitor (Section II-C). Our choice: round trips as the sender sees them, queue included. What is in the queue when the
+/// sender learns that it holds T takes up to four without it to drain and to be heard of, and more where T is thirty packets.
 const DRAIN_RTTS: u64 = 4;
 /// Our choice: rho' is close to rho if it is at least so many percent of it. What Fig. 13 has as a change is a third.
 const CLOSE_PERCENT: u64 = 85;
@@ -112,12 +117,11 @@ impl Rre {
         (sample.srtt / 4).max(MEMORY_MIN)
     }
 
-    /// RTT of Eq. (6): without t_buff, which Section II-B counts apart. Our choice for Eq. (5) is the whole RTT, t_buff included: so long
-    /// takes feedback, and the queue would outgrow Bmax by that much, on slow links by far. Draining does no harm: at half of rho, the
-    /// least, (T + BDP) / 2 leave the queue until the sender hears of it, and T is no less than the BDP.
-    fn drain_rtt(&self, sample: &AckSample) -> Duration {
+    /// RTT, and t_buff + RTT.
+    fn feedback(&self, sample: &AckSample) -> Feedback {
         let least = self.rtt_min.map_or(sample.srtt, |min| min.min(sample.srtt));
-        sample.srtt.saturating_sub(self.delay.buffering()).max(least)
+        let rtt = sample.srtt.saturating_sub(self.delay.buffering()).max(least);
+        Feedback { rtt, whole: sample.srtt }
     }
 
     /// T, Bmax and Bmin for the present rho.
@@ -127,13 +131,13 @@ impl Rre {
 
     fn fill(&mut self, sample: &AckSample) {
         self.stage = Stage::Fill;
-        self.sigma = self.aim(sample).fill_rate(self.rate.rate(), sample.srtt);
+        self.sigma = self.aim(sample).fill_rate(self.rate.rate(), self.feedback(sample));
     }
 
     fn drain(&mut self, sample: &AckSample) {
         let rho = self.rate.rate();
         self.stage = Stage::Drain { since: sample.now, rho, rtt: sample.srtt };
-        self.sigma = self.aim(sample).drain_rate(rho, self.drain_rtt(sample));
+        self.sigma = self.aim(sample).drain_rate(rho, self.feedback(sample));
     }
 
     /// The initial stage (Section II-B). Returns cwnd.
@@ -182,7 +186,7 @@ impl Rre {
         let rtt = rtt.max(sample.srtt);
         self.stage = Stage::Drain { since, rho: before.max(rho), rtt };
         // It may rise, never fall.
-        self.sigma = self.sigma.max(self.aim(sample).drain_rate(rho, self.drain_rtt(sample)));
+        self.sigma = self.sigma.max(self.aim(sample).drain_rate(rho, self.feedback(sample)));
         let long = sample.now.saturating_since(since) > rtt * DRAIN_RTTS;
         // Our choice: what was not sent at sigma yet tells that rho has fallen to it only if rho is far from what it was. With ACKs
         // that take seconds sigma lies so little below rho that any noise would do.
@@ -196,25 +200,29 @@ impl Rre {
 
     /// Sends a burst, and halves sigma (Section II-C).
     fn monitor(&mut self, sample: &AckSample, rho: Rate, mut window: Window) -> Window {
+        let tick = self.delay.tick();
+        let burst = rho.bytes_in(tick * BURST_TICKS) / u64::from(sample.mss.max(1));
+        let burst = (burst.min(u64::from(BURST_MAX)) as u32).max(BURST);
         let (since, sigma, train) = (sample.now, self.sigma, Train::default());
-        self.stage = Stage::Monitor(Monitor { since, rho, sigma, answered: None, train, first: None });
+        self.stage = Stage::Monitor(Monitor { since, rho, sigma, burst, train, before: None, first: None });
         self.sigma = self.sigma.mul_ratio(1, 2).max(Aim::least_rate(sample));
-        window.burst = BURST;
+        window.burst = burst;
         window
     }
 
     fn on_monitor_ack(&mut self, sample: &AckSample, reading: Reading, before: Rate, mut monitor: Monitor) {
         let sent = sample.sent_at.filter(|sent| *sent >= monitor.since);
         // A retransmission of the burst: its bytes count, its delay does not.
-        if sent.is_none() && monitor.answered.is_none() {
+        if sent.is_none() && monitor.before.is_none() {
             return;
         }
-        let (first, _) = *monitor.answered.get_or_insert((self.received, before));
+        monitor.before.get_or_insert(before);
         monitor.train.on_ack(reading.time, self.received, sent);
         if let (None, Some(_), Some(delay)) = (monitor.first, sent, reading.delay) {
             monitor.first = Some((sample.rtt, delay));
         }
-        let whole = self.received - first >= ANSWERED_PACKETS * u64::from(sample.mss);
+        let burst = u64::from(monitor.burst.saturating_sub(2)) * u64::from(sample.mss);
+        let whole = monitor.train.bytes(self.received) >= burst;
         let over = sent.is_some_and(|sent| sent.saturating_since(monitor.since) > sample.srtt / 4);
         if whole || over {
             self.end_monitor(sample, &monitor);
@@ -227,12 +235,14 @@ impl Rre {
     ///
     /// rho' is what rho is all along, the average of Section IV, and so the flow's share of a queue that others fill. A burst passes a
     /// queue in one go and shows the link's rate, as if nobody else were there, where Section III-F says that the flow backs off. Our
-    /// choice is to believe the burst only if all that was sent before it had arrived at the rate at which it was sent, so
-    /// that nothing stood in its way.
+    /// choice is to believe the burst only if all that was sent before it had arrived at just the rate at which it was sent, so that no
+    /// queue stood in its way.
     fn end_monitor(&mut self, sample: &AckSample, monitor: &Monitor) {
-        let average = self.rate.rate();
-        let passed = monitor.answered.is_some_and(|(_, before)| is_close(before, monitor.sigma));
-        let rho = monitor.train.rate().filter(|_| passed).unwrap_or(average);
+        let passed = monitor
+            .before
+            .is_some_and(|before| is_close(before, monitor.sigma) && is_close(monitor.sigma, before));
+        // Without two steps of the peer's clock nothing new is known of the rate.
+        let rho = if passed { monitor.train.rate().unwrap_or(monitor.rho) } else { self.rate.rate() };
         self.rate.restart(rho, Self::memory(sample), sample.now);
         if !is_close(rho, monitor.rho) {
             self.drain(sample);

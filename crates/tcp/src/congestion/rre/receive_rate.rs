@@ -105,6 +105,11 @@ impl Train {
         sent.saturating_since(first) > receiving.mul_ratio(3, 4) + time.tick
     }
 
+    /// Bytes that have arrived, but for the first packet.
+    pub(super) fn bytes(&self, received: u64) -> u64 {
+        self.seen.map_or(0, |seen| received - seen.received)
+    }
+
     /// Its rate; `None` before two steps.
     pub(super) fn rate(&self) -> Option<Rate> {
         let (first, last) = (self.first?, self.last?);
