@@ -12,6 +12,9 @@ const PLOTS: &str = "docs/compare";
 /// Shown with a plot: 3G and LTE on the road, and a link of a fixed place.
 const TYPICAL: [&str; 3] = ["umts-driving", "lte-driving", "nyc-home"];
 
+/// In this order.
+const GATEWAYS: [&str; 4] = ["none", "gateway", "gateway-drwa", "gateway-split"];
+
 const INTRODUCTION: &str = "\
 # What to pick
 
@@ -179,6 +182,8 @@ fn write_in_short(page: &mut String, overall: &[Overall]) {
 
 /// Throughput and delay by receiver or sender, beside each other for each gateway.
 fn write_matrices(page: &mut String, overall: &[Overall]) {
+    let has = |gateway: &&str| overall.iter().any(|one| one.name[2] == **gateway);
+    let gateways: Vec<&str> = GATEWAYS.into_iter().filter(has).collect();
     let matrix = |page: &mut String, title: &str, row: usize, fixed: (usize, &str)| {
         let of: Vec<&Overall> = overall.iter().filter(|one| one.name[fixed.0] == fixed.1).collect();
         let mut rows: Vec<&str> = of.iter().map(|one| one.name[row].as_str()).collect();
@@ -186,21 +191,17 @@ fn write_matrices(page: &mut String, overall: &[Overall]) {
         rows.dedup();
         let _ = write!(
             page,
-            "\n### {title}\n\nThroughput in % of the highest, and delay in ms, over all traces.\n\n| | no gateway | gateway | gateway-drwa |\n\
-             |---|---:|---:|---:|\n"
+            "\n### {title}\n\nThroughput in % of the highest, and delay in ms, over all traces.\n\n| | {} |\n|---|{}\n",
+            gateways.join(" | "),
+            "---:|".repeat(gateways.len())
         );
         for name in rows {
             let cell = |gateway: &str| {
                 let found = of.iter().find(|one| one.name[row] == name && one.name[2] == gateway);
                 found.map_or("-".into(), |one| format!("{:.1}, {:.0} ms", one.share * 100.0, one.delay_ms))
             };
-            let _ = writeln!(
-                page,
-                "| {name} | {} | {} | {} |",
-                cell("none"),
-                cell("gateway"),
-                cell("gateway-drwa")
-            );
+            let cells: Vec<String> = gateways.iter().map(|gateway| cell(gateway)).collect();
+            let _ = writeln!(page, "| {name} | {} |", cells.join(" | "));
         }
     };
     matrix(page, "Receivers, the server with CUBIC", 1, (0, "cubic"));

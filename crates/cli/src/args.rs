@@ -165,8 +165,8 @@ pub(crate) struct CompareArgs {
     /// A receiver; may be given several times [default: every one]
     #[arg(long, value_name = "NAME")]
     pub(crate) receiver: Vec<String>,
-    /// What stands before the radio link: none, gateway, or gateway-drwa, which only lowers the window of the client; may be
-    /// given several times [default: every one]
+    /// What stands before the radio link: none, gateway, gateway-drwa, which only lowers the window of the client, or
+    /// gateway-split, which splits every flow; may be given several times [default: every one]
     #[arg(long, value_name = "NAME")]
     pub(crate) gateway: Vec<String>,
     /// How many transfers each flow of the scenario has, for Jain's index [default: as the scenario says]

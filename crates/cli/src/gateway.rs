@@ -12,7 +12,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use nix::unistd::getppid;
 use paceline_gateway::{Gateway, GatewayConfig};
 use paceline_linux::shift_file::ShiftFile;
-use paceline_linux::{EventLoop, EventLoopConfig, Housekeeping, NullForwarder, Termination, clock, timer};
+use paceline_linux::{
+    EventLoop, EventLoopConfig, Fallback, Housekeeping, NullForwarder, Termination, clock, timer,
+};
 use paceline_wire::{Duration, Node};
 use serde_json::{Value, json};
 
@@ -39,8 +41,11 @@ pub(crate) fn command(args: &GatewayArgs) -> Result<()> {
     let rescaling = Rescaling::new(&open_flows);
     let tap = Tap::new(log.clone(), Some(store), Some(rescaling.feed()));
     let mut node = Gateway::with_observer(config, Box::new(tap));
-    for (flow, shifts) in open_flows {
-        node.resume(clock::now(), flow, shifts);
+    for (flow, fallback) in open_flows {
+        match fallback {
+            Fallback::Rescale(shifts) => node.resume(clock::now(), flow, shifts),
+            Fallback::Reset => node.end(flow),
+        }
     }
     drive(args, &mut node, Some(rescaling), |node, housekeeping| write_stats(args, node, &log, housekeeping))
 }
@@ -175,7 +180,7 @@ mod tests {
         assert_eq!(all, shown);
         let rules: GatewayConfig = toml::from_str(blocks[1]).unwrap();
         assert_eq!(rules.check(), Ok(()));
-        assert_eq!(rules.sharing.flows.len(), 2);
+        assert_eq!(rules.sharing.flows.len(), 4);
     }
 
     #[test]

@@ -5,11 +5,15 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 
+use crate::split::{SenderConfig, SplitConfig};
+
 /// Everything that can be set on a gateway. The default is the full accelerator.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
 pub struct GatewayConfig {
+    /// What a new flow is, unless a rule says otherwise.
+    pub mode: FlowMode,
     /// The window shown to the server.
     pub virtual_window: VirtualWindowConfig,
     /// When a packet may leave for the client (Section 4.3).
@@ -22,8 +26,22 @@ pub struct GatewayConfig {
     pub queue_bound: QueueBoundConfig,
     /// Whose packet leaves next (Chapter 7).
     pub sharing: SharingConfig,
+    /// What split flows run.
+    pub split: SplitConfig,
     /// Bounds on memory and on the life of idle flows.
     pub limits: LimitsConfig,
+}
+
+/// The two ways to serve a flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+pub enum FlowMode {
+    /// Sequence numbers and acknowledgements are those of the ends.
+    #[default]
+    Transparent,
+    /// Two connections back to back: the gateway acknowledges, and sends with algorithms of its own.
+    Split,
 }
 
 /// How the window towards the server is made.
@@ -208,15 +226,19 @@ pub struct FlowMatch {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum FlowAction {
-    /// Accelerate it.
+    /// Accelerate it, in the gateway's mode.
     #[default]
     Accelerate,
+    /// Accelerate it transparently.
+    Transparent,
+    /// Split it.
+    Split,
     /// Forward it unchanged.
     Bypass,
 }
 
 /// One rule; the first that matches a new flow decides.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
 pub struct FlowRule {
@@ -225,25 +247,70 @@ pub struct FlowRule {
     pub matches: FlowMatch,
     /// What happens to them.
     pub action: FlowAction,
-    /// Packets per round of the scheduler (Section 7.2), at least 1.
-    pub weight: u32,
+    /// What they may have of their subscriber's link.
+    pub share: ShareConfig,
+    /// What they send with if they are split; as `split.sender` when absent.
+    pub sender: Option<SenderConfig>,
 }
 
-impl Default for FlowRule {
-    fn default() -> Self {
-        FlowRule { matches: FlowMatch::default(), action: FlowAction::Accelerate, weight: 1 }
+/// What a flow may have of its subscriber's link, or a subscriber of the gateway. Downlink; a rate counts bytes of IP.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
+pub struct ShareConfig {
+    /// Packets per round of the scheduler (Section 7.2), at least 1.
+    pub weight: u32,
+    /// 0 to 7; what has a higher one goes first, always (as in IEEE 802.1Q).
+    pub priority: u8,
+    /// What it gets before any priority, as long as it sends and the link has so much, in Mbit/s.
+    pub guaranteed_mbps: Option<f64>,
+    /// What it never exceeds, in Mbit/s.
+    pub ceiling_mbps: Option<f64>,
+}
+
+impl ShareConfig {
+    /// How many priorities there are.
+    pub const PRIORITIES: u8 = 8;
+
+    /// What is wrong with the values, as one line.
+    ///
+    /// # Errors
+    /// The first value that the scheduler cannot work with.
+    pub fn check(&self) -> Result<(), String> {
+        let fail = |text: &str| Err(String::from(text));
+        if self.weight == 0 || self.weight > 1000 {
+            return fail("`weight` is 1 to 1000");
+        }
+        if self.priority >= ShareConfig::PRIORITIES {
+            return fail("`priority` is 0 to 7; 7 goes first");
+        }
+        if !is_rate(self.guaranteed_mbps) || !is_rate(self.ceiling_mbps) {
+            return fail("guaranteed rate and ceiling are 0.001 to 1000000 Mbit/s");
+        }
+        if let (Some(guaranteed), Some(ceiling)) = (self.guaranteed_mbps, self.ceiling_mbps)
+            && guaranteed > ceiling
+        {
+            return fail("the guaranteed rate is above the ceiling; raise the ceiling or leave it out");
+        }
+        Ok(())
     }
 }
 
-/// A subscriber's weight against other subscribers.
+impl Default for ShareConfig {
+    fn default() -> Self {
+        ShareConfig { weight: 1, priority: 0, guaranteed_mbps: None, ceiling_mbps: None }
+    }
+}
+
+/// A subscriber's share against other subscribers.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields))]
 pub struct SubscriberRule {
     /// An address inside the subscriber's prefix.
     pub address: IpAddr,
-    /// Packets per round of the scheduler, at least 1.
-    pub weight: u32,
+    /// What it may have.
+    pub share: ShareConfig,
 }
 
 /// Sharing between flows of a subscriber and between subscribers.
@@ -255,9 +322,11 @@ pub struct SharingConfig {
     pub subscriber_prefix_v4: u8,
     /// Bits of a client's IPv6 address that name a subscriber.
     pub subscriber_prefix_v6: u8,
+    /// What all subscribers have together, in Mbit/s of IP, where it is less than their radio links: a backhaul.
+    pub capacity_mbps: Option<f64>,
     /// Rules for flows.
     pub flows: Vec<FlowRule>,
-    /// Weights of subscribers; 1 for those not named.
+    /// Shares of subscribers; weight 1 for those not named.
     pub subscribers: Vec<SubscriberRule>,
 }
 
@@ -267,6 +336,7 @@ impl Default for SharingConfig {
         SharingConfig {
             subscriber_prefix_v4: 32,
             subscriber_prefix_v6: 64,
+            capacity_mbps: None,
             flows: Vec::new(),
             subscribers: Vec::new(),
         }
@@ -347,20 +417,30 @@ impl GatewayConfig {
         if self.sharing.subscriber_prefix_v4 > 32 || self.sharing.subscriber_prefix_v6 > 128 {
             return fail("sharing.subscriber-prefix: at most 32 bits (v4) and 128 bits (v6)");
         }
-        let weights = self
-            .sharing
-            .flows
-            .iter()
-            .map(|r| r.weight)
-            .chain(self.sharing.subscribers.iter().map(|r| r.weight));
-        if weights.into_iter().any(|w| w == 0 || w > 1000) {
-            return fail("sharing: weights are 1 to 1000");
+        let sharing = &self.sharing;
+        if !is_rate(sharing.capacity_mbps) {
+            return fail("sharing.capacity-mbps: give 0.001 to 1000000, or leave it out");
         }
+        if !(65_535..=1 << 30).contains(&self.split.receive_window_bytes) {
+            return fail("split.receive-window-bytes: give 65535 to 1073741824 bytes");
+        }
+        self.split.sender.check()?;
+        self.sharing.flows.iter().filter_map(|rule| rule.sender).try_for_each(|sender| sender.check())?;
+        let flows = sharing.flows.iter().map(|rule| &rule.share);
+        let subscribers = sharing.subscribers.iter().map(|rule| &rule.share);
+        flows
+            .chain(subscribers)
+            .try_for_each(ShareConfig::check)
+            .map_err(|why| alloc::format!("sharing: {why}"))?;
         if self.limits.max_flows == 0 {
             return fail("limits.max-flows: give at least 1");
         }
         Ok(())
     }
+}
+
+fn is_rate(mbps: Option<f64>) -> bool {
+    mbps.is_none_or(|mbps| (0.001..=1e6).contains(&mbps))
 }
 
 #[cfg(test)]

@@ -23,6 +23,8 @@ pub enum PassReason {
     BufferFull,
     /// Local repair has failed too often.
     GaveUp,
+    /// Its numbers are not those of the flow (RFC 5961).
+    Unacceptable,
 }
 
 macro_rules! counters {
@@ -69,8 +71,18 @@ counters! {
     server_retransmissions_passed,
     /// Clients that dropped data which they had reported by SACK.
     reneged,
+    /// Bytes of payload that were kept at most.
+    peak_buffered_bytes,
     /// Packets dropped from the buffer because of a smaller path MTU.
     path_mtu_drops,
+    /// Flows split: both ends are answered from here.
+    flows_split,
+    /// Flows that were to be split, and that an end refused or gave up before.
+    split_refused,
+    /// Packets of split flows dropped because payload memory is used up.
+    split_drops_no_memory,
+    /// Packets of split flows dropped because their checksum is wrong.
+    split_bad_checksums,
     /// Passed: not TCP.
     passed_not_tcp,
     /// Passed: seen in the middle or in one direction only.
@@ -91,6 +103,8 @@ counters! {
     passed_buffer_full,
     /// Passed: repair failed.
     passed_gave_up,
+    /// Passed and not believed: numbers that are not the flow's.
+    passed_unacceptable,
 }
 
 impl Counters {
@@ -107,6 +121,7 @@ impl Counters {
             PassReason::BadChecksum => &mut self.passed_bad_checksum,
             PassReason::BufferFull => &mut self.passed_buffer_full,
             PassReason::GaveUp => &mut self.passed_gave_up,
+            PassReason::Unacceptable => &mut self.passed_unacceptable,
         };
         *counter += 1;
     }

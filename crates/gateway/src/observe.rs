@@ -11,6 +11,10 @@ pub enum Event {
     Opened(Shifts),
     /// The flow is over, or forgotten.
     Closed,
+    /// The flow is split from here on. Comes before the client is answered.
+    SplitOpened,
+    /// The split flow is over.
+    SplitClosed,
     /// Data left for the client.
     Sent {
         /// Payload bytes.

@@ -1,14 +1,17 @@
 //! A subscriber: one radio link, and the bounds that belong to it whatever the number of its flows.
 
-use alloc::collections::VecDeque;
 use core::net::IpAddr;
 
 use paceline_wire::{Duration, Instant, Rate};
 
 use crate::bound::{BoundSample, QueueBound, QueueBoundConfig};
-use crate::config::{self, QueueBoundMode, SharingConfig};
+use crate::config::{self, QueueBoundMode, ShareConfig, SharingConfig};
 use crate::flow::LinkReport;
+use crate::pool::Holdings;
+use crate::ring::{Linked, Links};
+use crate::rings::Rings;
 use crate::rtt_min::RttMin;
+use crate::share::Share;
 
 /// As BBR's: a path that has become longer is believed after ten seconds.
 const RTT_MIN_WINDOW: Duration = Duration::from_secs(10);
@@ -44,15 +47,19 @@ pub(crate) struct Subscriber {
     pub(crate) prefix: IpAddr,
     /// Flows in the table.
     pub(crate) flows: u32,
-    /// Packets in one round of the scheduler, and what is left of this round.
-    pub(crate) weight: u32,
-    pub(crate) turn: u32,
-    /// Flows that may have something to send, in round-robin order.
-    pub(crate) ring: VecDeque<u32>,
-    /// It is in the gateway's own ring.
-    pub(crate) active: bool,
+    /// What it may have of the gateway, beside others.
+    pub(crate) share: Share,
+    /// Flows that may have something to send.
+    pub(crate) rings: Rings,
+    /// Of these, flows whose next packet repeats what was lost.
+    pub(crate) repairing: u32,
+    /// The gateway's own circle in which it stands, and where.
+    pub(crate) class: Option<usize>,
+    links: Links,
     /// Bytes in flight of all flows.
     pub(crate) outstanding: u64,
+    /// What its flows hold of the memory that all share.
+    pub(crate) holdings: Holdings,
     bound: Option<QueueBound>,
     /// Used where there is no bound, which keeps its own.
     rtt_min: RttMin,
@@ -63,16 +70,18 @@ pub(crate) struct Subscriber {
 impl Subscriber {
     pub(crate) fn new(prefix: IpAddr, bound: &config::QueueBoundConfig, sharing: &SharingConfig) -> Self {
         let same = |address: IpAddr| self::prefix(sharing, address) == prefix;
-        let weight =
-            sharing.subscribers.iter().find(|rule| same(rule.address)).map_or(1, |rule| rule.weight.max(1));
+        let rule = sharing.subscribers.iter().find(|rule| same(rule.address));
+        let share = rule.map_or_else(ShareConfig::default, |rule| rule.share.clone());
         Subscriber {
             prefix,
             flows: 0,
-            weight,
-            turn: weight,
-            ring: VecDeque::new(),
-            active: false,
+            share: Share::new(&share),
+            rings: Rings::default(),
+            repairing: 0,
+            class: None,
+            links: Links::default(),
             outstanding: 0,
+            holdings: Holdings::default(),
             bound: (bound.mode == QueueBoundMode::Adaptive).then(|| QueueBound::new(bound_config(bound))),
             rtt_min: RttMin::new(RTT_MIN_WINDOW),
             limited: false,
@@ -141,6 +150,12 @@ impl Subscriber {
             limited: self.limited,
         });
         self.limited = false;
+    }
+}
+
+impl Linked for Subscriber {
+    fn links(&mut self) -> &mut Links {
+        &mut self.links
     }
 }
 

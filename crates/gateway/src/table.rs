@@ -1,29 +1,43 @@
 //! The flows and subscribers, who sends next, and whose timer is next.
 
-use alloc::collections::{BinaryHeap, VecDeque};
-use core::cmp::Reverse;
 use core::net::IpAddr;
 
 use hashbrown::HashMap;
 use paceline_wire::{FlowKey, Instant};
 use slab::Slab;
 
-use crate::config::{GatewayConfig, ScheduleMode};
+use crate::config::{GatewayConfig, ScheduleMode, ShareConfig};
 use crate::flow::{Flow, LinkReport};
+use crate::pool::Holdings;
+use crate::ring::{Linked, Links};
+use crate::rings::Rings;
 use crate::schedule::Departure;
+use crate::share::Share;
 use crate::subscriber::{Subscriber, prefix};
+use crate::timers::{Timers, disarm};
 
-/// A flow and its place in rings and timers.
+/// A flow and its place in circles and timers.
 struct Entry {
     flow: Flow,
-    /// It is in its subscriber's ring.
-    in_ring: bool,
-    /// Packets left in this round (Section 7.2).
-    turn: u32,
-    /// f_k of Eq. (6): the schedule looks again at this time.
+    /// What it may have of its subscriber's link.
+    share: Share,
+    /// The circle of its subscriber's in which it stands, and where.
+    class: Option<usize>,
+    links: Links,
+    /// It stands there with something lost to repeat.
+    repairing: bool,
+    /// Its part of the shared memory, as its subscriber's holdings count it.
+    holdings: Holdings,
+    /// f_k of Eq. (6), and when its share changes: the schedule looks again at this time.
     departs_at: Option<Instant>,
     /// The timer that is set in the heap.
     armed: Option<Instant>,
+}
+
+impl Linked for Entry {
+    fn links(&mut self) -> &mut Links {
+        &mut self.links
+    }
 }
 
 /// All flows.
@@ -32,10 +46,11 @@ pub(crate) struct Table {
     by_key: HashMap<FlowKey, u32>,
     subscribers: Slab<Subscriber>,
     by_prefix: HashMap<IpAddr, u32>,
-    /// Subscribers with something to send, in round-robin order.
-    active: VecDeque<u32>,
-    /// Timers, earliest first. An entry that is no longer the flow's own is skipped when it comes up.
-    timers: BinaryHeap<Reverse<(Instant, u32)>>,
+    /// Subscribers with something to send.
+    active: Rings,
+    /// What they have together.
+    capacity: Share,
+    timers: Timers,
     max_flows: usize,
     idle_timeout_s: u64,
 }
@@ -47,8 +62,12 @@ impl Table {
             by_key: HashMap::new(),
             subscribers: Slab::new(),
             by_prefix: HashMap::new(),
-            active: VecDeque::new(),
-            timers: BinaryHeap::new(),
+            active: Rings::default(),
+            capacity: Share::new(&ShareConfig {
+                ceiling_mbps: config.sharing.capacity_mbps,
+                ..ShareConfig::default()
+            }),
+            timers: Timers::default(),
             max_flows: config.limits.max_flows,
             idle_timeout_s: config.limits.idle_timeout_s,
         }
@@ -70,11 +89,17 @@ impl Table {
         &mut self.entries[id as usize].flow
     }
 
-    /// Adds the flow that `make` returns for its subscriber; none if the table is full.
+    /// What all flows of a flow's subscriber hold of the shared memory, as of their last packets and timeouts.
+    pub(crate) fn holdings_of_subscriber(&self, id: u32) -> Holdings {
+        self.subscribers[self.entries[id as usize].flow.subscriber as usize].holdings
+    }
+
+    /// Adds the flow that `make` returns for its subscriber, with its share; none if the table is full.
     pub(crate) fn insert(
         &mut self,
         config: &GatewayConfig,
         key: FlowKey,
+        share: Share,
         make: impl FnOnce(u32) -> Flow,
     ) -> Option<u32> {
         if self.entries.len() >= self.max_flows || self.by_key.contains_key(&key) {
@@ -86,31 +111,38 @@ impl Table {
             subscribers.insert(Subscriber::new(prefix, &config.queue_bound, &config.sharing)) as u32
         });
         self.subscribers[subscriber as usize].flows += 1;
-        let flow = make(subscriber);
-        let turn = flow.weight;
-        let entry = Entry { flow, in_ring: false, turn, departs_at: None, armed: None };
+        let entry = Entry {
+            flow: make(subscriber),
+            share,
+            class: None,
+            links: Links::default(),
+            repairing: false,
+            holdings: Holdings::default(),
+            departs_at: None,
+            armed: None,
+        };
         let id = self.entries.insert(entry) as u32;
         self.by_key.insert(key, id);
         Some(id)
     }
 
     /// Takes a flow out, and its subscriber with the last one.
-    pub(crate) fn remove(&mut self, id: u32) -> Flow {
+    pub(crate) fn remove(&mut self, now: Instant, id: u32) -> Flow {
+        self.leave(id);
         let entry = self.entries.remove(id as usize);
         self.by_key.remove(&entry.flow.key);
         let index = entry.flow.subscriber;
         let subscriber = &mut self.subscribers[index as usize];
+        subscriber.holdings.replace(entry.holdings, Holdings::default());
         subscriber.outstanding = subscriber.outstanding.saturating_sub(entry.flow.in_flight());
         subscriber.flows -= 1;
-        if entry.in_ring {
-            subscriber.ring.retain(|&other| other != id);
-        }
         if subscriber.flows == 0 {
+            self.deactivate(index);
             let subscriber = self.subscribers.remove(index as usize);
             self.by_prefix.remove(&subscriber.prefix);
-            if subscriber.active {
-                self.active.retain(|&other| other != index);
-            }
+        } else {
+            // It may have been the one whose timer would bring the others back.
+            self.activate(index, now);
         }
         entry.flow
     }
@@ -128,107 +160,194 @@ impl Table {
         let index = entry.flow.subscriber;
         let subscriber = &mut self.subscribers[index as usize];
         subscriber.on_report(now, in_flight_before, entry.flow.in_flight(), report);
+        subscriber.holdings.replace(entry.holdings, entry.flow.holdings());
+        entry.holdings = entry.flow.holdings();
         entry.flow.set_path(subscriber.path());
         entry.departs_at = None;
-        if !entry.in_ring && entry.flow.wants_to_send() {
-            entry.in_ring = true;
-            subscriber.ring.push_back(id);
+        if entry.class.is_some() || entry.flow.wants_to_send() {
+            self.join(id, now);
         }
-        if !subscriber.active && !subscriber.ring.is_empty() {
-            subscriber.active = true;
-            self.active.push_back(index);
+        self.activate(index, now);
+        self.arm(id, repairs);
+    }
+
+    /// After a packet of `bytes` left.
+    pub(crate) fn after_sent(
+        &mut self,
+        id: u32,
+        now: Instant,
+        in_flight_before: u64,
+        bytes: u64,
+        repairs: bool,
+    ) {
+        let entry = &mut self.entries[id as usize];
+        let index = entry.flow.subscriber;
+        let more_in_flight = entry.flow.in_flight().saturating_sub(in_flight_before);
+        entry.share.on_sent(now, bytes);
+        let subscriber = &mut self.subscribers[index as usize];
+        subscriber.on_sent(more_in_flight);
+        subscriber.share.on_sent(now, bytes);
+        self.capacity.on_sent(now, bytes);
+        if entry.class.is_some() {
+            self.join(id, now);
+        }
+        if self.subscribers[index as usize].class.is_some() {
+            self.activate(index, now);
         }
         self.arm(id, repairs);
     }
 
-    /// After a packet left.
-    pub(crate) fn after_sent(&mut self, id: u32, in_flight_before: u64, repairs: bool) {
+    /// The flow stands in the circle where its share places it now; at the back if it is new there.
+    fn join(&mut self, id: u32, now: Instant) {
         let entry = &mut self.entries[id as usize];
-        let bytes = entry.flow.in_flight().saturating_sub(in_flight_before);
-        self.subscribers[entry.flow.subscriber as usize].on_sent(bytes);
-        self.arm(id, repairs);
+        let subscriber = &mut self.subscribers[entry.flow.subscriber as usize];
+        let class = entry.share.class(now);
+        let repairing = entry.flow.head_is_lost();
+        subscriber.repairing += u32::from(repairing);
+        subscriber.repairing -= u32::from(entry.repairing);
+        entry.repairing = repairing;
+        entry.departs_at = entry.share.owed_at(now).into_iter().chain(subscriber.share.owed_at(now)).min();
+        let before = entry.class.replace(class);
+        if before != Some(class) {
+            if let Some(before) = before {
+                subscriber.rings.remove(before, &mut self.entries, id);
+            }
+            subscriber.rings.push_back(class, &mut self.entries, id);
+        }
+    }
+
+    /// The flow has nothing to send, or must wait.
+    fn leave(&mut self, id: u32) {
+        let entry = &mut self.entries[id as usize];
+        let subscriber = &mut self.subscribers[entry.flow.subscriber as usize];
+        subscriber.repairing -= u32::from(entry.repairing);
+        entry.repairing = false;
+        entry.departs_at = None;
+        entry.share.leave_turn();
+        if let Some(class) = entry.class.take() {
+            subscriber.rings.remove(class, &mut self.entries, id);
+        }
+    }
+
+    /// A subscriber with something to send stands in the circle where its share places it now.
+    fn activate(&mut self, index: u32, now: Instant) {
+        let subscriber = &mut self.subscribers[index as usize];
+        if subscriber.rings.is_empty() {
+            return;
+        }
+        let class = subscriber.share.class(now);
+        if subscriber.class != Some(class) {
+            self.deactivate(index);
+            self.subscribers[index as usize].class = Some(class);
+            self.active.push_back(class, &mut self.subscribers, index);
+        }
+    }
+
+    fn deactivate(&mut self, index: u32) {
+        if let Some(class) = self.subscribers[index as usize].class.take() {
+            self.active.remove(class, &mut self.subscribers, index);
+        }
     }
 
     /// The flow whose packet leaves next, and the bytes that packet may have.
     ///
-    /// Two rings: subscribers, and the flows of each. Each is passed over when it cannot send, and moves to the back
-    /// after as many packets as its weight (Section 7.2).
+    /// Subscribers take turns, and the flows of each, in the order of [`Share`]. Each is passed over when it cannot send, and
+    /// moves to the back after as many packets as its weight (Section 7.2).
     pub(crate) fn next_sender(&mut self, now: Instant, mode: ScheduleMode) -> Option<(u32, u64)> {
-        while let Some(&index) = self.active.front() {
+        while let Some((class, index)) = self.active.front() {
+            if let Some(at) = self.capacity.held_until(now) {
+                let (_, id) = self.subscribers[index as usize].rings.front()?;
+                self.look_again(id, at);
+                return None;
+            }
             if let Some(next) = self.next_of_subscriber(index, now, mode) {
-                let subscriber = &mut self.subscribers[index as usize];
-                subscriber.turn -= 1;
-                if subscriber.turn == 0 {
-                    subscriber.turn = subscriber.weight;
-                    self.active.rotate_left(1);
+                if self.subscribers[index as usize].share.take_turn() {
+                    self.active.rotate(class, &mut self.subscribers);
                 }
                 return Some(next);
             }
             // Until an ACK, a packet or a timer brings it back.
-            self.active.pop_front();
-            self.subscribers[index as usize].active = false;
+            self.deactivate(index);
         }
         None
     }
 
     fn next_of_subscriber(&mut self, index: u32, now: Instant, mode: ScheduleMode) -> Option<(u32, u64)> {
-        let subscriber = &mut self.subscribers[index as usize];
-        while let Some(&id) = subscriber.ring.front() {
-            let entry = &mut self.entries[id as usize];
-            match entry.flow.next_departure(mode, now) {
-                Some(Departure::Now) => {
-                    let bytes = entry.flow.next_bytes(subscriber.quantum());
-                    if !entry.flow.head_is_lost() && !subscriber.fits(bytes) {
-                        // What a flow's client waits for needs no room, whoever stands in front of it.
-                        let repair = subscriber.ring.iter().position(|&id| {
-                            let flow = &self.entries[id as usize].flow;
-                            flow.head_is_lost() && flow.next_departure(mode, now) == Some(Departure::Now)
-                        })?;
-                        subscriber.ring.rotate_left(repair);
-                        continue;
-                    }
-                    let limit = share(subscriber.room(), subscriber.ring.len()).max(bytes);
-                    entry.turn -= 1;
-                    if entry.turn == 0 {
-                        entry.turn = entry.flow.weight;
-                        subscriber.ring.rotate_left(1);
-                    }
-                    return Some((id, limit));
-                }
-                waiting => {
-                    subscriber.ring.pop_front();
-                    entry.in_ring = false;
-                    entry.turn = entry.flow.weight;
-                    if let Some(Departure::At(at)) = waiting {
-                        entry.departs_at = Some(at);
-                        set_timer(&mut self.timers, entry, id, at);
-                    }
-                }
+        loop {
+            let subscriber = &mut self.subscribers[index as usize];
+            let (class, id) = subscriber.rings.front()?;
+            if let Some(at) = subscriber.share.held_until(now) {
+                self.look_again(id, at);
+                return None;
             }
+            let entry = &mut self.entries[id as usize];
+            let waiting = match entry.flow.next_departure(mode, now) {
+                Some(Departure::Now) => entry.share.held_until(now),
+                Some(Departure::At(at)) => Some(at),
+                _ => {
+                    self.leave(id);
+                    continue;
+                }
+            };
+            if let Some(at) = waiting {
+                self.leave(id);
+                self.look_again(id, at);
+                continue;
+            }
+            let bytes = entry.flow.next_bytes(subscriber.quantum());
+            if entry.flow.head_is_lost() || subscriber.fits(bytes) {
+                return Some(self.grant(class, id));
+            }
+            return self.next_repair(index, now, mode).map(|(class, id)| self.grant(class, id));
         }
-        None
+    }
+
+    /// What a flow's client waits for needs no room, whoever stands in front of it.
+    fn next_repair(&mut self, index: u32, now: Instant, mode: ScheduleMode) -> Option<(usize, u32)> {
+        let subscriber = &mut self.subscribers[index as usize];
+        if subscriber.repairing == 0 {
+            return None;
+        }
+        subscriber.rings.find(&mut self.entries, |entry| {
+            entry.repairing
+                && entry.flow.next_departure(mode, now) == Some(Departure::Now)
+                && entry.share.held_until(now).is_none()
+        })
+    }
+
+    /// The flow at the front of `class` takes its turn. Returns it and the bytes that its packet may have.
+    fn grant(&mut self, class: usize, id: u32) -> (u32, u64) {
+        let entry = &mut self.entries[id as usize];
+        let subscriber = &mut self.subscribers[entry.flow.subscriber as usize];
+        let bytes = entry.flow.next_bytes(subscriber.quantum());
+        let limit = even_share(subscriber.room(), subscriber.rings.len()).max(bytes);
+        let shares = [&entry.share, &subscriber.share, &self.capacity];
+        let limit = shares.into_iter().map(Share::allowance).fold(limit, u64::min);
+        if entry.share.take_turn() {
+            subscriber.rings.rotate(class, &mut self.entries);
+        }
+        (id, limit)
+    }
+
+    /// The schedule looks at the flow again at `at`.
+    fn look_again(&mut self, id: u32, at: Instant) {
+        let entry = &mut self.entries[id as usize];
+        entry.departs_at = Some(entry.departs_at.map_or(at, |other| other.min(at)));
+        self.timers.set(&mut entry.armed, id, at);
     }
 
     /// The flow whose timer is due.
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<u32> {
-        while let Some(&Reverse((at, id))) = self.timers.peek() {
-            if at > now {
-                return None;
-            }
-            self.timers.pop();
-            if let Some(entry) = self.entries.get_mut(id as usize)
-                && entry.armed == Some(at)
-            {
-                entry.armed = None;
-                return Some(id);
-            }
-        }
-        None
+        let entries = &mut self.entries;
+        self.timers.tidy(entries.len(), |id| entries.get(id as usize)?.armed);
+        self.timers.pop_due(now, |id, at| {
+            entries.get_mut(id as usize).is_some_and(|entry| disarm(&mut entry.armed, at))
+        })
     }
 
     /// When the next timer is due.
     pub(crate) fn next_timeout(&self) -> Option<Instant> {
-        self.timers.peek().map(|&Reverse((at, _))| at)
+        self.timers.next()
     }
 
     fn arm(&mut self, id: u32, repairs: bool) {
@@ -236,20 +355,12 @@ impl Table {
         let expiry = entry.flow.expires_at(self.idle_timeout_s);
         let next =
             [entry.flow.deadline(repairs), entry.departs_at].into_iter().flatten().fold(expiry, Ord::min);
-        set_timer(&mut self.timers, entry, id, next);
-    }
-}
-
-/// Sets the timer of a flow, unless an earlier one is set: that one will look again.
-fn set_timer(timers: &mut BinaryHeap<Reverse<(Instant, u32)>>, entry: &mut Entry, id: u32, at: Instant) {
-    if entry.armed.is_none_or(|armed| at < armed) {
-        entry.armed = Some(at);
-        timers.push(Reverse((at, id)));
+        self.timers.set(&mut entry.armed, id, next);
     }
 }
 
 /// How long a packet may be when `room` bytes are left and `flows` flows want to send. One flow takes super-packets
 /// whole. Several take turns of an eighth of an even share, so that short intervals are shared as evenly as long ones.
-fn share(room: u64, flows: usize) -> u64 {
-    if flows <= 1 { room } else { room / (8 * flows as u64) }
+fn even_share(room: u64, flows: u32) -> u64 {
+    if flows <= 1 { room } else { room / (8 * u64::from(flows)) }
 }

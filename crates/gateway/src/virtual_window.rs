@@ -30,6 +30,8 @@ pub(crate) struct WindowInput {
     pub(crate) segment: u64,
     /// Packets that leave in one turn of the scheduler.
     pub(crate) weight: u32,
+    /// What the shared memory lets this flow be promised, in bytes.
+    pub(crate) pool_share: u64,
     /// The gateway no longer keeps anything: only what was promised before goes beyond the client's own window.
     pub(crate) passes: bool,
 }
@@ -86,7 +88,8 @@ impl VirtualWindow {
             VirtualWindowMode::None => input.client_window,
             VirtualWindowMode::Fixed => config.max_bytes.max(input.client_window),
             VirtualWindowMode::Sized => {
-                self.sized(config, input, now).saturating_sub(input.ack).min(config.max_bytes)
+                let sized = self.sized(config, input, now).saturating_sub(input.ack);
+                sized.min(config.max_bytes).min(pool_share(input))
             }
             // Never more than the client's own.
             VirtualWindowMode::Drwa => self.drwa(config, input, now).min(input.client_window),
@@ -143,6 +146,11 @@ impl VirtualWindow {
     }
 }
 
+/// Our choice: a flow is never promised less than ten segments (RFC 6928), with which it goes on.
+fn pool_share(input: &WindowInput) -> u64 {
+    input.pool_share.max(10 * input.segment)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,6 +167,7 @@ mod tests {
             sample: None,
             segment: 1_448,
             weight: 1,
+            pool_share: u64::MAX,
             passes: false,
         }
     }
@@ -215,6 +224,15 @@ mod tests {
             window.field(&config(), &WindowInput { client_window: 0, ..input() }, 7, Instant::ZERO),
             0
         );
+    }
+
+    #[test]
+    fn scarce_memory_bounds_the_window_but_lets_the_flow_go_on() {
+        let field = |pool_share| {
+            let input = WindowInput { pool_share, ..input() };
+            VirtualWindow::new(1_000_000).field(&config(), &input, 3, Instant::ZERO)
+        };
+        assert_eq!((field(150_000), field(0)), (18_750, 1_810));
     }
 
     #[test]

@@ -3,13 +3,18 @@
 #![allow(clippy::unwrap_used)] // A test may panic.
 
 use std::alloc::System;
+use std::sync::Mutex;
 
+use paceline_gateway::config::FlowMode;
 use paceline_gateway::{Gateway, GatewayConfig, RADIO, WAN};
 use paceline_wire::{Duration, Flags, FlowKey, Instant, Node, Packet, Payload, Seq, TcpOptionsRepr, TcpRepr};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// What one test allocates is not to be counted by the other.
+static ALONE: Mutex<()> = Mutex::new(());
 
 const MSS: u32 = 1_448;
 
@@ -23,9 +28,9 @@ struct Download {
 }
 
 impl Download {
-    fn open() -> Self {
+    fn open(config: GatewayConfig) -> Self {
         let client = FlowKey { src: "10.0.0.2:40000".parse().unwrap(), dst: "10.0.1.1:80".parse().unwrap() };
-        let gateway = Gateway::new(GatewayConfig::default());
+        let gateway = Gateway::new(config);
         let mut flow = Download { gateway, client, now: Instant::ZERO, sent: 0, acked: 0 };
         let options = TcpOptionsRepr {
             mss: Some(1_460),
@@ -45,6 +50,9 @@ impl Download {
         let down = Packet::build_tcp(client.reversed(), &syn_ack, Payload::Length(0));
         flow.exchange(RADIO, up);
         flow.exchange(WAN, down);
+        let ack =
+            TcpRepr { flags: Flags::ACK, seq: Seq(1), ack: Seq(1), window: 8_000, ..Default::default() };
+        flow.exchange(RADIO, Packet::build_tcp(client, &ack, Payload::Length(0)));
         flow
     }
 
@@ -84,12 +92,27 @@ impl Download {
 
 #[test]
 fn nothing_is_allocated_per_packet() {
-    let mut flow = Download::open();
+    let _alone = ALONE.lock().unwrap();
+    let mut flow = Download::open(GatewayConfig::default());
     let warm_up: u32 = (0..20_000).map(|_| flow.step()).sum();
     assert!(warm_up > 39_000, "{warm_up} packets left: the flow does not run");
     let region = Region::new(ALLOCATOR);
     let packets: u32 = (0..20_000).map(|_| flow.step()).sum();
     let change = region.change();
     assert_eq!(packets, 40_000);
+    assert_eq!(change.allocations + change.reallocations, 0, "{change:?}");
+}
+
+#[test]
+fn nothing_is_allocated_per_packet_of_a_split_flow() {
+    let _alone = ALONE.lock().unwrap();
+    let mut flow = Download::open(GatewayConfig { mode: FlowMode::Split, ..GatewayConfig::default() });
+    let warm_up: u32 = (0..20_000).map(|_| flow.step()).sum();
+    assert!(warm_up >= 20_000, "{warm_up} packets left: the flow does not run");
+    assert_eq!(flow.gateway.split_flows(), 1);
+    let region = Region::new(ALLOCATOR);
+    let packets: u32 = (0..20_000).map(|_| flow.step()).sum();
+    let change = region.change();
+    assert!(packets >= 20_000, "{packets}");
     assert_eq!(change.allocations + change.reallocations, 0, "{change:?}");
 }

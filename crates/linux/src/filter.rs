@@ -1,6 +1,6 @@
 //! Classic BPF programs for packet sockets: which frames a port takes.
 //!
-//! A bridged gateway takes TCP over IPv4 and IPv6 only. The nftables rule that keeps the same packets from the kernel
+//! A bridged gateway takes TCP over IPv4 and IPv6, and the ICMP messages that tell of a smaller path MTU, only. The nftables rules that keeps the same packets from the kernel
 //! must match exactly these, else a packet is forwarded twice or not at all. So the programs look at what a rule can look
 //! at: the EtherType, the protocol field of IPv4 and the first next-header field of IPv6. A kernel hands over VLAN tags
 //! beside the frame, so the offsets hold for tagged frames as well.
@@ -16,7 +16,8 @@ pub enum Filter {
     /// All, of any protocol.
     #[default]
     All,
-    /// TCP over IPv4 (protocol 6) and over IPv6 without extension headers (next header 6), fragments included.
+    /// TCP over IPv4 (protocol 6) and over IPv6 without extension headers (next header 6), fragments included; and "fragmentation
+    /// needed" of ICMP (type 3, code 4), "packet too big" of ICMPv6 (type 2).
     Tcp {
         /// Frames to these addresses stay out: those of the host itself.
         except_destinations: Vec<[u8; 6]>,
@@ -54,13 +55,23 @@ fn tcp_program(except: &[[u8; 6]]) -> Vec<sock_filter> {
         program.push(LEAVE);
     }
     program.push(statement(LOAD_HALF, 12));
-    program.push(jump_equal(ETHERTYPE_IPV4, 0, 3));
+    program.push(jump_equal(ETHERTYPE_IPV4, 0, 9));
     program.push(statement(LOAD_BYTE, 14 + 9));
-    program.push(jump_equal(PROTOCOL_TCP, 3, 0));
+    program.push(jump_equal(PROTOCOL_TCP, 13, 0));
+    program.push(jump_equal(PROTOCOL_ICMP, 0, 5));
+    // Not a later fragment, which has no header.
+    program.push(statement(LOAD_HALF, 14 + 6));
+    program.push(jump(JUMP_ANY_BIT, 0x1fff, 3, 0));
+    program.push(statement(LOAD_IPV4_LENGTH, 14));
+    program.push(statement(LOAD_HALF_BEHIND, 14));
+    program.push(jump_equal(ICMP_FRAGMENTATION_NEEDED, 7, 0));
     program.push(LEAVE);
-    program.push(jump_equal(ETHERTYPE_IPV6, 0, 3));
+    program.push(jump_equal(ETHERTYPE_IPV6, 0, 6));
     program.push(statement(LOAD_BYTE, 14 + 6));
-    program.push(jump_equal(PROTOCOL_TCP, 0, 1));
+    program.push(jump_equal(PROTOCOL_TCP, 3, 0));
+    program.push(jump_equal(PROTOCOL_ICMPV6, 0, 3));
+    program.push(statement(LOAD_BYTE, 14 + 40));
+    program.push(jump_equal(ICMPV6_TOO_BIG, 0, 1));
     program.push(TAKE);
     program.push(LEAVE);
     program
@@ -69,9 +80,19 @@ fn tcp_program(except: &[[u8; 6]]) -> Vec<sock_filter> {
 const ETHERTYPE_IPV4: u32 = 0x0800;
 const ETHERTYPE_IPV6: u32 = 0x86dd;
 const PROTOCOL_TCP: u32 = 6;
+const PROTOCOL_ICMP: u32 = 1;
+const PROTOCOL_ICMPV6: u32 = 58;
+/// Type and code.
+const ICMP_FRAGMENTATION_NEEDED: u32 = 0x0304;
+const ICMPV6_TOO_BIG: u32 = 2;
 const LOAD_WORD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
 const LOAD_HALF: u32 = libc::BPF_LD | libc::BPF_H | libc::BPF_ABS;
 const LOAD_BYTE: u32 = libc::BPF_LD | libc::BPF_B | libc::BPF_ABS;
+/// The index register becomes the length of the IPv4 header at this place.
+const LOAD_IPV4_LENGTH: u32 = libc::BPF_LDX | libc::BPF_B | libc::BPF_MSH;
+/// At the index register and so much more.
+const LOAD_HALF_BEHIND: u32 = libc::BPF_LD | libc::BPF_H | libc::BPF_IND;
+const JUMP_ANY_BIT: u32 = libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K;
 const JUMP_EQUAL: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
 const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
 
@@ -80,7 +101,11 @@ const fn statement(code: u32, k: u32) -> sock_filter {
 }
 
 const fn jump_equal(k: u32, jt: u8, jf: u8) -> sock_filter {
-    sock_filter { code: JUMP_EQUAL as u16, jt, jf, k }
+    jump(JUMP_EQUAL, k, jt, jf)
+}
+
+const fn jump(code: u32, k: u32, jt: u8, jf: u8) -> sock_filter {
+    sock_filter { code: code as u16, jt, jf, k }
 }
 
 #[cfg(test)]
@@ -89,17 +114,26 @@ mod tests {
 
     /// What the kernel's interpreter does, for the few instructions in use; bytes beyond the frame end it with 0.
     fn runs(program: &[sock_filter], frame: &[u8]) -> bool {
-        let (mut at, mut accumulator) = (0, 0u32);
+        let (mut at, mut accumulator, mut index) = (0, 0u32, 0usize);
         loop {
             let step = program[at];
             let load = |len: usize| -> Option<u32> {
-                let bytes = frame.get(step.k as usize..step.k as usize + len)?;
+                let from = step.k as usize + if u32::from(step.code) == LOAD_HALF_BEHIND { index } else { 0 };
+                let bytes = frame.get(from..from + len)?;
                 Some(bytes.iter().fold(0, |value, &byte| value << 8 | u32::from(byte)))
             };
             at += 1;
             let loaded = match u32::from(step.code) {
                 LOAD_WORD => load(4),
-                LOAD_HALF => load(2),
+                LOAD_HALF | LOAD_HALF_BEHIND => load(2),
+                LOAD_IPV4_LENGTH => {
+                    index = usize::from(frame[step.k as usize] & 15) * 4;
+                    continue;
+                }
+                JUMP_ANY_BIT => {
+                    at += usize::from(if accumulator & step.k != 0 { step.jt } else { step.jf });
+                    continue;
+                }
                 LOAD_BYTE => load(1),
                 JUMP_EQUAL => {
                     at += usize::from(if accumulator == step.k { step.jt } else { step.jf });
@@ -132,6 +166,26 @@ mod tests {
         assert!(!runs(&program, &frame(to, 0x0806, 23, 6)), "ARP");
         assert!(!runs(&program, &frame(to, 0x0800, 20, 6)));
         assert!(!runs(&program, &[0; 13]), "a truncated frame");
+    }
+
+    #[test]
+    fn of_icmp_only_what_tells_of_a_smaller_mtu_is_taken() {
+        let program = tcp_program(&[]);
+        let mut too_big = frame([2, 0, 0, 0, 0, 1], 0x0800, 23, 1);
+        // A header with one word of options.
+        too_big[14] = 0x46;
+        too_big[38..40].copy_from_slice(&[3, 4]);
+        assert!(runs(&program, &too_big));
+        too_big[21] = 9;
+        assert!(!runs(&program, &too_big), "a later fragment");
+        too_big[21] = 0;
+        too_big[39] = 1;
+        assert!(!runs(&program, &too_big), "a host out of reach");
+        let mut too_big = frame([2, 0, 0, 0, 0, 1], 0x86dd, 20, 58);
+        too_big[54] = 2;
+        assert!(runs(&program, &too_big));
+        too_big[54] = 135;
+        assert!(!runs(&program, &too_big), "neighbour discovery");
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod af_packet;
 pub mod clock;
 pub mod emulator;
 mod event_loop;
+mod fallback;
 mod filter;
 mod frame;
 mod mmsg;
@@ -34,6 +35,7 @@ pub mod virtio;
 
 pub use af_packet::{PacketSocket, PacketSocketConfig};
 pub use event_loop::{Ended, EventLoop, EventLoopConfig, Housekeeping, LoopCounters};
+pub use fallback::Fallback;
 pub use filter::Filter;
 pub use null::NullForwarder;
 pub use outbox::OutboxCounters;

@@ -1,4 +1,5 @@
-//! Window shifts of rescaled flows, kept outside the process so that a restarted gateway can go on rescaling.
+//! Window shifts of rescaled flows, kept outside the process so that a restarted gateway can go on rescaling; and split flows,
+//! which it has to end.
 //!
 //! A file of fixed size, mapped into memory: what was stored before a `kill -9` is there afterwards. Records are found by
 //! hashing, within a few places. A record that was being written when the process died fails its checksum and is not there.
@@ -15,6 +16,7 @@ use nix::fcntl::{Flock, FlockArg, posix_fallocate};
 use paceline_gateway::Shifts;
 use paceline_wire::FlowKey;
 
+use crate::fallback::Fallback;
 use crate::system_error::{Context, SystemError};
 
 /// The stored shifts of all rescaled flows of one gateway.
@@ -66,16 +68,16 @@ impl ShiftFile {
         let mut this = ShiftFile { map, seed, places, live, capacity, generation: 0, _lock: file };
         this.generation = this.newest_generation();
         if rebuilt {
-            for (key, shifts) in flows {
+            for (key, fallback) in flows {
                 // More flows than there is room for now: the rest is forgotten.
-                let _ = this.insert(key, shifts);
+                let _ = this.insert(key, fallback);
             }
         }
         Ok(this)
     }
 
-    /// Stores the shifts of a flow (client to server), in place of older ones. When this returns they survive the process.
-    pub fn insert(&mut self, key: FlowKey, shifts: Shifts) -> Result<(), Full> {
+    /// Stores what is to become of a flow (client to server), in place of older words. When this returns it survives the process.
+    pub fn insert(&mut self, key: FlowKey, fallback: impl Into<Fallback>) -> Result<(), Full> {
         let found = self.find(&key);
         let place = match found {
             Found::Live(place) => place,
@@ -86,7 +88,7 @@ impl ShiftFile {
             Found::Free(_) | Found::Nothing => return Err(Full),
         };
         self.generation += 1;
-        let record = encode(&key, shifts, self.generation);
+        let record = encode(&key, fallback.into(), self.generation);
         self.record_mut(place).copy_from_slice(&record);
         Ok(())
     }
@@ -100,7 +102,7 @@ impl ShiftFile {
     }
 
     /// All flows, in no order.
-    pub fn load(&self) -> Vec<(FlowKey, Shifts)> {
+    pub fn load(&self) -> Vec<(FlowKey, Fallback)> {
         self.map[HEADER_BYTES..].chunks_exact(RECORD_BYTES).filter_map(decode).collect()
     }
 
@@ -155,7 +157,7 @@ enum Found {
     Nothing,
 }
 
-type Flows = Vec<(FlowKey, Shifts)>;
+type Flows = Vec<(FlowKey, Fallback)>;
 
 struct Header {
     seed: u64,
@@ -209,11 +211,14 @@ fn lay_out(file: &File, seed: u64, places: usize) -> io::Result<()> {
     (&mut &*file).write_all(&header)
 }
 
-/// Checksum (4 bytes), state, client's, shown and server's shift, whether added, padding, ports, addresses, generation.
-fn encode(key: &FlowKey, shifts: Shifts, generation: u64) -> [u8; RECORD_BYTES] {
+/// Checksum (4 bytes), state, client's, shown and server's shift, whether added or split, padding, ports, addresses, generation.
+fn encode(key: &FlowKey, fallback: Fallback, generation: u64) -> [u8; RECORD_BYTES] {
     let mut record = [0; RECORD_BYTES];
     record[4] = STATE_LIVE;
-    record[5..9].copy_from_slice(&[shifts.client, shifts.shown, shifts.server, u8::from(shifts.added)]);
+    record[5..9].copy_from_slice(&match fallback {
+        Fallback::Rescale(shifts) => [shifts.client, shifts.shown, shifts.server, u8::from(shifts.added)],
+        Fallback::Reset => [0, 0, 0, SPLIT],
+    });
     record[KEY].copy_from_slice(&key_bytes(key));
     record[56..64].copy_from_slice(&generation.to_le_bytes());
     let sum = checksum(&record[4..]);
@@ -221,7 +226,7 @@ fn encode(key: &FlowKey, shifts: Shifts, generation: u64) -> [u8; RECORD_BYTES] 
     record
 }
 
-fn decode(record: &[u8]) -> Option<(FlowKey, Shifts)> {
+fn decode(record: &[u8]) -> Option<(FlowKey, Fallback)> {
     if !is_whole(record) {
         return None;
     }
@@ -236,7 +241,11 @@ fn decode(record: &[u8]) -> Option<(FlowKey, Shifts)> {
     };
     let port = |at: usize| u16::from_be_bytes([key[at], key[at + 1]]);
     let (src, dst) = (SocketAddr::new(address(8)?, port(0)), SocketAddr::new(address(24)?, port(2)));
-    Some((FlowKey { src, dst }, Shifts { client, shown, server, added: added != 0 }))
+    let fallback = match added {
+        SPLIT => Fallback::Reset,
+        _ => Fallback::Rescale(Shifts { client, shown, server, added: added != 0 }),
+    };
+    Some((FlowKey { src, dst }, fallback))
 }
 
 /// Ports, family, three bytes of padding, addresses.
@@ -278,6 +287,8 @@ const RECORD_BYTES: usize = 64;
 const KEY_BYTES: usize = 40;
 const KEY: std::ops::Range<usize> = 12..12 + KEY_BYTES;
 const STATE_LIVE: u8 = 1;
+/// In place of whether the option was added.
+const SPLIT: u8 = 2;
 /// Places that a flow may be in. Half of all places are free, so a window of 32 is practically never full.
 const WINDOW: usize = 32;
 /// More flows than one gateway serves.

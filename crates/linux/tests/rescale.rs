@@ -4,12 +4,13 @@
 
 mod common;
 
-use std::io::Read;
-use std::net::{IpAddr, SocketAddr};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 
 use paceline_gateway::Shifts;
+use paceline_linux::Fallback;
 use paceline_linux::lab::{GatewayKind, Lab, LabConfig};
 use paceline_linux::netns::Netns;
 use paceline_linux::nft::{FailOpen, FailOpenConfig, FlowChange, RescaleConfig, RescaleTable};
@@ -85,7 +86,7 @@ fn windows_of_known_flows_are_shifted_and_of_no_others() {
     let Some((lab, table)) = lab(GatewayKind::Bridged, None) else { return };
     for ipv6 in [false, true] {
         let [known, unknown] = [4000, 4001].map(|port| flow(&lab, ipv6, port));
-        table.replace([(known, ADDED)]).unwrap();
+        table.replace([(known, ADDED.into())]).unwrap();
         assert_eq!(both_ways(&lab, known, 17_520), (136, u16::MAX));
         assert_eq!(both_ways(&lab, known, 502), (3, 64_256));
         assert_eq!(both_ways(&lab, known, 511), (3, 65_408));
@@ -101,14 +102,14 @@ fn each_shift_has_its_chain() {
     let Some((lab, table)) = lab(GatewayKind::Bridged, None) else { return };
     for bits in 1..=14 {
         let flow = flow(&lab, false, 4000);
-        table.replace([(flow, Shifts { client: 0, shown: bits, server: bits, added: true })]).unwrap();
+        table.replace([(flow, Shifts { client: 0, shown: bits, server: bits, added: true }.into())]).unwrap();
         let shown = u16::try_from(3u32 << bits).unwrap_or(u16::MAX);
         assert_eq!(both_ways(&lab, flow, 3), (1, shown));
         assert_eq!(arrives(&lab, flow, Flags::ACK, 0xffff), 0xffff >> bits);
     }
     let raised = Shifts { client: 3, shown: 7, server: 9, added: false };
     let flow = flow(&lab, false, 4001);
-    table.replace([(flow, raised)]).unwrap();
+    table.replace([(flow, raised.into())]).unwrap();
     assert_eq!(both_ways(&lab, flow, 17_520), (1095, 17_520));
 }
 
@@ -116,12 +117,12 @@ fn each_shift_has_its_chain() {
 fn a_syn_begins_another_flow() {
     let Some((lab, table)) = lab(GatewayKind::Bridged, None) else { return };
     let flow = flow(&lab, true, 4000);
-    table.replace([(flow, ADDED)]).unwrap();
+    table.replace([(flow, ADDED.into())]).unwrap();
     assert_eq!(arrives(&lab, flow, Flags::SYN, 17_520), 17_520);
     assert_eq!(arrives(&lab, flow, Flags::ACK, 17_520), 17_520);
     assert_eq!(arrives(&lab, flow.reversed(), Flags::SYN | Flags::ACK, 502), 502);
     assert_eq!(both_ways(&lab, flow, 502), (502, 502));
-    assert!(table.change(&[FlowChange::Closed(flow, ADDED)]).is_err(), "it is gone");
+    assert!(table.change(&[FlowChange::Closed(flow, ADDED.into())]).is_err(), "it is gone");
 }
 
 #[test]
@@ -131,15 +132,17 @@ fn flows_come_and_go() {
     table.replace([]).unwrap();
     assert!(table.exists().unwrap());
     let flows: Vec<FlowKey> = (0..1000).map(|port| flow(&lab, port % 2 == 1, 4000 + port)).collect();
-    let opened: Vec<FlowChange> = flows.iter().map(|flow| FlowChange::Opened(*flow, ADDED)).collect();
+    let opened: Vec<FlowChange> = flows.iter().map(|flow| FlowChange::Opened(*flow, ADDED.into())).collect();
     table.change(&opened).unwrap();
     for flow in [flows[0], flows[501], flows[999]] {
         assert_eq!(both_ways(&lab, flow, 500), (3, 64_000));
     }
     let (first, other) = (flows[0], Shifts { shown: 2, server: 3, ..ADDED });
-    table.change(&[FlowChange::Closed(first, ADDED), FlowChange::Opened(first, other)]).unwrap();
+    table
+        .change(&[FlowChange::Closed(first, ADDED.into()), FlowChange::Opened(first, other.into())])
+        .unwrap();
     assert_eq!(both_ways(&lab, first, 500), (125, 4000));
-    table.replace(flows[1..].iter().map(|flow| (*flow, ADDED))).unwrap();
+    table.replace(flows[1..].iter().map(|flow| (*flow, ADDED.into()))).unwrap();
     assert_eq!(both_ways(&lab, first, 500), (500, 500));
     assert_eq!(both_ways(&lab, flows[999], 500), (3, 64_000));
     table.remove().unwrap();
@@ -147,17 +150,42 @@ fn flows_come_and_go() {
 }
 
 #[test]
+fn both_ends_of_a_split_flow_are_told() {
+    let Some((lab, table)) = lab(GatewayKind::Bridged, None) else { return };
+    for ipv6 in [false, true] {
+        let bind = || TcpListener::bind((lab.server_address(ipv6), 80));
+        let listener = lab.server.run(bind).unwrap().unwrap();
+        let connect = || {
+            let other = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let split = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            [other, split]
+        };
+        let [mut other, mut client] = lab.client.run(connect).unwrap();
+        let (mut other_server, mut server) = (listener.accept().unwrap().0, listener.accept().unwrap().0);
+        let flow = FlowKey { src: client.local_addr().unwrap(), dst: client.peer_addr().unwrap() };
+        table.replace([(flow, Fallback::Reset)]).unwrap();
+        for stream in [&mut client, &mut server] {
+            stream.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+            stream.write_all(b"any").unwrap();
+            assert_eq!(stream.read(&mut [0; 8]).unwrap_err().kind(), ErrorKind::ConnectionReset);
+        }
+        other.write_all(b"any").unwrap();
+        other_server.read_exact(&mut [0; 3]).unwrap();
+    }
+}
+
+#[test]
 fn the_table_outlives_its_process_and_flows_time_out() {
     let Some((lab, table)) = lab(GatewayKind::Bridged, None) else { return };
     let flow = flow(&lab, false, 4000);
-    table.replace([(flow, ADDED)]).unwrap();
+    table.replace([(flow, ADDED.into())]).unwrap();
     // What the kernel does with the sockets of a process that was killed.
     drop(table);
     assert_eq!(both_ways(&lab, flow, 500), (3, 64_000));
     let timeout = paceline_wire::Duration::from_secs(1);
     let config = RescaleConfig { timeout, ..RescaleConfig::new("test", &["g0", "g1"], None) };
     let next = lab.gateway.run(|| RescaleTable::open(config)).unwrap().unwrap();
-    next.replace([(flow, ADDED)]).unwrap();
+    next.replace([(flow, ADDED.into())]).unwrap();
     thread::sleep(Duration::from_millis(1200));
     assert_eq!(both_ways(&lab, flow, 500), (500, 500));
 }
@@ -171,7 +199,7 @@ fn what_goes_to_a_gateway_behind_a_tun_is_left_alone() {
     config.timeout = paceline_wire::Duration::from_secs(3);
     for ipv6 in [false, true] {
         let flow = flow(&lab, ipv6, 4000);
-        table.replace([(flow, ADDED)]).unwrap();
+        table.replace([(flow, ADDED.into())]).unwrap();
         let (rule, _) = lab.gateway.run(|| FailOpen::install(&config)).unwrap().unwrap();
         assert_eq!(both_ways(&lab, flow, 500), (500, 500));
         thread::sleep(Duration::from_millis(3200));

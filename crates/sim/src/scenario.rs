@@ -3,6 +3,7 @@
 use std::fmt;
 
 use paceline_gateway::GatewayConfig;
+use paceline_gateway::config::ShareConfig;
 use paceline_path::{ConfigError, LinkConfig};
 use paceline_tcp::Config;
 use paceline_wire::{Duration, Rate};
@@ -87,8 +88,8 @@ pub struct Flow {
     pub interval: Duration,
     /// Which client; clients have one address each.
     pub client: u8,
-    /// The gateway's weight for it, against other flows of the client.
-    pub weight: u32,
+    /// What it may have at the gateway, beside other flows of the client.
+    pub share: ShareConfig,
     /// The gateway forwards it unchanged.
     pub bypass: bool,
     /// IPv6 in place of IPv4.
@@ -206,7 +207,7 @@ impl Default for Flow {
             sequential: false,
             interval: Duration::ZERO,
             client: 0,
-            weight: 1,
+            share: ShareConfig::default(),
             bypass: false,
             ipv6: false,
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
-use paceline_gateway::config::{FlowAction, FlowMatch, FlowRule};
+use paceline_gateway::config::{FlowAction, FlowMatch, FlowRule, ShareConfig};
 use paceline_gateway::{Event, Gateway, GatewayConfig, Observer, RADIO, WAN};
 use paceline_path::{Link, LinkConfig};
 use paceline_tcp::ScheduleName;
@@ -307,14 +307,16 @@ fn add_ad_hoc(
     Ok(Between { links_before: at.links_before, node, ports: (PortId(server), PortId(client)) })
 }
 
-/// The flows' weights and bypasses, before the rules that the configuration has.
+/// The flows' shares and bypasses, before the rules that the configuration has.
 fn with_rules(scenario: &Scenario, config: &GatewayConfig) -> GatewayConfig {
     let mut config = config.clone();
-    let own = scenario.flows.iter().enumerate().filter(|(_, flow)| flow.weight != 1 || flow.bypass);
+    let plain = ShareConfig::default();
+    let own = scenario.flows.iter().enumerate().filter(|(_, flow)| flow.share != plain || flow.bypass);
     let rules = own.map(|(number, flow)| FlowRule {
         matches: FlowMatch { server_port: Some(server_port(number)), ..FlowMatch::default() },
         action: if flow.bypass { FlowAction::Bypass } else { FlowAction::Accelerate },
-        weight: flow.weight,
+        share: flow.share.clone(),
+        sender: None,
     });
     config.sharing.flows = rules.chain(config.sharing.flows).collect();
     config

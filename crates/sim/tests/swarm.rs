@@ -6,8 +6,10 @@
 
 use paceline_gateway::GatewayConfig;
 use paceline_gateway::config::{
-    QueueBoundMode, RetransmissionMode, RttModulationMode, ScheduleMode, VirtualWindowMode,
+    FlowMode, QueueBoundMode, RetransmissionMode, RttModulationMode, ScheduleMode, ShareConfig,
+    VirtualWindowMode,
 };
+use paceline_gateway::split::SenderConfig;
 use paceline_path::random::{Probability, Random};
 use paceline_sim::faults::draw_link;
 use paceline_sim::result::Direction;
@@ -97,7 +99,12 @@ fn one_of<T: Copy>(random: &mut Random, all: &[T]) -> T {
 fn draw_gateway(random: &mut Random) -> GatewayConfig {
     use RetransmissionMode as Retransmission;
     let mut config = GatewayConfig::all_off();
-    let windows = [VirtualWindowMode::None, VirtualWindowMode::Fixed, VirtualWindowMode::Sized];
+    let windows = [
+        VirtualWindowMode::None,
+        VirtualWindowMode::Fixed,
+        VirtualWindowMode::Sized,
+        VirtualWindowMode::Drwa,
+    ];
     config.virtual_window.mode = one_of(random, &windows);
     config.virtual_window.add_window_scale = flip(random);
     config.schedule.mode = one_of(random, &[ScheduleMode::OnArrival, ScheduleMode::ReceptionRate]);
@@ -105,7 +112,28 @@ fn draw_gateway(random: &mut Random) -> GatewayConfig {
         one_of(random, &[Retransmission::None, Retransmission::Local, Retransmission::Proactive]);
     config.rtt_modulation.mode = one_of(random, &[RttModulationMode::None, RttModulationMode::Modulated]);
     config.queue_bound.mode = one_of(random, &[QueueBoundMode::None, QueueBoundMode::Adaptive]);
+    config.sharing.capacity_mbps = (random.below(4) == 0).then(|| 1.0 + 20.0 * random.unit());
+    config.mode = one_of(random, &[FlowMode::Transparent, FlowMode::Split]);
+    if config.mode == FlowMode::Split {
+        config.split.sender = draw_sender(random);
+        config.split.receive_window_bytes = 65_535 << random.below(8);
+        config.limits.max_flow_buffer_bytes = 20_000 << random.below(10);
+    }
     config
+}
+
+fn draw_sender(random: &mut Random) -> SenderConfig {
+    let any = draw_config(random);
+    SenderConfig {
+        congestion_control: any.congestion,
+        hystart: any.hystart,
+        rate_reduction: any.reduction,
+        opportunistic_retransmission: any.opportunistic,
+        hack1: any.hack1,
+        loss_detection: any.detection,
+        send_buffer_growth: any.send_buffer,
+        initial_window: 1 + random.below(30) as u32,
+    }
 }
 
 fn draw_flow(random: &mut Random) -> Flow {
@@ -127,10 +155,21 @@ fn draw_flow(random: &mut Random) -> Flow {
         count: 1 + random.below(4) as u32,
         sequential: flip(random),
         interval: random.duration_up_to(Duration::from_secs(2)),
-        weight: 1 + random.below(3) as u32,
+        share: draw_share(random),
         bypass: random.below(8) == 0,
         ipv6: flip(random),
         ..Flow::default()
+    }
+}
+
+fn draw_share(random: &mut Random) -> ShareConfig {
+    let rate = |random: &mut Random| (random.below(4) == 0).then(|| 0.3 + 5.0 * random.unit());
+    let guaranteed_mbps = rate(random);
+    ShareConfig {
+        weight: 1 + random.below(3) as u32,
+        priority: random.below(3) as u8,
+        guaranteed_mbps,
+        ceiling_mbps: rate(random).map(|mbps| mbps + guaranteed_mbps.unwrap_or(0.0)),
     }
 }
 

@@ -59,6 +59,15 @@ pub enum CloseReason {
     Aborted,
 }
 
+/// Where a connection's numbers begin, for one that stands in for another's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Origin {
+    /// The initial sequence number.
+    pub isn: Seq,
+    /// What its timestamps show now.
+    pub tsval: u32,
+}
+
 /// One TCP connection without I/O or clock: packets and time in, packets out.
 ///
 /// Give it what arrives with [`handle_packet`](Self::handle_packet), call [`poll_transmit`](Self::poll_transmit) until it
@@ -105,20 +114,38 @@ impl Connection {
     /// Opens a connection: the SYN leaves with the next poll. `key` is the direction in which it sends. `seed` makes the
     /// initial sequence number and the offset of timestamps; nothing else is random.
     pub fn connect(config: &Config, key: FlowKey, seed: u64, now: Instant) -> Connection {
-        let mut connection = Connection::new(config, key, seed, State::SynSent, 0);
-        connection.handshake.start(now);
-        connection
+        Connection::open(config, key, mix(seed), now)
+    }
+
+    /// As [`connect`](Self::connect), with numbers of another's choice instead of a seed.
+    pub fn connect_as(config: &Config, key: FlowKey, origin: Origin, now: Instant) -> Connection {
+        Connection::open(config, key, origin.numbers(config, now), now)
     }
 
     /// Takes a connection that `syn` asks for: the SYN-ACK leaves with the next poll. `None` if this is no SYN.
     pub fn accept(config: &Config, syn: &Packet, seed: u64, now: Instant) -> Option<Connection> {
+        Connection::answer(config, syn, mix(seed), now)
+    }
+
+    /// As [`accept`](Self::accept), with numbers of another's choice instead of a seed.
+    pub fn accept_as(config: &Config, syn: &Packet, origin: Origin, now: Instant) -> Option<Connection> {
+        Connection::answer(config, syn, origin.numbers(config, now), now)
+    }
+
+    fn open(config: &Config, key: FlowKey, numbers: u64, now: Instant) -> Connection {
+        let mut connection = Connection::new(config, key, numbers, State::SynSent, 0);
+        connection.handshake.start(now);
+        connection
+    }
+
+    fn answer(config: &Config, syn: &Packet, numbers: u64, now: Instant) -> Option<Connection> {
         let incoming = Incoming::parse(syn)?;
         if !handshake::opens(&incoming) {
             return None;
         }
         let key = syn.flow_key()?.reversed();
         let irs = (1 << 32) + u64::from(incoming.seq.0);
-        let mut connection = Connection::new(config, key, seed, State::SynReceived, irs + 1);
+        let mut connection = Connection::new(config, key, numbers, State::SynReceived, irs + 1);
         connection.passive = true;
         connection.take_syn_options(now, &incoming);
         connection.handshake.start(now);
@@ -126,10 +153,10 @@ impl Connection {
         Some(connection)
     }
 
-    fn new(config: &Config, key: FlowKey, seed: u64, state: State, rcv_nxt: u64) -> Connection {
-        let seed = mix(seed);
+    /// Of `numbers` the low half is the initial sequence number, the high half the offset of timestamps.
+    fn new(config: &Config, key: FlowKey, numbers: u64, state: State, rcv_nxt: u64) -> Connection {
         // Positions start above 2^32, so that those before the start exist (see `Seq::unwrap_near`).
-        let iss = (1 << 32) + u64::from(seed as u32);
+        let iss = (1 << 32) + u64::from(numbers as u32);
         let buffer = config.send_buffer.build(config.send_buffer_initial, config.send_buffer_max);
         Connection {
             config: *config,
@@ -137,7 +164,7 @@ impl Connection {
             template: HeaderTemplate::tcp(key),
             state,
             reason: None,
-            sender: Sender::new(config, seed, iss + 1),
+            sender: Sender::new(config, numbers, iss + 1),
             receiver: Receiver::new(config, rcv_nxt),
             queue: SendQueue::new(iss + 1, buffer),
             iss,
@@ -157,6 +184,23 @@ impl Connection {
         if let Some(incoming) = Incoming::parse(packet) {
             self.on_segment(arrival, &incoming, packet.payload());
         }
+    }
+
+    /// A packet of `mtu` bytes is the largest that the path takes (RFC 1191, RFC 8201). New segments are no longer; older ones that
+    /// are sent again leave as super-packets of such segments.
+    ///
+    /// Whoever calls it has made sure that the message is about a packet in flight (RFC 5927, Section 7.2).
+    pub fn on_path_mtu(&mut self, mtu: u32) {
+        // Linux net.ipv4.route.min_pmtu; RFC 8200, Section 5.
+        let (least, headers) = if self.key.src.is_ipv6() { (1_280, 60) } else { (552, 40) };
+        let options = if self.agreed.timestamps { 12 } else { 0 };
+        self.sender.limit_mss(mtu.max(least) - headers - options);
+    }
+
+    /// True when `seq` was sent and is not acknowledged.
+    pub fn is_in_flight(&self, seq: Seq) -> bool {
+        let (una, nxt) = (self.sender.board.una(), self.sender.board.nxt());
+        (una..nxt).contains(&seq.unwrap_near(una))
     }
 
     /// The addresses and ports of the direction in which it sends.
@@ -182,6 +226,16 @@ impl Connection {
     /// True when the peer opened it.
     pub fn is_passive(&self) -> bool {
         self.passive
+    }
+
+    /// The sequence number that is expected next from the peer.
+    pub fn expected(&self) -> Seq {
+        Seq::from(self.receiver.nxt)
+    }
+
+    /// Bytes of payload that it keeps: unacknowledged, unread, and out of order.
+    pub fn buffered(&self) -> u64 {
+        self.unacknowledged() + self.receiver.readable() + self.receiver.out_of_order_bytes()
     }
 
     /// What was configured.
@@ -223,6 +277,13 @@ impl Connection {
             self.reason.get_or_insert(reason);
             self.sender.emit(now, Event::Closed);
         }
+    }
+}
+
+impl Origin {
+    fn numbers(self, config: &Config, now: Instant) -> u64 {
+        let offset = self.tsval.wrapping_sub(config.timestamp_clock.ticks(now));
+        u64::from(offset) << 32 | u64::from(self.isn.0)
     }
 }
 

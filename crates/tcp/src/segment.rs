@@ -10,6 +10,8 @@ pub(crate) struct Incoming {
     pub(crate) flags: Flags,
     pub(crate) window: u16,
     pub(crate) len: u32,
+    /// The most that one packet on the wire carried, where several came as one.
+    pub(crate) wire_len: u32,
     pub(crate) timestamps: Option<(u32, u32)>,
     pub(crate) mss: Option<u16>,
     pub(crate) window_scale: Option<u8>,
@@ -29,6 +31,7 @@ impl Incoming {
             flags: tcp.flags(),
             window: tcp.window(),
             len: tcp.payload_len() as u32,
+            wire_len: packet.gso_size().map_or(u32::MAX, u32::from),
             timestamps: None,
             mss: None,
             window_scale: None,

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use paceline_wire::{Buffer, Payload};
+use paceline_wire::{Buffer, BufferPool, Payload};
 
 use crate::send_buffer::SendBuffer;
 
@@ -19,7 +19,12 @@ pub(crate) struct SendQueue {
     blocked: bool,
     /// The application will write no more.
     closed: bool,
+    /// Memory for segments that cross from one write to the next, used again and again.
+    crossing: Option<Box<BufferPool>>,
 }
+
+/// Our choice: more than leaves at once.
+const CROSSING_MAX: usize = 4 << 20;
 
 impl SendQueue {
     /// An empty queue at `position`.
@@ -31,6 +36,7 @@ impl SendQueue {
             buffer,
             blocked: false,
             closed: false,
+            crossing: None,
         }
     }
 
@@ -123,7 +129,7 @@ impl SendQueue {
     }
 
     /// The bytes from `start` to `end`. Copies only where the range crosses from one write to the next.
-    pub(crate) fn payload(&self, start: u64, end: u64) -> Payload {
+    pub(crate) fn payload(&mut self, start: u64, end: u64) -> Payload {
         let end = end.min(self.end);
         if start >= end {
             return Payload::default();
@@ -143,21 +149,31 @@ impl SendQueue {
         self.copy(first, start, end)
     }
 
-    fn copy(&self, first: usize, start: u64, end: u64) -> Payload {
-        let mut bytes = Vec::with_capacity((end - start) as usize);
-        for (at, payload) in self.chunks.iter().skip(first) {
-            if *at >= end {
-                break;
-            }
+    fn copy(&mut self, first: usize, start: u64, end: u64) -> Payload {
+        let len = (end - start) as usize;
+        // Lengths among bytes read as zeros, as on the wire.
+        let crossed = self.chunks.range(first..).take_while(|(at, _)| *at < end);
+        let parts = crossed.map(|(at, payload)| {
             let from = start.saturating_sub(*at) as usize;
             let to = ((end - at) as usize).min(payload.len());
-            match payload.slice(from..to).bytes() {
-                Some(part) => bytes.extend_from_slice(part),
-                // Lengths among bytes read as zeros, as on the wire.
-                None => bytes.resize(bytes.len() + (to - from), 0),
+            (from..to, payload)
+        });
+        let bytes = parts.clone().all(|(_, payload)| payload.bytes().is_some());
+        if bytes {
+            let pool = self.crossing.get_or_insert_with(|| Box::new(BufferPool::new(CROSSING_MAX)));
+            let slices = parts.clone().filter_map(|(range, payload)| payload.bytes()?.get(range));
+            if let Some(buffer) = pool.gather(len, slices) {
+                return Payload::Bytes(buffer);
             }
         }
-        Payload::Bytes(Buffer::from(bytes))
+        let mut copy = Vec::with_capacity(len);
+        for (range, payload) in parts {
+            match payload.bytes().and_then(|bytes| bytes.get(range.clone())) {
+                Some(part) => copy.extend_from_slice(part),
+                None => copy.resize(copy.len() + range.len(), 0),
+            }
+        }
+        Payload::Bytes(Buffer::from(copy))
     }
 }
 

@@ -188,6 +188,12 @@ impl Sender {
         self.snd_wl2 = start;
     }
 
+    /// Segments are no longer than this from now on.
+    pub(crate) fn limit_mss(&mut self, mss: u32) {
+        self.mss = self.mss.min(mss);
+        self.board.set_mss(self.mss);
+    }
+
     /// A timestamp of the peer in the handshake.
     pub(crate) fn on_peer_timestamp(&mut self, tsval: u32, not_before: Option<Instant>, arrival: Instant) {
         self.congestion.on_peer_timestamp(tsval, not_before, arrival);

@@ -38,6 +38,24 @@ impl BufferPool {
         Some(Buffer { chunk: Some(chunk), start: 0, end })
     }
 
+    /// A buffer with copies of `parts`, one behind the other, `len` bytes in all: what is missing of them is zero, what is too much is
+    /// left out. `None` when the pool is exhausted.
+    pub fn gather<'a>(&mut self, len: usize, parts: impl Iterator<Item = &'a [u8]>) -> Option<Buffer> {
+        if len == 0 {
+            return Some(Buffer::default());
+        }
+        let end = u32::try_from(len).ok()?;
+        let mut chunk = self.chunk(len)?;
+        let mut room = Arc::get_mut(&mut chunk)?.bytes.get_mut(..len)?;
+        for part in parts {
+            let (to, rest) = room.split_at_mut(part.len().min(room.len()));
+            to.copy_from_slice(&part[..to.len()]);
+            room = rest;
+        }
+        room.fill(0);
+        Some(Buffer { chunk: Some(chunk), start: 0, end })
+    }
+
     /// Bytes of memory that buffers occupy: whole chunks, not the bytes stored in them.
     pub fn in_use(&self) -> usize {
         self.allocated().saturating_sub(self.shared.spare_bytes())
@@ -255,6 +273,16 @@ mod tests {
         let second = pool.copy_from(&[2; 10]).unwrap();
         assert_eq!(second.as_ptr(), address);
         assert_eq!(*second, [2; 10]);
+    }
+
+    #[test]
+    fn parts_are_put_together() {
+        let mut pool = BufferPool::new(1 << 20);
+        drop(pool.copy_from(&[9; 10]).unwrap());
+        let parts = [&[1, 2][..], &[], &[3]];
+        assert_eq!(*pool.gather(5, parts.into_iter()).unwrap(), [1, 2, 3, 0, 0]);
+        assert_eq!(*pool.gather(2, parts.into_iter()).unwrap(), [1, 2]);
+        assert_eq!(pool.gather(0, parts.into_iter()).unwrap().len(), 0);
     }
 
     #[test]

@@ -17,8 +17,8 @@ pub use buffer::{Buffer, BufferPool};
 pub use flow::FlowKey;
 pub use node::{Node, PortId};
 pub use packet::{
-    Checksum, Ecn, Flags, HeaderTemplate, NoRoom, OpaqueReason, Packet, Payload, SackBlocks, Segments, Tcp,
-    TcpMut, TcpOptionsRepr, TcpRepr,
+    Checksum, Ecn, Flags, HeaderTemplate, NoRoom, OpaqueReason, Packet, PathMarks, Payload, SackBlocks,
+    Segments, Tcp, TcpMut, TcpOptionsRepr, TcpRepr,
 };
 pub use rate::Rate;
 pub use seq::Seq;

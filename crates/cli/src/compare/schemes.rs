@@ -120,7 +120,8 @@ fn receiver(name: &str) -> Result<Case> {
 }
 
 /// What stands before the radio link, and its profile.
-const GATEWAYS: [(&str, &str); 3] = [("none", "off"), ("gateway", "full"), ("gateway-drwa", "drwa")];
+const GATEWAYS: [(&str, &str); 4] =
+    [("none", "off"), ("gateway", "full"), ("gateway-drwa", "drwa"), ("gateway-split", "split")];
 
 fn gateway(name: &str) -> Result<Case> {
     match GATEWAYS.iter().find(|(known, _)| *known == name) {

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use paceline_gateway::{Event, Observer};
-use paceline_linux::Quantiles;
 use paceline_linux::shift_file::ShiftFile;
+use paceline_linux::{Fallback, Quantiles};
 use paceline_wire::{Duration, FlowKey, Instant};
 use serde_json::{Value, json};
 
@@ -134,9 +134,13 @@ impl Observer for Tap {
             let change = match event {
                 // Without room the flow lives on, but not beyond a restart.
                 Event::Opened(shifts) if shifts.rescaled() => {
-                    store.insert(*flow, *shifts).ok().map(|()| Change::Opened(*flow, *shifts))
+                    store.insert(*flow, *shifts).ok().map(|()| Change::Opened(*flow, (*shifts).into()))
                 }
-                Event::Closed => store.remove(flow).then_some(Change::Closed(*flow)),
+                Event::SplitOpened => {
+                    let fallback = Fallback::Reset;
+                    store.insert(*flow, fallback).ok().map(|()| Change::Opened(*flow, fallback))
+                }
+                Event::Closed | Event::SplitClosed => store.remove(flow).then_some(Change::Closed(*flow)),
                 _ => None,
             };
             if let Some((feed, change)) = self.feed.as_ref().zip(change) {
@@ -151,6 +155,8 @@ fn describe(event: &Event) -> Value {
     match event {
         Event::Opened(shifts) => json!({ "event": "opened", "shifts": format!("{shifts:?}") }),
         Event::Closed => json!({ "event": "closed" }),
+        Event::SplitOpened => json!({ "event": "split-opened" }),
+        Event::SplitClosed => json!({ "event": "split-closed" }),
         Event::Sent { bytes, sojourn, retransmission } => {
             json!({ "event": "sent", "bytes": bytes, "sojourn_ms": ms(*sojourn), "retransmission": retransmission })
         }

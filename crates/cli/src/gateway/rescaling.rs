@@ -1,4 +1,4 @@
-//! Tells the kernel which flows to rescale when this process does not.
+//! Tells the kernel which flows to rescale, and which to reset, when this process does not serve them.
 //!
 //! On a thread of its own: the kernel changes one rule set at a time, so that its answer may take as long as a reload of the
 //! machine's firewall, and packets must not wait for that.
@@ -8,16 +8,15 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration as StdDuration;
 
-use paceline_gateway::Shifts;
 use paceline_linux::nft::{FlowChange, RescaleConfig, RescaleTable};
-use paceline_linux::{SystemError, clock};
+use paceline_linux::{Fallback, SystemError, clock};
 use paceline_wire::{Duration, FlowKey, Instant};
 
 /// What the thread is told.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Change {
-    /// Windows of this flow (client to server) are rescaled.
-    Opened(FlowKey, Shifts),
+    /// This flow (client to server) cannot go on by itself.
+    Opened(FlowKey, Fallback),
     Closed(FlowKey),
     /// The gateway ends in order.
     Finish,
@@ -39,12 +38,12 @@ impl Feed {
 pub(super) struct Rescaling {
     sender: SyncSender<Change>,
     changes: Receiver<Change>,
-    flows: HashMap<FlowKey, Shifts>,
+    flows: HashMap<FlowKey, Fallback>,
 }
 
 impl Rescaling {
     /// With the flows that an earlier process left.
-    pub(super) fn new(flows: &[(FlowKey, Shifts)]) -> Rescaling {
+    pub(super) fn new(flows: &[(FlowKey, Fallback)]) -> Rescaling {
         let (sender, changes) = sync_channel(WAITING_MAX);
         Rescaling { sender, changes, flows: flows.iter().copied().collect() }
     }
@@ -60,7 +59,7 @@ impl Rescaling {
             let told = Keeper::install(config, flows).and_then(|keeper| keeper.run(&changes));
             if let Err(error) = told {
                 eprintln!(
-                    "paceline: {error}; without the gateway, flows whose windows it rescales will be slow"
+                    "paceline: {error}; without the gateway, flows whose windows it rescales will be slow, and split ones hang"
                 );
             }
         });
@@ -89,13 +88,13 @@ struct Keeper {
     table: RescaleTable,
     /// Entries are forgotten after it.
     timeout: Duration,
-    flows: HashMap<FlowKey, Shifts>,
+    flows: HashMap<FlowKey, Fallback>,
     made: Instant,
     is_right: bool,
 }
 
 impl Keeper {
-    fn install(config: RescaleConfig, flows: HashMap<FlowKey, Shifts>) -> Result<Keeper, SystemError> {
+    fn install(config: RescaleConfig, flows: HashMap<FlowKey, Fallback>) -> Result<Keeper, SystemError> {
         let timeout = config.timeout;
         let table = RescaleTable::open(config)?;
         let mut keeper = Keeper { table, timeout, flows, made: clock::now(), is_right: false };
@@ -129,10 +128,10 @@ impl Keeper {
         let mut carried = Vec::with_capacity(changes.len());
         for change in changes {
             match change {
-                Change::Opened(flow, shifts) => {
-                    let before = self.flows.insert(flow, shifts);
+                Change::Opened(flow, fallback) => {
+                    let before = self.flows.insert(flow, fallback);
                     carried.extend(before.map(|before| FlowChange::Closed(flow, before)));
-                    carried.push(FlowChange::Opened(flow, shifts));
+                    carried.push(FlowChange::Opened(flow, fallback));
                 }
                 Change::Closed(flow) => {
                     let before = self.flows.remove(&flow);
@@ -157,7 +156,7 @@ impl Keeper {
     }
 
     fn replace(&mut self) -> Result<(), SystemError> {
-        self.table.replace(self.flows.iter().map(|(flow, shifts)| (*flow, *shifts)))?;
+        self.table.replace(self.flows.iter().map(|(flow, fallback)| (*flow, *fallback)))?;
         (self.made, self.is_right) = (clock::now(), true);
         Ok(())
     }
@@ -169,12 +168,13 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {
+    use paceline_gateway::Shifts;
     use paceline_linux::netns::{Netns, check_permitted};
 
     use super::*;
 
     /// Tells changes to a thread that begins with `flows`, ends it in order, and says whether the table is still there.
-    fn stays_after(namespace: &Netns, flows: &[(FlowKey, Shifts)], changes: &[Change]) -> bool {
+    fn stays_after(namespace: &Netns, flows: &[(FlowKey, Fallback)], changes: &[Change]) -> bool {
         let config = || RescaleConfig::new("test", &["lo"], None);
         let rescaling = Rescaling::new(flows);
         let feed = rescaling.feed();
@@ -191,7 +191,7 @@ mod tests {
         }
         let namespace = Netns::create("rescaling").unwrap();
         let flow = FlowKey { src: "10.0.0.2:40000".parse().unwrap(), dst: "10.0.0.1:80".parse().unwrap() };
-        let shifts = Shifts { client: 0, shown: 7, server: 7, added: true };
+        let shifts = Fallback::Rescale(Shifts { client: 0, shown: 7, server: 7, added: true });
         assert!(!stays_after(&namespace, &[], &[]));
         assert!(stays_after(&namespace, &[], &[Change::Opened(flow, shifts)]));
         assert!(stays_after(&namespace, &[(flow, shifts)], &[]));

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration as StdDuration;
 
 use paceline_gateway::GatewayConfig;
-use paceline_gateway::config::{FlowAction, FlowMatch, FlowRule};
+use paceline_gateway::config::{FlowAction, FlowMatch, FlowRule, ShareConfig};
 use paceline_linux::endpoint::{self, Control};
 use paceline_linux::lab::{GatewayKind, Lab, LabConfig};
 use paceline_linux::{SystemError, clock};
@@ -167,10 +167,11 @@ fn gateway_config(scenario: &Scenario, plan: &Plan) -> Result<Option<String>> {
     };
     for planned in &plan.planned {
         let flow = &scenario.flows[planned.flow];
-        if flow.bypass || flow.weight != 1 {
+        let share = flow.share();
+        if flow.bypass || share != ShareConfig::default() {
             let matches = FlowMatch { server_port: Some(planned.port), ..FlowMatch::default() };
             let action = if flow.bypass { FlowAction::Bypass } else { FlowAction::Accelerate };
-            config.sharing.flows.push(FlowRule { matches, action, weight: flow.weight });
+            config.sharing.flows.push(FlowRule { matches, action, share, sender: None });
         }
     }
     render(&config).map(Some)

@@ -1,5 +1,6 @@
 //! What the types cannot say: which keys exclude each other, what needs what.
 
+use paceline_gateway::config::ShareConfig;
 use std::path::Path as FilePath;
 
 use super::{Direction, EventAction, Path, Profile, Protocol, Scenario};
@@ -71,11 +72,14 @@ fn flows(scenario: &Scenario) -> Result<(), Fault> {
         if flow.sequential && flow.size.is_none() {
             return fault("`sequential` needs `size`: a flow without one lasts until the run ends");
         }
-        if flow.weight == 0 || flow.weight > 1000 {
-            return fault("`weight` is 1 to 1000");
+        let share = flow.share();
+        if let Err(why) = share.check() {
+            return fault(&why);
         }
-        if flow.weight != 1 && flow.direction == Direction::Up {
-            return fault("`weight` is for downloads: the gateway schedules towards the client");
+        if share != ShareConfig::default() && flow.direction == Direction::Up {
+            return fault(
+                "`weight`, `priority`, `guaranteed` and `ceiling` are for downloads: the gateway schedules towards the client",
+            );
         }
         if flow.start >= scenario.duration {
             return fault("it starts after the run has ended");

@@ -1,5 +1,6 @@
 //! Who transfers what.
 
+use paceline_gateway::config::ShareConfig;
 use serde::{Deserialize, Serialize};
 
 use crate::units::{Rate, Size, Time};
@@ -31,6 +32,15 @@ pub(crate) struct Flow {
     /// The gateway's weight for it, against other flows of the client.
     #[serde(default = "super::one")]
     pub(crate) weight: u32,
+    /// 0 to 7; the gateway lets higher ones go first.
+    #[serde(default)]
+    pub(crate) priority: u8,
+    /// What the gateway gives it before any priority.
+    #[serde(default)]
+    pub(crate) guaranteed: Option<Rate>,
+    /// What it never has more of at the gateway.
+    #[serde(default)]
+    pub(crate) ceiling: Option<Rate>,
     /// The gateway forwards it unchanged.
     #[serde(default)]
     pub(crate) bypass: bool,
@@ -48,6 +58,19 @@ pub(crate) enum Protocol {
     #[default]
     Tcp,
     Udp,
+}
+
+impl Flow {
+    /// What it may have at the gateway.
+    pub(crate) fn share(&self) -> ShareConfig {
+        let mbps = |rate: Option<Rate>| rate.map(|rate| rate.to_wire().as_mbps());
+        ShareConfig {
+            weight: self.weight,
+            priority: self.priority,
+            guaranteed_mbps: mbps(self.guaranteed),
+            ceiling_mbps: mbps(self.ceiling),
+        }
+    }
 }
 
 /// Where the data goes.

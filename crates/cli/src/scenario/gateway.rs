@@ -2,7 +2,7 @@
 
 use paceline_gateway::GatewayConfig;
 use paceline_gateway::config::{
-    QueueBoundMode, RetransmissionMode, RttModulationMode, ScheduleMode, VirtualWindowMode,
+    FlowMode, QueueBoundMode, RetransmissionMode, RttModulationMode, ScheduleMode, VirtualWindowMode,
 };
 use serde::{Deserialize, Serialize};
 
@@ -41,6 +41,8 @@ pub(crate) enum Profile {
     Full,
     /// Nothing but the client's window, lowered to what it would advertise with dynamic receive window adjustment.
     Drwa,
+    /// Every flow is split; the gateway sends to its client.
+    Split,
 }
 
 /// How packets reach the gateway.
@@ -108,6 +110,9 @@ impl Profile {
             config.virtual_window.mode = VirtualWindowMode::Drwa;
             return Some(config);
         }
+        if matches!(self, Profile::Split) {
+            return Some(GatewayConfig { mode: FlowMode::Split, ..GatewayConfig::default() });
+        }
         let parts = self as u8 - Profile::Null as u8;
         if parts >= 1 {
             config.virtual_window.mode = VirtualWindowMode::Fixed;
@@ -164,6 +169,8 @@ mod tests {
             GatewayConfig::all_off()
         );
         assert_eq!(Profile::Off.config(), None);
+        let split = Profile::Split.config().unwrap();
+        assert_eq!(GatewayConfig { mode: FlowMode::Transparent, ..split }, GatewayConfig::default());
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::{Context, Flow, LinkReport, Phase};
 use crate::flight::Arrived;
 use crate::modulation::{Edit, Held, ModulationInput};
 use crate::observe::Event;
+use crate::pool::most_promised;
 use crate::supply::Verdict;
 use crate::virtual_window::WindowInput;
 
@@ -20,6 +21,14 @@ impl Flow {
             return LinkReport::default();
         };
         let flags = tcp.flags();
+        if self.phase == Phase::Resumed && flags.contains(Flags::ACK) {
+            self.phase = Phase::Open;
+            self.start_stream(tcp.ack().unwrap_near(1 << 32));
+        }
+        if !self.is_of_client(tcp) {
+            self.pass_strange(ctx, packet);
+            return LinkReport::default();
+        }
         if flags.contains(Flags::RST) {
             self.abandon(ctx);
             self.close(ctx);
@@ -27,10 +36,6 @@ impl Flow {
         if !flags.contains(Flags::ACK) {
             self.modulation.push(ctx.now, Duration::ZERO, true, Edit::None, packet);
             return LinkReport::default();
-        }
-        if self.phase == Phase::Resumed {
-            self.phase = Phase::Open;
-            self.start_stream(tcp.ack().unwrap_near(1 << 32));
         }
         if flags.contains(Flags::FIN) {
             self.client_fin = Some(tcp.end_seq().unwrap_near(1 << 32));
@@ -272,6 +277,12 @@ impl Flow {
             sample: self.rtt_sample.take(),
             segment: self.segment(),
             weight: self.weight,
+            pool_share: most_promised(
+                ctx.config.limits.max_buffer_bytes as u64,
+                *ctx.promised,
+                ctx.subscriber,
+                self.promised,
+            ),
             passes: self.gave_up,
         };
         let config = &ctx.config.virtual_window;
@@ -281,6 +292,7 @@ impl Flow {
             ctx.counters.duplicate_acks_withheld += 1;
             return;
         }
+        self.promise(ctx, self.virtual_window.edge().saturating_sub(ack));
         let window = u64::from(field) << self.shifts.shown;
         if let Some(mut tcp) = packet.tcp_mut() {
             tcp.set_window(field);
@@ -288,6 +300,12 @@ impl Flow {
         self.filter.on_passed(ack, window, flags);
         self.observe_ack(ctx, client_window, window);
         ctx.pass_to_server(packet);
+    }
+
+    /// What the server may have on its way beyond `ack`, which is kept until the client has it.
+    pub(super) fn promise(&mut self, ctx: &mut Context<'_>, bytes: u64) {
+        *ctx.promised = ctx.promised.saturating_sub(self.promised) + bytes;
+        self.promised = bytes;
     }
 
     fn observe_ack(&self, ctx: &mut Context<'_>, client_window: u64, virtual_window: u64) {

@@ -2,8 +2,10 @@
 
 use paceline_gateway::GatewayConfig;
 use paceline_gateway::config::{
-    QueueBoundMode, RetransmissionMode, RttModulationMode, ScheduleMode, VirtualWindowMode,
+    FlowMode, QueueBoundMode, RetransmissionMode, RttModulationMode, ScheduleMode, VirtualWindowMode,
 };
+use paceline_gateway::split::SenderConfig;
+use paceline_tcp::{CongestionName, DetectionName, ReductionName};
 use proptest::prelude::*;
 
 /// Any combination of parts.
@@ -35,4 +37,32 @@ pub fn any_config() -> impl Strategy<Value = GatewayConfig> {
             config.queue_bound.mode = bound;
             config
         })
+}
+
+/// Flows are split; any sender, any memory.
+pub fn any_split() -> impl Strategy<Value = GatewayConfig> {
+    let sender = (
+        prop_oneof![Just(CongestionName::Cubic), Just(CongestionName::Bbr), Just(CongestionName::Rre)],
+        prop_oneof![Just(ReductionName::Prr), Just(ReductionName::Qarr), Just(ReductionName::Barr)],
+        prop_oneof![Just(DetectionName::RackTlp), Just(DetectionName::Rfc6675), Just(DetectionName::Ncl)],
+        any::<bool>(),
+        any::<bool>(),
+    );
+    (sender, 65_535u32..1_000_000, 20_000u64..1_000_000, 30_000usize..1_000_000).prop_map(
+        |((congestion, reduction, detection, opportunistic, hack1), window, flow_buffer, buffer)| {
+            let mut config = GatewayConfig { mode: FlowMode::Split, ..GatewayConfig::all_off() };
+            config.split.receive_window_bytes = window;
+            config.limits.max_flow_buffer_bytes = flow_buffer;
+            config.limits.max_buffer_bytes = buffer;
+            config.split.sender = SenderConfig {
+                congestion_control: congestion,
+                rate_reduction: reduction,
+                loss_detection: detection,
+                opportunistic_retransmission: opportunistic,
+                hack1,
+                ..SenderConfig::default()
+            };
+            config
+        },
+    )
 }

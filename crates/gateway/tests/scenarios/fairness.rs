@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use paceline_gateway::Gateway;
 use paceline_gateway::GatewayConfig;
-use paceline_gateway::config::{FlowMatch, FlowRule};
+use paceline_gateway::config::{FlowMatch, FlowRule, ShareConfig};
 
 use crate::kit::at_least;
 use crate::kit::record::mean_jain;
@@ -45,7 +45,7 @@ fn the_measured_path_is_shared_evenly_too() {
 fn weights_give_their_ratios() {
     let rule = |port, weight| FlowRule {
         matches: FlowMatch { server_port: Some(port), ..FlowMatch::default() },
-        weight,
+        share: ShareConfig { weight, ..ShareConfig::default() },
         ..FlowRule::default()
     };
     let mut config = GatewayConfig::default();

@@ -1,5 +1,6 @@
 //! Whatever the links do, every byte arrives once, in order and right, and nothing hangs.
 
+use paceline_gateway::config::FlowMode;
 use paceline_gateway::{Gateway, GatewayConfig};
 use paceline_path::random::Probability;
 use paceline_path::{
@@ -135,8 +136,9 @@ pub fn cases() -> impl Strategy<Value = Case> {
 }
 
 /// Runs a case to its end; what is left then is for the caller to judge.
-pub fn transfer<G: Node>(gateway: G, case: &Case) -> Result<Sim<G>, TestCaseError> {
+pub fn transfer<G: Node>(gateway: G, case: &Case, splits: bool) -> Result<Sim<G>, TestCaseError> {
     let mut sim = Sim::new(gateway, case.seed);
+    sim.checker.splits = splits;
     let wired = sim.add_wired(case.wired.link(), case.wired.link());
     let radio = sim.add_radio(case.radio_down.link(), case.radio_up.link());
     sim.add_server(address(case.ipv6, 0, 1), wired);
@@ -159,7 +161,7 @@ pub fn transfer<G: Node>(gateway: G, case: &Case) -> Result<Sim<G>, TestCaseErro
 }
 
 pub fn through(config: GatewayConfig, case: &Case) -> Result<(), TestCaseError> {
-    let sim = transfer(Gateway::new(config), case)?;
+    let sim = transfer(Gateway::new(config.clone()), case, config.mode == FlowMode::Split)?;
     prop_assert_eq!(sim.gateway.buffered_bytes(), 0, "two minutes after the last byte");
     Ok(())
 }
@@ -179,7 +181,7 @@ proptest! {
     /// The model alone, so that what the others find is the gateway's.
     #[test]
     fn everything_arrives_without_a_gateway(case in cases()) {
-        transfer(Direct::default(), &case)?;
+        transfer(Direct::default(), &case, false)?;
     }
 
     #[test]
@@ -190,5 +192,10 @@ proptest! {
     #[test]
     fn with_parts_switched_off_too(case in cases(), parts in crate::kit::parts::any_config()) {
         through(parts, &case)?;
+    }
+
+    #[test]
+    fn split_flows_too(case in cases(), split in crate::kit::parts::any_split()) {
+        through(split, &case)?;
     }
 }

@@ -19,6 +19,8 @@ mod passthrough;
 mod paused_reader;
 mod receiver_buffers;
 mod rtt_modulation;
+mod sharing;
 mod short;
 mod slow_reader;
+mod split;
 mod window_limited;

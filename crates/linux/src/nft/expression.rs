@@ -179,6 +179,11 @@ pub(super) fn end(verdict: Verdict) -> Expression {
     Expression { name: "immediate", data }
 }
 
+/// Answers a packet of TCP with a reset, and drops it.
+pub(super) fn reject_with_reset() -> Expression {
+    Expression { name: "reject", data: Attributes::new().u32(1, NFT_REJECT_TCP_RST) }
+}
+
 /// `NFTA_DATA_VERDICT`.
 pub(super) fn verdict_of(verdict: Verdict) -> Attributes {
     let attributes = match verdict {
@@ -199,5 +204,6 @@ pub(super) fn value_of(value: &[u8]) -> Attributes {
 const NFTA_EXPR_NAME: u16 = 1;
 const NFTA_EXPR_DATA: u16 = 2;
 const NFT_GOTO: u32 = -4i32 as u32;
+const NFT_REJECT_TCP_RST: u32 = 1;
 const CSUM_INET: u32 = 1;
 const DYNSET_DELETE: u32 = 2;

@@ -5,7 +5,9 @@ use std::io;
 use paceline_wire::{Duration, Instant};
 
 use super::batch::Batch;
-use super::expression::{Header, Meta, Verdict, end, equals, in_set, load_header, load_meta, mask, set_mark};
+use super::expression::{
+    Expression, Header, Meta, Verdict, end, equals, in_set, load_header, load_meta, mask, set_mark,
+};
 use super::table::{Key, Set, Table, element};
 use crate::clock;
 use crate::netlink::{Connection, Netlink};
@@ -52,7 +54,7 @@ pub enum Refreshed {
     AfterLapse(Instant),
 }
 
-/// The installed rule: TCP over IPv4, and over IPv6 without extension headers, is dropped at the ports' ingress, unless it is
+/// The installed rule: TCP over IPv4, and over IPv6 without extension headers, and ICMP that tells of a smaller path MTU is dropped at the ports' ingress, unless it is
 /// sent to the host itself, for [`FailOpenConfig::timeout`] after each refresh; or all TCP is marked.
 ///
 /// The table belongs to this value's netlink socket: the kernel removes it when the process is gone, even before the timeout,
@@ -123,8 +125,17 @@ impl FailOpen {
         match config.mark {
             Some(mark) => self.add_marking(&mut batch, mark),
             None => {
-                self.add_dropping(&mut batch, &ETHERTYPE_IPV4, IPV4_PROTOCOL_OFFSET);
-                self.add_dropping(&mut batch, &ETHERTYPE_IPV6, IPV6_NEXT_HEADER_OFFSET);
+                let ipv4 = |protocol| is_ip(&ETHERTYPE_IPV4, IPV4_PROTOCOL_OFFSET, protocol);
+                let ipv6 = |protocol| is_ip(&ETHERTYPE_IPV6, IPV6_NEXT_HEADER_OFFSET, protocol);
+                let too_big =
+                    |values: &[u8]| [load_header(Header::Transport, 0, values.len() as u32), equals(values)];
+                self.add_dropping(&mut batch, ipv4(PROTOCOL_TCP));
+                self.add_dropping(&mut batch, ipv6(PROTOCOL_TCP));
+                self.add_dropping(&mut batch, ipv4(PROTOCOL_ICMP).into_iter().chain(too_big(&ICMP_TOO_BIG)));
+                self.add_dropping(
+                    &mut batch,
+                    ipv6(PROTOCOL_ICMPV6).into_iter().chain(too_big(&ICMPV6_TOO_BIG)),
+                );
             }
         }
         batch.send(&self.connection)
@@ -136,19 +147,15 @@ impl FailOpen {
     }
 
     /// The packet filter of the sockets (`Filter::Tcp`) decides the same from the same bytes.
-    fn add_dropping(&self, batch: &mut Batch, ethertype: &[u8; 2], protocol_offset: u32) {
-        let expressions = [
-            load_meta(Meta::Protocol),
-            equals(ethertype),
-            load_header(Header::Network, protocol_offset, 1),
-            equals(&[PROTOCOL_TCP]),
+    fn add_dropping(&self, batch: &mut Batch, which: impl IntoIterator<Item = Expression>) {
+        let ours = [
             load_header(Header::Link, 0, 6),
             in_set(HOST.name, false),
             load_meta(Meta::InputInterface),
             in_set(FRESH.name, true),
             end(Verdict::Drop),
         ];
-        self.table.add_rule(batch, CHAIN, expressions);
+        self.table.add_rule(batch, CHAIN, which.into_iter().chain(ours));
     }
 
     fn add_marking(&self, batch: &mut Batch, mark: u32) {
@@ -176,6 +183,15 @@ impl FailOpen {
     }
 }
 
+fn is_ip(ethertype: &[u8; 2], protocol_offset: u32, protocol: u8) -> [Expression; 4] {
+    [
+        load_meta(Meta::Protocol),
+        equals(ethertype),
+        load_header(Header::Network, protocol_offset, 1),
+        equals(&[protocol]),
+    ]
+}
+
 impl Netlink {
     /// The hardware addresses of all Ethernet interfaces here, each once: what is sent to them is for the host itself.
     pub fn host_addresses(&self) -> Result<Vec<[u8; 6]>, SystemError> {
@@ -198,6 +214,11 @@ const ETHERTYPE_IPV6: [u8; 2] = [0x86, 0xdd];
 const IPV4_PROTOCOL_OFFSET: u32 = 9;
 const IPV6_NEXT_HEADER_OFFSET: u32 = 6;
 const PROTOCOL_TCP: u8 = 6;
+const PROTOCOL_ICMP: u8 = 1;
+const PROTOCOL_ICMPV6: u8 = 58;
+/// Type 3, code 4 (RFC 1191); type 2 (RFC 4443).
+const ICMP_TOO_BIG: [u8; 2] = [3, 4];
+const ICMPV6_TOO_BIG: [u8; 1] = [2];
 const NFT_TABLE_F_OWNER: u32 = 2;
 /// As the `filter` chains of other families.
 const PRIORITY: u32 = 0;

@@ -1,8 +1,11 @@
-//! The table by which the kernel goes on rescaling windows when the gateway does not.
+//! The table by which the kernel goes on rescaling windows when the gateway does not, and ends split flows.
 //!
 //! To a flow whose windows the gateway rescales, its end would be a change of units: the client would read the server's window
 //! as a few hundred bytes. So the kernel is told of each such flow, and shifts its windows itself, in packets that the gateway's
 //! own rule ([`FailOpen`](super::FailOpen)) has let through: after it has lapsed, and behind it in order.
+//!
+//! The ends of a split flow do not know what the other has: each of their packets is answered with a reset, which has the very
+//! number that its sender expects next.
 //!
 //! The table belongs to nobody, so that it outlives the process. It is no part of the machine's own firewall, but a reload of
 //! that may remove it: [`RescaleTable::exists`] tells.
@@ -11,13 +14,13 @@ mod rules;
 
 use std::net::IpAddr;
 
-use paceline_gateway::Shifts;
 use paceline_wire::{Duration, FlowKey};
 
-use self::rules::{FLOWS_IPV4, FLOWS_IPV6, LEFT, RIGHT, SHIFT_MAX};
+use self::rules::{FLOWS_IPV4, FLOWS_IPV6, LEFT, RESET, RIGHT, SHIFT_MAX};
 use super::batch::{Attributes, Batch, Kind};
 use super::expression::value_of;
 use super::table::{Table, element, entry};
+use crate::fallback::Fallback;
 use crate::netlink::Connection;
 use crate::system_error::{Context, SystemError};
 
@@ -45,10 +48,10 @@ impl RescaleConfig {
 /// A flow (client to server) comes or goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlowChange {
-    /// Its windows are to be rescaled like this.
-    Opened(FlowKey, Shifts),
-    /// It was to be rescaled like this.
-    Closed(FlowKey, Shifts),
+    /// It is to be treated like this.
+    Opened(FlowKey, Fallback),
+    /// It was to be treated like this.
+    Closed(FlowKey, Fallback),
 }
 
 /// The table, which stays when this value goes.
@@ -68,8 +71,8 @@ impl RescaleTable {
     }
 
     /// Makes the table, with these flows alone, in place of what an earlier gateway left.
-    pub fn replace(&self, flows: impl IntoIterator<Item = (FlowKey, Shifts)>) -> Result<(), SystemError> {
-        let mut flows = flows.into_iter().map(|(flow, shifts)| FlowChange::Opened(flow, shifts));
+    pub fn replace(&self, flows: impl IntoIterator<Item = (FlowKey, Fallback)>) -> Result<(), SystemError> {
+        let mut flows = flows.into_iter().map(|(flow, fallback)| FlowChange::Opened(flow, fallback));
         let mut batch = Batch::new();
         // Deleting what does not exist would be an error.
         self.table.create(&mut batch, 0);
@@ -134,19 +137,24 @@ impl FlowChange {
         if flow.src.is_ipv4() { FLOWS_IPV4.name } else { FLOWS_IPV6.name }
     }
 
-    /// One for each direction that is shifted at all.
+    /// One for each direction that is changed at all.
     fn elements(&self) -> impl Iterator<Item = Attributes> {
-        let (FlowChange::Opened(flow, shifts) | FlowChange::Closed(flow, shifts)) = *self;
+        let (FlowChange::Opened(flow, fallback) | FlowChange::Closed(flow, fallback)) = *self;
         let is_opened = matches!(self, FlowChange::Opened(..));
-        let (right, left) = shifts.corrections();
-        let directions = [(flow, RIGHT, right), (flow.reversed(), LEFT, left)];
-        directions.into_iter().filter(|(_, _, bits)| (1..=SHIFT_MAX).contains(bits)).map(
-            move |(flow, direction, bits)| {
-                let key = key_of(&flow);
-                let code = direction.code(bits).to_ne_bytes();
-                if is_opened { entry(&key, &value_of(&code)) } else { element(&key) }
-            },
-        )
+        let codes = match fallback {
+            Fallback::Reset => [Some(RESET), Some(RESET)],
+            Fallback::Rescale(shifts) => {
+                let (right, left) = shifts.corrections();
+                [(RIGHT, right), (LEFT, left)]
+                    .map(|(side, bits)| (1..=SHIFT_MAX).contains(&bits).then(|| side.code(bits)))
+            }
+        };
+        let directions = [flow, flow.reversed()].into_iter().zip(codes);
+        directions.filter_map(move |(flow, code)| {
+            let key = key_of(&flow);
+            let code = code?.to_ne_bytes();
+            Some(if is_opened { entry(&key, &value_of(&code)) } else { element(&key) })
+        })
     }
 }
 

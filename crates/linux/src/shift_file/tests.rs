@@ -25,11 +25,14 @@ fn key(n: u16) -> FlowKey {
     FlowKey { src: SocketAddr::new(ip(1), n), dst: SocketAddr::new(ip(2), 443) }
 }
 
-fn shifts(n: u16) -> Shifts {
-    Shifts { client: (n % 15) as u8, shown: 7, server: 3, added: n % 3 == 0 }
+fn shifts(n: u16) -> Fallback {
+    match n % 4 {
+        0 => Fallback::Reset,
+        _ => Shifts { client: (n % 15) as u8, shown: 7, server: 3, added: n % 3 == 0 }.into(),
+    }
 }
 
-fn sorted(file: &ShiftFile) -> Vec<(FlowKey, Shifts)> {
+fn sorted(file: &ShiftFile) -> Vec<(FlowKey, Fallback)> {
     let mut flows = file.load();
     flows.sort_by_key(|(key, _)| key.src.port());
     flows

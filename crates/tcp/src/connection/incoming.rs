@@ -55,6 +55,7 @@ impl Connection {
         if incoming.len > 0 || incoming.has(Flags::FIN) {
             // A SYN that came again with its ACK takes a position of its own.
             let start = seq + u64::from(incoming.has(Flags::SYN));
+            self.receiver.acks.set_wire_len(incoming.wire_len);
             self.take_data(now, start, payload, incoming.has(Flags::FIN));
         }
         self.advance(now);

@@ -146,7 +146,12 @@ impl Connection {
             flags |= Flags::PSH;
         }
         self.receiver.acks.on_data_sent(now);
+        let too_long = payload.len() > self.sender.mss as usize;
         self.build(now, start, flags, TcpOptionsRepr::default(), payload, packet);
+        if too_long {
+            // Cut when the path's MTU was larger.
+            packet.set_gso_size(u16::try_from(self.sender.mss).ok());
+        }
     }
 
     /// A pure ACK, with SACK blocks: three beside timestamps, four without (RFC 2018, Section 3).

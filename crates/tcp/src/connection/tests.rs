@@ -236,3 +236,67 @@ fn an_abort_tells_the_peer() {
     assert_eq!((flags(&reset), reset.tcp().unwrap().seq()), (Flags::RST | Flags::ACK, sent));
     assert!(connection.is_closed());
 }
+
+#[test]
+fn a_connection_can_stand_in_for_another() {
+    let config = Config::default();
+    let origin = Origin { isn: Seq(77), tsval: 5_000 };
+    let mut connection = Connection::connect_as(&config, key(), origin, at(3));
+    let syn = only(&mut connection, at(3));
+    let tcp = syn.tcp().unwrap();
+    assert_eq!((tcp.seq(), tcp.timestamps()), (Seq(77), Some((5_000, 0))));
+    let answer = Origin { isn: Seq(u32::MAX), tsval: 9 };
+    let mut other = Connection::accept_as(&config, &syn, answer, at(10)).unwrap();
+    let syn_ack = only(&mut other, at(12));
+    let tcp = syn_ack.tcp().unwrap();
+    assert_eq!((tcp.seq(), tcp.timestamps()), (Seq(u32::MAX), Some((11, 5_000))));
+    connection.handle_packet(at(20), &syn_ack);
+    assert_eq!((connection.state(), connection.expected()), (State::Established, Seq(0)));
+}
+
+#[test]
+fn a_smaller_path_mtu_cuts_new_segments_and_marks_old_ones_for_cutting() {
+    let config = Config { nagle: false, timestamps: false, ..Config::default() };
+    let mut peer = Connection::connect(&config, key().reversed(), 1, at(0));
+    let mut connection = Connection::accept(&config, &only(&mut peer, at(0)), 2, at(0)).unwrap();
+    peer.handle_packet(at(10), &only(&mut connection, at(0)));
+    connection.handle_packet(at(20), &only(&mut peer, at(10)));
+    connection.write_length(536);
+    let sent = only(&mut connection, at(30)).tcp().unwrap().seq();
+    assert!(connection.is_in_flight(sent) && !connection.is_in_flight(sent.add(536)));
+    // Below the least that is believed: 552 bytes, 512 of them payload.
+    connection.on_path_mtu(100);
+    connection.write_length(600);
+    let sizes: Vec<usize> =
+        core::iter::from_fn(|| connection.poll_transmit(at(31))).map(|p| p.payload().len()).collect();
+    assert_eq!(sizes, [512, 88]);
+    // The tail is probed first; then the timer expires.
+    let mut again = None;
+    while again.as_ref().is_none_or(|packet: &Packet| packet.payload().len() != 536) {
+        let due = connection.poll_timeout().unwrap();
+        connection.handle_timeout(due);
+        again = connection.poll_transmit(due);
+    }
+    assert_eq!(again.unwrap().gso_size(), Some(512));
+}
+
+#[test]
+fn a_super_packet_is_acknowledged_as_the_segments_that_it_came_in() {
+    let (mut connection, first) = open(Config::default());
+    for n in 0..40 {
+        // Beyond the quick ACKs of the start.
+        connection.handle_packet(at(30 + n), &segment(101 + 2_000 * n as u32, first, Flags::ACK, 1_000));
+        let mut rest = segment(1_101 + 2_000 * n as u32, first, Flags::ACK, 1_000);
+        rest.set_gso_size(None);
+        connection.handle_packet(at(30 + n), &rest);
+        while connection.poll_transmit(at(30 + n)).is_some() {}
+    }
+    let mut whole = segment(80_101, first, Flags::ACK, 3_000);
+    whole.set_gso_size(Some(1_000));
+    connection.handle_packet(at(80), &whole);
+    assert_eq!(only(&mut connection, at(80)).tcp().unwrap().ack(), Seq(83_101));
+    // Had it counted as one segment, this would wait for another.
+    connection.handle_packet(at(81), &segment(83_101, first, Flags::ACK, 1_000));
+    connection.handle_packet(at(81), &segment(84_101, first, Flags::ACK, 1_000));
+    assert_eq!(only(&mut connection, at(81)).tcp().unwrap().ack(), Seq(85_101));
+}

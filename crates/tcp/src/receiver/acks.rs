@@ -20,6 +20,7 @@ pub(crate) struct AckPolicy {
     last_data: Instant,
     /// The largest segment seen, as full-sized as the peer makes them.
     rcv_mss: u32,
+    wire_len: u32,
     due_now: bool,
     pending: bool,
     timer: Option<Instant>,
@@ -56,6 +57,7 @@ impl AckPolicy {
             last_data: Instant::ZERO,
             // Linux TCP_MIN_MSS until a segment shows better; 536 is what a full segment has at least.
             rcv_mss: 536,
+            wire_len: u32::MAX,
             due_now: false,
             pending: false,
             timer: None,
@@ -78,9 +80,14 @@ impl AckPolicy {
         self.srtt = srtt;
     }
 
+    /// What comes next was sent in packets of at most `len` bytes (Linux tcp_measure_rcv_mss: gso_size).
+    pub(crate) fn set_wire_len(&mut self, len: u32) {
+        self.wire_len = len;
+    }
+
     /// Data came (Linux tcp_event_data_recv).
     pub(super) fn on_data(&mut self, now: Instant, len: u32) {
-        self.rcv_mss = self.rcv_mss.max(len.min(65_535));
+        self.rcv_mss = self.rcv_mss.max(len.min(self.wire_len).min(65_535));
         let gap = now.saturating_since(self.last_data);
         if !self.quick_started {
             self.quick_started = true;

@@ -84,7 +84,7 @@ fn flow(flow: &Flow, scenario: &Scenario) -> Result<SimFlow, String> {
         sequential: flow.sequential,
         interval: flow.interval.to_wire(),
         client: 0,
-        weight: flow.weight,
+        share: flow.share(),
         bypass: flow.bypass,
         ipv6: flow.ip == IpVersion::V6,
     })

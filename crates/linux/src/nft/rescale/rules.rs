@@ -7,8 +7,8 @@ use super::RescaleConfig;
 use crate::nft::batch::Batch;
 use crate::nft::expression::{
     Expression, Header, Is, Meta, Register, Shift, Verdict, compare, end, equals, forget, load_header,
-    load_header_to, load_meta, load_value, look_up, look_up_verdict, mask, shift, store_u16, swap_u16,
-    verdict_of,
+    load_header_to, load_meta, load_value, look_up, look_up_verdict, mask, reject_with_reset, shift,
+    store_u16, swap_u16, verdict_of,
 };
 use crate::nft::table::{Data, Key, Set, TYPE_MARK, Table, entry};
 
@@ -34,6 +34,9 @@ impl Direction {
 pub(super) const RIGHT: Direction = Direction { chains: "right", code: 0x100 };
 /// From server to client.
 pub(super) const LEFT: Direction = Direction { chains: "left", code: 0x200 };
+/// What the map holds of both directions of a split flow.
+pub(super) const RESET: u32 = 0x300;
+const RESET_CHAIN: &str = "reset-0";
 /// RFC 7323, Section 2.3.
 pub(super) const SHIFT_MAX: u8 = 14;
 
@@ -52,6 +55,10 @@ pub(super) fn add(table: &Table, batch: &mut Batch, config: &RescaleConfig) {
         });
         table.add_elements(batch, CHAINS.name, chains);
     }
+    table.add_chain(batch, RESET_CHAIN);
+    table.add_rule(batch, RESET_CHAIN, [reject_with_reset()]);
+    let reset = verdict_of(Verdict::Goto("reset", 0));
+    table.add_elements(batch, CHAINS.name, [entry(&RESET.to_ne_bytes(), &reset)]);
     table.add_ingress(batch, INGRESS, &config.ports, PRIORITY);
     if let Some(bits) = config.mark {
         let bits = bits.to_ne_bytes();

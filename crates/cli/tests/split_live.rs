@@ -1,0 +1,326 @@
+//! Split mode on live packets: kernel sockets of a lab's two hosts, this program between them.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use paceline_linux::lab::{GatewayKind, Lab, LabConfig};
+use paceline_linux::netns::{Netns, check_permitted};
+
+/// A lab with plain links and a gateway that splits every flow.
+struct Split {
+    gateway: Option<Child>,
+    lab: Lab,
+    folder: tempfile::TempDir,
+}
+
+impl Split {
+    /// `None`, with a word why, where the test may not run.
+    fn new(kind: GatewayKind) -> Option<Split> {
+        if let Err(error) = check_permitted() {
+            eprintln!("skipped: {error}");
+            return None;
+        }
+        let lab = Lab::build(LabConfig { gateway: kind, ..LabConfig::default() }).unwrap();
+        lab.join_links().unwrap();
+        let mut split = Split { gateway: None, lab, folder: tempfile::tempdir().unwrap() };
+        split.start(kind);
+        Some(split)
+    }
+
+    fn start(&mut self, kind: GatewayKind) {
+        let _ = fs::remove_file(self.stats_file());
+        let mut command = Command::new(env!("CARGO_BIN_EXE_paceline"));
+        command.args(["gateway", "--profile", "split", "--wan", "g0", "--radio", "g1"]);
+        command.arg("--stats-json").arg(self.stats_file());
+        command.arg("--shift-file").arg(self.folder.path().join("flows"));
+        if matches!(kind, GatewayKind::Routed) {
+            let (ipv4, ipv6) = (self.lab.client_prefix(false), self.lab.client_prefix(true));
+            command.args(["--tun", "paceline0", "--clients"]).arg(format!("{ipv4},{ipv6}"));
+        }
+        let spawn = || command.stdin(Stdio::null()).stdout(Stdio::null()).spawn();
+        self.gateway = Some(self.lab.gateway.run(spawn).unwrap().unwrap());
+        wait_for(&self.stats_file());
+    }
+
+    fn kill(&mut self) {
+        let mut gateway = self.gateway.take().unwrap();
+        gateway.kill().unwrap();
+        gateway.wait().unwrap();
+    }
+
+    fn stats_file(&self) -> PathBuf {
+        self.folder.path().join("stats.json")
+    }
+
+    /// A counter of the gateway, once it is at least `least`; it is written every second.
+    fn counter(&self, name: &str, least: u64) -> u64 {
+        let mut value = 0;
+        for _ in 0..40 {
+            let text = fs::read_to_string(self.stats_file()).unwrap_or_default();
+            let stats: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+            value = stats["counters"][name].as_u64().unwrap_or(0);
+            if value >= least {
+                break;
+            }
+            thread::sleep(Duration::from_millis(100));
+        }
+        value
+    }
+
+    fn listen(&self, ipv6: bool) -> TcpListener {
+        let address = SocketAddr::new(self.lab.server_address(ipv6), 0);
+        self.lab.server.run(|| TcpListener::bind(address)).unwrap().unwrap()
+    }
+
+    fn connect(&self, to: SocketAddr) -> std::io::Result<TcpStream> {
+        let stream = self.lab.client.run(|| TcpStream::connect(to)).unwrap()?;
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        Ok(stream)
+    }
+
+    /// Both ends of a new flow.
+    fn flow(&self, listener: &TcpListener) -> (TcpStream, TcpStream) {
+        let client = self.connect(listener.local_addr().unwrap()).unwrap();
+        let server = listener.accept().unwrap().0;
+        server.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        (client, server)
+    }
+}
+
+impl Drop for Split {
+    fn drop(&mut self) {
+        if let Some(gateway) = &mut self.gateway {
+            let _ = gateway.kill();
+            let _ = gateway.wait();
+        }
+    }
+}
+
+fn wait_for(file: &Path) {
+    for _ in 0..1_000 {
+        if file.exists() {
+            return;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    panic!("the gateway did not begin");
+}
+
+/// Bytes that no two places have in common.
+fn pattern(len: usize) -> Vec<u8> {
+    (0..len as u64).map(|n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
+}
+
+/// Sends all of `bytes` and closes its half, while the other half is read to its end.
+fn exchange(stream: &TcpStream, bytes: &[u8]) -> Vec<u8> {
+    let mut received = Vec::new();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut stream = stream;
+            stream.write_all(bytes).unwrap();
+            stream.shutdown(Shutdown::Write).unwrap();
+        });
+        let mut stream = stream;
+        stream.read_to_end(&mut received).unwrap();
+    });
+    received
+}
+
+/// Bytes both ways at once, halves that close one after the other, over both versions of IP.
+fn carries_bytes(kind: GatewayKind) {
+    let Some(split) = Split::new(kind) else { return };
+    let (down, up) = (pattern(20_000_000), pattern(5_000_000));
+    for ipv6 in [false, true] {
+        let (client, server) = split.flow(&split.listen(ipv6));
+        assert_eq!(server.peer_addr().unwrap(), client.local_addr().unwrap(), "each sees the other");
+        let (got_down, got_up) = thread::scope(|scope| {
+            let serving = scope.spawn(|| exchange(&server, &down));
+            (exchange(&client, &up), serving.join().unwrap())
+        });
+        assert!(got_down == down && got_up == up, "what arrives is what was sent");
+    }
+    assert_eq!(split.counter("flows_split", 2), 2);
+}
+
+#[test]
+fn bytes_pass_a_bridge_whole() {
+    carries_bytes(GatewayKind::Bridged);
+}
+
+#[test]
+fn bytes_pass_a_router_whole() {
+    carries_bytes(GatewayKind::Routed);
+}
+
+#[test]
+fn a_refusal_is_a_refusal_and_a_reset_a_reset() {
+    let Some(split) = Split::new(GatewayKind::Bridged) else { return };
+    let listener = split.listen(false);
+    let address = listener.local_addr().unwrap();
+    let (mut client, mut server) = split.flow(&listener);
+    client.write_all(b"hello").unwrap();
+    server.read_exact(&mut [0; 5]).unwrap();
+    server.write_all(b"unread").unwrap();
+    thread::sleep(Duration::from_millis(200));
+    // Data that was never read makes this a reset (Linux tcp_close).
+    drop(client);
+    assert_eq!(server.read(&mut [0; 8]).unwrap_err().kind(), ErrorKind::ConnectionReset);
+    drop(listener);
+    assert_eq!(split.connect(address).unwrap_err().kind(), ErrorKind::ConnectionRefused);
+    assert_eq!(split.counter("split_refused", 1), 1);
+}
+
+/// A server program in the server's namespace, ended with the value.
+struct Program(Child);
+
+impl Program {
+    /// `None`, with a word, where the machine has it not.
+    fn start(host: &Netns, program: &str, arguments: &[&str]) -> Option<Program> {
+        let spawn =
+            || Command::new(program).args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        match host.run(spawn).unwrap() {
+            Ok(child) => Some(Program(child)),
+            Err(error) => {
+                eprintln!("skipped: {program}: {error}");
+                None
+            }
+        }
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Runs a program in the client's namespace until it succeeds, for its server may not be ready; `None` where the machine has it
+/// not.
+fn client_program(host: &Netns, program: &str, arguments: &[&str]) -> Option<Vec<u8>> {
+    for _ in 0..50 {
+        let run = || Command::new(program).args(arguments).output();
+        match host.run(run).unwrap() {
+            Ok(output) if output.status.success() => return Some(output.stdout),
+            Ok(_) => thread::sleep(Duration::from_millis(100)),
+            Err(error) => {
+                eprintln!("skipped: {program}: {error}");
+                return None;
+            }
+        }
+    }
+    panic!("{program} {arguments:?} fails");
+}
+
+#[test]
+fn curl_gets_what_a_web_server_has() {
+    let Some(split) = Split::new(GatewayKind::Bridged) else { return };
+    let (bytes, folder) = (pattern(10_000_000), split.folder.path());
+    fs::write(folder.join("object"), &bytes).unwrap();
+    let server = ["-m", "http.server", "8000", "--directory", folder.to_str().unwrap()];
+    let Some(_server) = Program::start(&split.lab.server, "python3", &server) else { return };
+    let url = format!("http://{}:8000/object", split.lab.server_address(false));
+    let Some(got) = client_program(&split.lab.client, "curl", &["-sf", &url]) else { return };
+    assert!(got == bytes, "curl has other bytes");
+    assert!(split.counter("flows_split", 1) >= 1);
+}
+
+#[test]
+fn iperf3_measures_both_ways() {
+    let Some(split) = Split::new(GatewayKind::Bridged) else { return };
+    let Some(_server) = Program::start(&split.lab.server, "iperf3", &["-s"]) else { return };
+    let address = split.lab.server_address(false).to_string();
+    for direction in [&["-t", "2"][..], &["-t", "2", "-R"], &["-t", "2", "-P", "8", "-R"]] {
+        let arguments = [&["-J", "-c", &address][..], direction].concat();
+        // With -J it succeeds even if its server is not ready yet.
+        let measured = (0..50).find_map(|_| {
+            let report = client_program(&split.lab.client, "iperf3", &arguments)?;
+            let report: serde_json::Value = serde_json::from_slice(&report).unwrap();
+            let received = report["end"]["sum_received"]["bits_per_second"].as_f64();
+            thread::sleep(Duration::from_millis(100));
+            received
+        });
+        let received = measured.unwrap();
+        eprintln!("{direction:?}: {:.0} Mbit/s", received / 1e6);
+        assert!(received > 0.0);
+    }
+}
+
+/// Packets that came and went by the only interface of a host.
+fn packets(host: &Netns, interface: &str) -> u64 {
+    let text = host.run(|| fs::read_to_string("/proc/thread-self/net/dev")).unwrap().unwrap();
+    let line = text.lines().find_map(|line| line.trim().strip_prefix(&format!("{interface}:"))).unwrap();
+    let fields: Vec<u64> = line.split_whitespace().map(|field| field.parse().unwrap()).collect();
+    fields[1] + fields[9]
+}
+
+/// Writes to `stream`, and waits for the reset that answers it.
+fn is_reset_within(mut stream: &TcpStream, limit: Duration) -> Duration {
+    let start = Instant::now();
+    stream.set_read_timeout(Some(limit)).unwrap();
+    stream.write_all(b"next").unwrap();
+    let error = stream.read(&mut [0; 8]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset, "after {:?}", start.elapsed());
+    start.elapsed()
+}
+
+/// The process is killed: the kernel tells both ends of every split flow; and so does the next process.
+fn ends_split_flows(kind: GatewayKind) {
+    const FLOWS: usize = 100;
+    const LIMIT: Duration = Duration::from_secs(2);
+    let Some(mut split) = Split::new(kind) else { return };
+    let listener = split.listen(false);
+    let flows: Vec<(TcpStream, TcpStream)> = (0..2 * FLOWS).map(|_| split.flow(&listener)).collect();
+    for (client, server) in &flows {
+        let (mut client, mut server) = (client, server);
+        client.write_all(b"up").unwrap();
+        server.read_exact(&mut [0; 2]).unwrap();
+        server.write_all(b"down").unwrap();
+        client.read_exact(&mut [0; 4]).unwrap();
+    }
+    assert_eq!(split.counter("flows_split", 2 * FLOWS as u64), 2 * FLOWS as u64);
+    split.kill();
+    // Until the rule lapses, what arrives goes nowhere.
+    thread::sleep(Duration::from_millis(600));
+    let (first, second) = flows.split_at(FLOWS);
+    let before = [packets(&split.lab.server, "s0"), packets(&split.lab.client, "c0")];
+    let slowest = first
+        .iter()
+        .map(|(client, server)| is_reset_within(client, LIMIT).max(is_reset_within(server, LIMIT)));
+    eprintln!("without a gateway: the slowest after {:?}", slowest.max());
+    thread::sleep(Duration::from_millis(300));
+    for (before, now) in
+        before.into_iter().zip([packets(&split.lab.server, "s0"), packets(&split.lab.client, "c0")])
+    {
+        let each = (now - before) as f64 / FLOWS as f64;
+        eprintln!("{each} packets a flow at one end");
+        assert!(each <= 10.0, "{each} packets a flow");
+    }
+    split.start(kind);
+    let slowest = second
+        .iter()
+        .map(|(client, server)| is_reset_within(client, LIMIT).max(is_reset_within(server, LIMIT)));
+    eprintln!("with the next gateway: the slowest after {:?}", slowest.max());
+    // New flows are served.
+    let (mut client, mut server) = split.flow(&listener);
+    client.write_all(b"again").unwrap();
+    server.read_exact(&mut [0; 5]).unwrap();
+    assert_eq!(split.counter("flows_split", 1), 1);
+}
+
+#[test]
+fn a_killed_gateway_on_a_bridge_leaves_no_split_flow_hanging() {
+    ends_split_flows(GatewayKind::Bridged);
+}
+
+#[test]
+fn a_killed_gateway_on_a_router_leaves_no_split_flow_hanging() {
+    ends_split_flows(GatewayKind::Routed);
+}

@@ -1,0 +1,106 @@
+//! ICMP messages about a flow: a smaller path MTU (RFC 1191, RFC 8201), or a destination that cannot be reached.
+
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use paceline_wire::{FlowKey, Seq};
+
+/// What a message is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct IcmpError {
+    /// Addresses and ports of the packet that it quotes.
+    pub(crate) quoted: FlowKey,
+    /// Its sequence number.
+    pub(crate) seq: Seq,
+    /// The MTU in bytes of IP, if that packet was too big; else its destination cannot be reached.
+    pub(crate) mtu: Option<u64>,
+}
+
+/// Smallest MTUs of the two protocols: a smaller value is a lie (RFC 791, RFC 8200).
+const MTU_MIN: u64 = 68;
+
+/// Reads a message about a TCP packet; `ip` is the whole IP packet.
+pub(crate) fn parse(ip: &[u8]) -> Option<IcmpError> {
+    match ip.first()? >> 4 {
+        4 => parse_v4(ip),
+        6 => parse_v6(ip),
+        _ => None,
+    }
+}
+
+fn parse_v4(ip: &[u8]) -> Option<IcmpError> {
+    let icmp = ip.get(usize::from(ip[0] & 15) * 4..)?;
+    // Type 3: destination unreachable; code 4: fragmentation needed.
+    if *ip.get(9)? != 1 || *icmp.first()? != 3 {
+        return None;
+    }
+    let mtu = if *icmp.get(1)? == 4 { Some(u64::from(be16(icmp, 6)?)) } else { None };
+    let inner = icmp.get(8..)?;
+    if inner.first()? >> 4 != 4 || *inner.get(9)? != 6 {
+        return None;
+    }
+    let address =
+        |at: usize| Some(IpAddr::V4(Ipv4Addr::from(<[u8; 4]>::try_from(inner.get(at..at + 4)?).ok()?)));
+    let tcp = inner.get(usize::from(inner[0] & 15) * 4..)?;
+    about(address(12)?, address(16)?, tcp, mtu)
+}
+
+fn parse_v6(ip: &[u8]) -> Option<IcmpError> {
+    let icmp = ip.get(40..)?;
+    // Next header 58, type 1: destination unreachable; type 2: packet too big.
+    if *ip.get(6)? != 58 {
+        return None;
+    }
+    let mtu = match *icmp.first()? {
+        1 => None,
+        2 => Some(u64::from(be32(icmp, 4)?)),
+        _ => return None,
+    };
+    let inner = icmp.get(8..)?;
+    if inner.first()? >> 4 != 6 || *inner.get(6)? != 6 {
+        return None;
+    }
+    let address =
+        |at: usize| Some(IpAddr::V6(Ipv6Addr::from(<[u8; 16]>::try_from(inner.get(at..at + 16)?).ok()?)));
+    about(address(8)?, address(24)?, inner.get(40..)?, mtu)
+}
+
+fn about(src: IpAddr, dst: IpAddr, tcp: &[u8], mtu: Option<u64>) -> Option<IcmpError> {
+    if mtu.is_some_and(|mtu| mtu < MTU_MIN) {
+        return None;
+    }
+    let quoted =
+        FlowKey { src: SocketAddr::new(src, be16(tcp, 0)?), dst: SocketAddr::new(dst, be16(tcp, 2)?) };
+    Some(IcmpError { quoted, seq: Seq(be32(tcp, 4)?), mtu })
+}
+
+fn be16(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes(<[u8; 2]>::try_from(bytes.get(at..at + 2)?).ok()?))
+}
+
+fn be32(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_be_bytes(<[u8; 4]>::try_from(bytes.get(at..at + 4)?).ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    #[test]
+    fn the_quoted_flow_and_the_mtu_are_read() {
+        let mut ip: Vec<u8> = [0x45, 0, 0, 56, 0, 0, 0, 0, 64, 1, 0, 0, 10, 0, 0, 9, 10, 0, 0, 1].into();
+        ip.extend([3, 4, 0, 0, 0, 0, 0x05, 0x14]);
+        ip.extend([
+            0x45, 0, 5, 220, 0, 0, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 0, 80, 0x9c, 0x40, 0, 0,
+            0, 1,
+        ]);
+        let found = parse(&ip).unwrap();
+        assert_eq!((found.mtu, found.seq), (Some(1300), Seq(1)));
+        assert_eq!(found.quoted.src, "10.0.0.1:80".parse().unwrap());
+        assert_eq!(found.quoted.dst, "10.0.0.2:40000".parse().unwrap());
+        (0..ip.len()).for_each(|n| assert!(parse(&ip[..n]).is_none()));
+        ip[21] = 3;
+        assert_eq!(parse(&ip).unwrap().mtu, None);
+    }
+}

@@ -1,0 +1,110 @@
+//! Circles of members that take turns. Each member carries its own links, so that joining, leaving and going to the back cost
+//! the same however many there are, and nothing is allocated.
+
+use slab::Slab;
+
+/// A member's place in a circle.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Links {
+    before: u32,
+    after: u32,
+}
+
+/// What can stand in a circle.
+pub(crate) trait Linked {
+    /// Its place.
+    fn links(&mut self) -> &mut Links;
+}
+
+/// One circle; the front has its turn.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Ring {
+    front: Option<u32>,
+    len: u32,
+}
+
+impl Ring {
+    pub(crate) fn front(&self) -> Option<u32> {
+        self.front
+    }
+
+    pub(crate) fn len(&self) -> u32 {
+        self.len
+    }
+
+    /// `id`, which stands in no circle, joins at the back.
+    pub(crate) fn push_back<T: Linked>(&mut self, members: &mut Slab<T>, id: u32) {
+        self.len += 1;
+        let Some(front) = self.front else {
+            *links(members, id) = Links { before: id, after: id };
+            self.front = Some(id);
+            return;
+        };
+        let back = links(members, front).before;
+        *links(members, id) = Links { before: back, after: front };
+        links(members, back).after = id;
+        links(members, front).before = id;
+    }
+
+    /// `id`, which stands in this circle, leaves it.
+    pub(crate) fn remove<T: Linked>(&mut self, members: &mut Slab<T>, id: u32) {
+        let Links { before, after } = *links(members, id);
+        self.len -= 1;
+        links(members, before).after = after;
+        links(members, after).before = before;
+        if self.front == Some(id) {
+            self.front = (self.len > 0).then_some(after);
+        }
+    }
+
+    /// The front goes to the back.
+    pub(crate) fn rotate<T: Linked>(&mut self, members: &mut Slab<T>) {
+        self.front = self.front.map(|front| links(members, front).after);
+    }
+}
+
+fn links<T: Linked>(members: &mut Slab<T>, id: u32) -> &mut Links {
+    members[id as usize].links()
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::collections::VecDeque;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    impl Linked for Links {
+        fn links(&mut self) -> &mut Links {
+            self
+        }
+    }
+
+    proptest! {
+        /// A queue from the standard library is the model.
+        #[test]
+        fn a_ring_is_a_queue(operations in proptest::collection::vec((0u8..3, 0u32..8), 0..200)) {
+            let mut members: Slab<Links> = (0..8).map(|id| (id, Links::default())).collect();
+            let (mut ring, mut model) = (Ring::default(), VecDeque::new());
+            for (operation, id) in operations {
+                match (operation, model.contains(&id)) {
+                    (0, false) => {
+                        ring.push_back(&mut members, id);
+                        model.push_back(id);
+                    }
+                    (1, true) => {
+                        ring.remove(&mut members, id);
+                        model.retain(|&other| other != id);
+                    }
+                    (2, _) if !model.is_empty() => {
+                        ring.rotate(&mut members);
+                        model.rotate_left(1);
+                    }
+                    _ => {}
+                }
+                prop_assert_eq!((ring.front(), ring.len()), (model.front().copied(), model.len() as u32));
+            }
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! A circle for each class of [`crate::share`], the highest first.
+
+use slab::Slab;
+
+use crate::ring::{Linked, Ring};
+use crate::share::CLASSES;
+
+/// Who wants to send.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Rings {
+    rings: [Ring; CLASSES],
+    /// A bit for each circle that has members.
+    occupied: u16,
+    len: u32,
+}
+
+impl Rings {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Members of all circles.
+    pub(crate) fn len(&self) -> u32 {
+        self.len
+    }
+
+    /// The front of the highest class that has members, and the class.
+    pub(crate) fn front(&self) -> Option<(usize, u32)> {
+        let class = self.occupied.trailing_zeros() as usize;
+        Some((class, self.rings.get(class)?.front()?))
+    }
+
+    pub(crate) fn push_back<T: Linked>(&mut self, class: usize, members: &mut Slab<T>, id: u32) {
+        self.rings[class].push_back(members, id);
+        self.occupied |= 1 << class;
+        self.len += 1;
+    }
+
+    pub(crate) fn remove<T: Linked>(&mut self, class: usize, members: &mut Slab<T>, id: u32) {
+        self.rings[class].remove(members, id);
+        self.len -= 1;
+        if self.rings[class].len() == 0 {
+            self.occupied &= !(1 << class);
+        }
+    }
+
+    /// The front of a class goes to its back.
+    pub(crate) fn rotate<T: Linked>(&mut self, class: usize, members: &mut Slab<T>) {
+        self.rings[class].rotate(members);
+    }
+
+    /// The first member, in the order in which they would be served, that `wanted` is true of. It goes to the front of its
+    /// class, those before it to the back.
+    pub(crate) fn find<T: Linked>(
+        &mut self,
+        members: &mut Slab<T>,
+        wanted: impl Fn(&T) -> bool,
+    ) -> Option<(usize, u32)> {
+        for (class, ring) in self.rings.iter_mut().enumerate() {
+            for _ in 0..ring.len() {
+                let front = ring.front()?;
+                if wanted(&members[front as usize]) {
+                    return Some((class, front));
+                }
+                ring.rotate(members);
+            }
+        }
+        None
+    }
+}

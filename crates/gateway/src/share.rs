@@ -1,0 +1,163 @@
+//! What a flow has of its subscriber's link, and a subscriber of the gateway: whose turn it is, and for how long.
+//!
+//! Section 9.3 of the thesis asks for priorities, guaranteed and policed rates beside the weights of its Section 7.2. They
+//! meet as in tc-htb(8): first those that have less than their guaranteed rate, then by priority, and with equal priority by
+//! weight, in turns; nobody beyond its ceiling.
+
+use paceline_wire::{Duration, Instant, Rate};
+
+use crate::config::ShareConfig;
+
+/// Circles that are served one after the other: the guaranteed ones, then one for each priority.
+pub(crate) const CLASSES: usize = 1 + ShareConfig::PRIORITIES as usize;
+
+/// Our choice: a flow that got less than its guarantee makes up for this time, as long as a link is commonly busy with
+/// something that it cannot interrupt (a radio scheduler's turn, a repair), and no more.
+const ARREARS: Duration = Duration::from_millis(100);
+
+/// Our choice: a ceiling is kept over this time, some packets on a slow link and one super-packet on a fast one.
+const CEILING_BURST: Duration = Duration::from_millis(10);
+
+/// The state of one that takes turns.
+#[derive(Clone, Debug)]
+pub(crate) struct Share {
+    weight: u32,
+    priority: u8,
+    /// Packets left in this turn.
+    left: u32,
+    guarantee: Option<Pace>,
+    ceiling: Option<Pace>,
+}
+
+impl Share {
+    pub(crate) fn new(config: &ShareConfig) -> Self {
+        let pace = |mbps: Option<f64>| mbps.map(|mbps| Pace::new(Rate::from_mbps(mbps)));
+        let weight = config.weight.max(1);
+        Share {
+            weight,
+            priority: config.priority.min(ShareConfig::PRIORITIES - 1),
+            left: weight,
+            guarantee: pace(config.guaranteed_mbps),
+            ceiling: pace(config.ceiling_mbps),
+        }
+    }
+
+    /// The circle in which it waits.
+    pub(crate) fn class(&self, now: Instant) -> usize {
+        let owed = self.guarantee.is_some_and(|pace| pace.next <= now);
+        if owed { 0 } else { usize::from(ShareConfig::PRIORITIES - self.priority) }
+    }
+
+    /// When it will have had less than its guarantee again, if it has not.
+    pub(crate) fn owed_at(&self, now: Instant) -> Option<Instant> {
+        self.guarantee.map(|pace| pace.next).filter(|&at| at > now)
+    }
+
+    /// When the ceiling lets it send, if not now.
+    pub(crate) fn held_until(&self, now: Instant) -> Option<Instant> {
+        self.ceiling.map(|pace| pace.next).filter(|&at| at > now)
+    }
+
+    /// Bytes that the ceiling leaves for one packet.
+    pub(crate) fn allowance(&self) -> u64 {
+        self.ceiling.map_or(u64::MAX, |pace| pace.rate.bytes_in(CEILING_BURST))
+    }
+
+    /// A packet is taken. True if the turn is over.
+    pub(crate) fn take_turn(&mut self) -> bool {
+        self.left = self.left.saturating_sub(1);
+        let over = self.left == 0;
+        if over {
+            self.left = self.weight;
+        }
+        over
+    }
+
+    /// It has nothing to send for now: its next turn is a whole one.
+    pub(crate) fn leave_turn(&mut self) {
+        self.left = self.weight;
+    }
+
+    /// So many bytes of IP have left.
+    pub(crate) fn on_sent(&mut self, now: Instant, bytes: u64) {
+        if let Some(pace) = &mut self.guarantee {
+            pace.on_sent(now, bytes, ARREARS);
+        }
+        if let Some(pace) = &mut self.ceiling {
+            pace.on_sent(now, bytes, CEILING_BURST);
+        }
+    }
+}
+
+/// A rate as the virtual scheduling of ITU-T I.371 (GCRA) keeps it: the time at which what has been sent will have taken its time.
+#[derive(Clone, Copy, Debug)]
+struct Pace {
+    rate: Rate,
+    next: Instant,
+}
+
+impl Pace {
+    fn new(rate: Rate) -> Self {
+        Pace { rate, next: Instant::ZERO }
+    }
+
+    /// `unused` is how much time of the past still counts.
+    fn on_sent(&mut self, now: Instant, bytes: u64, unused: Duration) {
+        let earliest = Instant::from_nanos(now.as_nanos().saturating_sub(unused.as_nanos()));
+        self.next = self.next.max(earliest) + self.rate.time_for(bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn priorities_stand_in_order_behind_what_is_owed() {
+        let of = |priority, guaranteed_mbps| {
+            Share::new(&ShareConfig { priority, guaranteed_mbps, ..ShareConfig::default() }).class(at(1_000))
+        };
+        assert_eq!((of(0, Some(1.0)), of(7, None), of(6, None), of(0, None)), (0, 1, 2, CLASSES - 1));
+    }
+
+    #[test]
+    fn a_guarantee_is_owed_until_its_rate_is_had() {
+        let mut share = Share::new(&ShareConfig { guaranteed_mbps: Some(8.0), ..ShareConfig::default() });
+        // 1 MB/s: after a long silence 100 ms of it are made up for.
+        for _ in 0..100 {
+            assert_eq!(share.class(at(10_000)), 0);
+            share.on_sent(at(10_000), 1_000);
+        }
+        share.on_sent(at(10_000), 1_000);
+        assert_eq!((share.class(at(10_000)), share.owed_at(at(10_000))), (CLASSES - 1, Some(at(10_001))));
+        assert_eq!((share.class(at(10_001)), share.owed_at(at(10_001))), (0, None));
+    }
+
+    #[test]
+    fn a_ceiling_holds_over_ten_milliseconds() {
+        let mut share = Share::new(&ShareConfig { ceiling_mbps: Some(8.0), ..ShareConfig::default() });
+        assert_eq!(share.allowance(), 10_000);
+        let mut sent = 0;
+        for ms in 0..1_000 {
+            while share.held_until(at(10_000 + ms)).is_none() {
+                share.on_sent(at(10_000 + ms), 1_500);
+                sent += 1_500;
+            }
+            let most = 1_000 * (ms + 10) + 1_500;
+            assert!(sent <= most && sent + 1_500 > 1_000 * ms, "{sent} after {ms} ms");
+        }
+    }
+
+    #[test]
+    fn a_turn_is_as_long_as_the_weight() {
+        let mut share = Share::new(&ShareConfig { weight: 3, ..ShareConfig::default() });
+        assert_eq!([(); 6].map(|()| share.take_turn()), [false, false, true, false, false, true]);
+        share.take_turn();
+        share.leave_turn();
+        assert_eq!([(); 3].map(|()| share.take_turn()), [false, false, true]);
+    }
+}

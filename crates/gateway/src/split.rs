@@ -1,0 +1,242 @@
+//! Split mode: a flow as two connections back to back, so that the gateway sends to the client with algorithms of its own.
+
+mod config;
+mod lapsed;
+mod opening;
+mod pair;
+mod relay;
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+
+use hashbrown::HashMap;
+use paceline_wire::{FlowKey, Instant, Packet, PortId};
+use slab::Slab;
+
+pub use config::{SenderConfig, SplitConfig};
+
+use crate::flow::Context;
+use crate::icmp::IcmpError;
+use crate::observe::Event;
+use crate::timers::{Timers, disarm};
+use crate::{RADIO, WAN};
+use lapsed::Lapsed;
+use opening::Opened;
+use pair::Pair;
+
+/// All split flows, who sends next, and whose timer is next.
+#[derive(Debug, Default)]
+pub(crate) struct Split {
+    pairs: Slab<Box<Pair>>,
+    by_key: HashMap<FlowKey, u32>,
+    /// Flows that may have something to send, in turn.
+    ready: VecDeque<u32>,
+    /// Packets that the first of them may still send in this turn.
+    turn: u32,
+    timers: Timers,
+    /// Those of an earlier process.
+    pub(crate) lapsed: Lapsed,
+}
+
+/// Our choice: so many packets of a flow leave side by side, for a device to send them as one super-packet.
+const TURN: u32 = 16;
+
+impl Split {
+    pub(crate) fn len(&self) -> usize {
+        self.pairs.len()
+    }
+
+    pub(crate) fn find(&self, key: &FlowKey) -> Option<u32> {
+        if self.pairs.is_empty() { None } else { self.by_key.get(key).copied() }
+    }
+
+    /// Splits the flow that a client's SYN begins. False if it cannot be.
+    pub(crate) fn open(
+        &mut self,
+        ctx: &mut Context<'_>,
+        key: FlowKey,
+        sender: SenderConfig,
+        syn: &Packet,
+    ) -> bool {
+        let Some(pair) = Pair::open(key, ctx.config, sender, syn, ctx.now) else { return false };
+        let id = self.pairs.insert(Box::new(pair)) as u32;
+        self.by_key.insert(key, id);
+        self.mark_ready(id);
+        true
+    }
+
+    /// A packet of flow `id`. It comes back if it begins a new flow in place of this one.
+    pub(crate) fn on_packet(
+        &mut self,
+        ctx: &mut Context<'_>,
+        id: u32,
+        from: PortId,
+        packet: Packet,
+    ) -> Option<Packet> {
+        if !packet.verify_checksum() {
+            ctx.counters.split_bad_checksums += 1;
+            return None;
+        }
+        let pair = &mut *self.pairs[id as usize];
+        if is_over_budget(ctx, pair, from, &packet) {
+            ctx.counters.split_drops_no_memory += 1;
+            return None;
+        }
+        pair.last_packet = ctx.now;
+        let opened = match (&pair.opening, from == WAN) {
+            (Some(_), true) => pair.on_answer(ctx.now, &packet, ctx.config),
+            (Some(_), false) => pair.while_asking(ctx.now, &packet),
+            (None, true) => {
+                pair.on_server_packet(ctx.now, &packet);
+                Opened::NotYet
+            }
+            (None, false) => {
+                pair.on_client_packet(ctx.now, &packet);
+                Opened::NotYet
+            }
+        };
+        self.after_opening(ctx, id, from, packet, opened)
+    }
+
+    fn after_opening(
+        &mut self,
+        ctx: &mut Context<'_>,
+        id: u32,
+        from: PortId,
+        packet: Packet,
+        opened: Opened,
+    ) -> Option<Packet> {
+        match opened {
+            Opened::NotYet => {}
+            Opened::Answered => {
+                ctx.counters.flows_split += 1;
+                ctx.observer.on_event(ctx.now, &self.pairs[id as usize].key, &Event::SplitOpened);
+            }
+            Opened::Anew => {
+                self.remove(ctx, id);
+                return Some(packet);
+            }
+            Opened::Ended | Opened::Passes => {
+                ctx.counters.split_refused += u64::from(opened == Opened::Ended);
+                ctx.out.push_back((if from == WAN { RADIO } else { WAN }, packet));
+            }
+        }
+        self.after(ctx, id);
+        None
+    }
+
+    /// A message about a packet of a split flow, from whichever side. True if it is for the gateway alone.
+    pub(crate) fn on_icmp(&mut self, ctx: &mut Context<'_>, from: PortId, error: &IcmpError) -> bool {
+        // What it quotes went the other way.
+        let key = if from == WAN { error.quoted } else { error.quoted.reversed() };
+        let Some(id) = self.find(&key) else { return false };
+        let pair = &mut *self.pairs[id as usize];
+        let side = if from == WAN { Some(&mut pair.server) } else { pair.client.as_mut() };
+        match (error.mtu, side) {
+            (Some(mtu), Some(side)) if side.connection.is_in_flight(error.seq) => {
+                side.connection.on_path_mtu(u32::try_from(mtu).unwrap_or(u32::MAX));
+                true
+            }
+            // The client hears of a server out of reach as without a gateway, and may try again.
+            (None, _) if pair.opening.is_some() && from == WAN => {
+                self.remove(ctx, id);
+                false
+            }
+            _ => true,
+        }
+    }
+
+    /// Does what is due.
+    pub(crate) fn on_timeout(&mut self, ctx: &mut Context<'_>) {
+        let pairs = &mut self.pairs;
+        self.timers.tidy(pairs.len(), |id| pairs.get(id as usize)?.armed);
+        let is_due = |pairs: &mut Slab<Box<Pair>>, id: u32, at| {
+            pairs.get_mut(id as usize).is_some_and(|pair| disarm(&mut pair.armed, at))
+        };
+        while let Some(id) = self.timers.pop_due(ctx.now, |id, at| is_due(&mut self.pairs, id, at)) {
+            let pair = &mut *self.pairs[id as usize];
+            pair.on_timeout(ctx.now);
+            if pair.expires_at(ctx.config.limits.idle_timeout_s) <= ctx.now {
+                ctx.counters.flows_expired += 1;
+                pair.expire(ctx.now);
+            }
+            self.after(ctx, id);
+        }
+    }
+
+    /// The next packet to send.
+    pub(crate) fn transmit(&mut self, ctx: &mut Context<'_>) -> Option<(PortId, Packet)> {
+        while let Some(&id) = self.ready.front() {
+            let pair = &mut *self.pairs[id as usize];
+            if let Some(next) = pair.transmit(ctx.now) {
+                self.turn -= 1;
+                if self.turn == 0 {
+                    self.turn = TURN;
+                    self.ready.rotate_left(1);
+                }
+                return Some(next);
+            }
+            self.turn = TURN;
+            self.ready.pop_front();
+            pair.ready = false;
+            if pair.is_over() {
+                self.remove(ctx, id);
+            } else {
+                let at = pair.timeout(ctx.config.limits.idle_timeout_s);
+                self.timers.set(&mut pair.armed, id, at);
+            }
+        }
+        None
+    }
+
+    /// When something is to be done next.
+    pub(crate) fn next_timeout(&self) -> Option<Instant> {
+        if self.ready.is_empty() { self.timers.next() } else { Some(Instant::ZERO) }
+    }
+
+    /// After every event of a flow: what it keeps is counted, and it may send.
+    fn after(&mut self, ctx: &mut Context<'_>, id: u32) {
+        let pair = &mut *self.pairs[id as usize];
+        let buffered = pair.buffered();
+        *ctx.buffered = (*ctx.buffered + buffered).saturating_sub(pair.counted);
+        pair.counted = buffered;
+        self.mark_ready(id);
+    }
+
+    fn mark_ready(&mut self, id: u32) {
+        let pair = &mut *self.pairs[id as usize];
+        if !core::mem::replace(&mut pair.ready, true) {
+            if self.ready.is_empty() {
+                self.turn = TURN;
+            }
+            self.ready.push_back(id);
+        }
+    }
+
+    fn remove(&mut self, ctx: &mut Context<'_>, id: u32) {
+        let pair = self.pairs.remove(id as usize);
+        self.by_key.remove(&pair.key);
+        *ctx.buffered = ctx.buffered.saturating_sub(pair.counted);
+        if pair.ready {
+            self.ready.retain(|&other| other != id);
+        }
+        if pair.client.is_some() {
+            ctx.observer.on_event(ctx.now, &pair.key, &Event::SplitClosed);
+        }
+    }
+}
+
+/// There is no memory for this packet. What the receiving side waits for, with nothing else to do, is always taken: memory gets
+/// free only as flows move on.
+fn is_over_budget(ctx: &Context<'_>, pair: &Pair, from: PortId, packet: &Packet) -> bool {
+    let limit = ctx.config.limits.max_buffer_bytes as u64;
+    if *ctx.buffered < limit || packet.payload().is_empty() {
+        return false;
+    }
+    let side = if from == WAN { Some(&pair.server) } else { pair.client.as_ref() };
+    let is_next = |side: &pair::Side| {
+        packet.tcp().is_some_and(|tcp| tcp.seq() == side.connection.expected())
+            && side.connection.readable() == 0
+    };
+    !side.is_some_and(is_next)
+}

@@ -1,0 +1,145 @@
+//! What a split flow runs: any algorithm of the TCP endpoint, by the names that scenarios use.
+
+use alloc::string::String;
+
+use paceline_tcp::{
+    Config, CongestionName, DetectionName, HystartName, KeepAlive, ReceiveBuffer, ReductionName,
+    SendBufferName,
+};
+
+use crate::config::LimitsConfig;
+
+/// Split flows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
+pub struct SplitConfig {
+    /// What sends to the client, unless a rule names something else.
+    pub sender: SenderConfig,
+    /// The largest window that is shown to either end.
+    pub receive_window_bytes: u32,
+}
+
+impl Default for SplitConfig {
+    fn default() -> Self {
+        // Our choice: the ceiling of the virtual window, which serves the same purpose.
+        SplitConfig { sender: SenderConfig::default(), receive_window_bytes: 8_000_000 }
+    }
+}
+
+/// A sender towards clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
+pub struct SenderConfig {
+    /// Congestion control.
+    #[cfg_attr(feature = "serde", serde(with = "by_name"))]
+    pub congestion_control: CongestionName,
+    /// How slow start ends, for CUBIC.
+    #[cfg_attr(feature = "serde", serde(with = "by_name"))]
+    pub hystart: HystartName,
+    /// What cwnd does in fast recovery.
+    #[cfg_attr(feature = "serde", serde(with = "by_name"))]
+    pub rate_reduction: ReductionName,
+    /// New data may go beyond the client's window in fast recovery.
+    pub opportunistic_retransmission: bool,
+    /// Duplicate ACKs without news tell that a retransmission was lost.
+    pub hack1: bool,
+    /// Which segments are lost.
+    #[cfg_attr(feature = "serde", serde(with = "by_name"))]
+    pub loss_detection: DetectionName,
+    /// How the send buffer grows, up to `limits.max-flow-buffer-bytes`.
+    #[cfg_attr(feature = "serde", serde(with = "by_name"))]
+    pub send_buffer_growth: SendBufferName,
+    /// Packets in the first round trip.
+    pub initial_window: u32,
+}
+
+impl Default for SenderConfig {
+    fn default() -> Self {
+        // Linux's sender, but for what opportunistic retransmission asks of it (OR, Sections IV and V).
+        SenderConfig {
+            congestion_control: CongestionName::Cubic,
+            hystart: HystartName::Linux,
+            rate_reduction: ReductionName::Qarr,
+            opportunistic_retransmission: true,
+            hack1: false,
+            loss_detection: DetectionName::RackTlp,
+            send_buffer_growth: SendBufferName::Refined,
+            initial_window: 10,
+        }
+    }
+}
+
+impl SenderConfig {
+    /// What is wrong with it.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        match self.initial_window {
+            1..=1_000 => Ok(()),
+            _ => Err(String::from("split.sender.initial-window: give 1 to 1000 packets")),
+        }
+    }
+
+    /// The connection with the client.
+    pub(super) fn towards_client(&self, split: &SplitConfig, limits: &LimitsConfig) -> Config {
+        Config {
+            congestion: self.congestion_control,
+            hystart: self.hystart,
+            reduction: self.rate_reduction,
+            opportunistic: self.opportunistic_retransmission,
+            hack1: self.hack1,
+            detection: self.loss_detection,
+            send_buffer: self.send_buffer_growth,
+            initial_cwnd: self.initial_window,
+            ..common(split, limits)
+        }
+    }
+}
+
+/// The connection with the server: Linux's sender, which has the wired part of the path alone.
+pub(super) fn towards_server(split: &SplitConfig, limits: &LimitsConfig) -> Config {
+    common(split, limits)
+}
+
+fn common(split: &SplitConfig, limits: &LimitsConfig) -> Config {
+    Config {
+        send_buffer_max: limits.max_flow_buffer_bytes,
+        receive_buffer: ReceiveBuffer::Auto {
+            initial: RECEIVE_INITIAL.min(split.receive_window_bytes),
+            max: split.receive_window_bytes,
+        },
+        // What comes from one end leaves for the other at once: an application that wrote less than a segment has its reason.
+        nagle: false,
+        // An end that is gone is found out, as nobody else remembers the flow.
+        keep_alive: Some(KeepAlive::default()),
+        ..Config::default()
+    }
+}
+
+/// Linux's initial receive window (65,535 bytes, tcp_select_initial_window), grown as it is used.
+const RECEIVE_INITIAL: u32 = 65_535;
+
+/// Algorithms as text.
+#[cfg(feature = "serde")]
+mod by_name {
+    use alloc::string::String;
+    use core::fmt::Display;
+    use core::str::FromStr;
+
+    use paceline_tcp::UnknownName;
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(name: &impl Display, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(name)
+    }
+
+    pub(super) fn deserialize<'de, D, T>(from: D) -> Result<T, D::Error>
+    where
+        D: Deserializer<'de>,
+        T: FromStr<Err = UnknownName>,
+    {
+        let name = String::deserialize(from)?;
+        name.parse().map_err(|unknown: UnknownName| D::Error::unknown_variant(&name, unknown.known))
+    }
+}

@@ -1,0 +1,129 @@
+//! From the client's SYN to the answer. The server is asked first, so that what the client is told is true.
+
+use paceline_tcp::{CloseReason, Connection, Origin, State};
+use paceline_wire::{Flags, FlowKey, Instant, Packet, Seq, Tcp};
+
+use super::SenderConfig;
+use super::config::towards_server;
+use super::pair::{Pair, Side};
+use crate::config::GatewayConfig;
+
+/// What a client wants, until the server has answered.
+#[derive(Debug)]
+pub(super) struct Opening {
+    /// The client's newest SYN.
+    syn: Packet,
+    sender: SenderConfig,
+    server: Option<ServerSyn>,
+}
+
+/// What the server's SYN said.
+#[derive(Clone, Copy, Debug)]
+struct ServerSyn {
+    origin: Origin,
+    mss: u16,
+}
+
+/// What a packet did to a flow that is being opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Opened {
+    /// Nothing to tell.
+    NotYet,
+    /// The server has answered: from here on both ends talk to the gateway.
+    Answered,
+    /// The packet ends the attempt, and is for the other end as it is.
+    Ended,
+    /// The client has begun anew, with another number.
+    Anew,
+    /// It is not about this attempt, and passes.
+    Passes,
+}
+
+impl Opening {
+    /// The connection with the server, which is the client's but for what each side settles for itself: the window's scale, SACK,
+    /// timestamps. ECN is not asked for.
+    pub(super) fn begin(
+        key: FlowKey,
+        config: &GatewayConfig,
+        sender: SenderConfig,
+        syn: &Packet,
+        now: Instant,
+    ) -> Option<(Opening, Side)> {
+        let tcp = syn.tcp()?;
+        // Segments of the server should fit on, as they came.
+        let wired =
+            paceline_tcp::Config { mss: mss_of(tcp, &key), ..towards_server(&config.split, &config.limits) };
+        let connection = Connection::connect_as(&wired, key, origin_of(tcp), now);
+        let opening = Opening { syn: syn.clone(), sender, server: None };
+        Some((opening, Side::new(connection, syn.path_marks()?)))
+    }
+
+    fn isn(&self) -> Seq {
+        self.syn.tcp().map_or(Seq(0), |tcp| tcp.seq())
+    }
+}
+
+impl Pair {
+    /// A packet of the client, which the server has not answered yet.
+    pub(super) fn while_asking(&mut self, now: Instant, packet: &Packet) -> Opened {
+        let (Some(opening), Some(tcp)) = (&mut self.opening, packet.tcp()) else { return Opened::Passes };
+        let flags = tcp.flags();
+        if flags.contains(Flags::RST) {
+            // RFC 5961, Section 3: the exact number only.
+            let is_exact = tcp.seq() == opening.isn().add(1);
+            if is_exact {
+                self.server.connection.abort(now);
+            }
+            return if is_exact { Opened::Ended } else { Opened::NotYet };
+        }
+        if !flags.contains(Flags::SYN) || flags.contains(Flags::ACK) {
+            return Opened::Passes;
+        }
+        if tcp.seq() != opening.isn() {
+            return Opened::Anew;
+        }
+        // Sent again; so is ours, by its own timer.
+        opening.syn.clone_from(packet);
+        Opened::NotYet
+    }
+
+    /// A packet of the server, which has not answered yet.
+    pub(super) fn on_answer(&mut self, now: Instant, packet: &Packet, config: &GatewayConfig) -> Opened {
+        let (Some(opening), Some(tcp)) = (&mut self.opening, packet.tcp()) else { return Opened::Passes };
+        if tcp.flags().contains(Flags::SYN) {
+            opening.server = Some(ServerSyn { origin: origin_of(tcp), mss: mss_of(tcp, &self.key) });
+        }
+        let server = &mut self.server.connection;
+        server.handle_packet(now, packet);
+        match server.state() {
+            State::SynSent | State::SynReceived => Opened::NotYet,
+            State::Closed if server.close_reason() == Some(CloseReason::Refused) => Opened::Ended,
+            State::Closed => Opened::NotYet,
+            _ => self.answer(now, packet, config),
+        }
+    }
+
+    fn answer(&mut self, now: Instant, packet: &Packet, config: &GatewayConfig) -> Opened {
+        let (Some(opening), Some(marks)) = (self.opening.take(), packet.path_marks()) else {
+            return Opened::NotYet;
+        };
+        let Some(theirs) = opening.server else { return Opened::NotYet };
+        let radio = opening.sender.towards_client(&config.split, &config.limits);
+        let radio = paceline_tcp::Config { mss: theirs.mss, ..radio };
+        let connection = Connection::accept_as(&radio, &opening.syn, theirs.origin, now);
+        self.client = connection.map(|connection| Side::new(connection, marks));
+        self.relay(now, self.target);
+        Opened::Answered
+    }
+}
+
+/// The numbers of an end; its clock starts at zero if it shows none.
+fn origin_of(tcp: Tcp<'_>) -> Origin {
+    Origin { isn: tcp.seq(), tsval: tcp.timestamps().map_or(0, |(value, _)| value) }
+}
+
+/// The segments that an end takes (RFC 9293, Section 3.7.1: 536 bytes, in IPv6 1,220, if it does not say).
+fn mss_of(tcp: Tcp<'_>, key: &FlowKey) -> u16 {
+    let otherwise = if key.src.is_ipv6() { 1_220 } else { 536 };
+    tcp.mss().unwrap_or(otherwise).max(64)
+}

@@ -1,0 +1,311 @@
+//! Split flows, packet by packet: what each end sees of the other.
+
+use paceline_gateway::GatewayConfig;
+use paceline_gateway::config::FlowMode;
+use paceline_wire::{BufferPool, Flags, Packet, PortId, Seq, TcpOptionsRepr};
+
+use crate::kit::script::{CLIENT_ISN, SERVER_ISN, Script};
+use crate::kit::sim::{RADIO, WAN};
+
+fn none() -> TcpOptionsRepr {
+    TcpOptionsRepr::default()
+}
+
+/// Neither scaling nor SACK nor timestamps.
+fn plain(mss: u16) -> TcpOptionsRepr {
+    TcpOptionsRepr { mss: Some(mss), ..none() }
+}
+
+fn config() -> GatewayConfig {
+    GatewayConfig { mode: FlowMode::Split, ..GatewayConfig::all_off() }
+}
+
+/// Both ends have been answered.
+fn established_with(config: GatewayConfig) -> Script {
+    let mut script = Script::new(config);
+    let syn = script.from_client(0, 0, Flags::SYN, 60_000, plain(1_400), 0);
+    script.pass(RADIO, syn);
+    script.wait(10);
+    let syn_ack = script.from_server(0, 1, Flags::SYN | Flags::ACK, 60_000, plain(1_300), 0);
+    script.pass(WAN, syn_ack);
+    script.wait(50);
+    let ack = script.from_client(1, 1, Flags::ACK, 60_000, none(), 0);
+    script.pass(RADIO, ack);
+    script
+}
+
+fn established() -> Script {
+    established_with(config())
+}
+
+fn flags(packet: &Packet) -> Flags {
+    packet.tcp().unwrap().flags()
+}
+
+/// Of what left by `port`.
+fn sent_by(port: PortId, out: Vec<(PortId, Packet)>) -> Vec<Packet> {
+    out.into_iter().filter(|(to, _)| *to == port).map(|(_, packet)| packet).collect()
+}
+
+#[test]
+fn the_server_is_asked_first_and_hears_of_the_client_when_the_client_has_answered() {
+    let mut script = Script::new(config());
+    let options = TcpOptionsRepr { timestamps: Some((777, 0)), ..plain(1_400) };
+    let syn = script.from_client(0, 0, Flags::SYN, 60_000, options, 0);
+    let asked = script.pass(RADIO, syn.clone());
+    let seen = asked.tcp().unwrap();
+    // The client's number and clock, the gateway's own options.
+    assert_eq!((seen.seq(), seen.mss()), (Seq(CLIENT_ISN), Some(1_400)));
+    assert_eq!(seen.timestamps(), Some((777, 0)));
+    assert!(seen.sack_permitted() && seen.window_scale().is_some());
+    assert_eq!(asked.flow_key(), syn.flow_key());
+    // Sent again by the client: ours goes by its own timer.
+    assert_eq!(script.arrive(RADIO, syn).len(), 0);
+    script.wait(10);
+    let syn_ack = script.from_server(0, 1, Flags::SYN | Flags::ACK, 60_000, plain(1_300), 0);
+    let answer = script.pass(WAN, syn_ack);
+    let seen = answer.tcp().unwrap();
+    assert_eq!((seen.seq(), seen.ack()), (Seq(SERVER_ISN), Seq(CLIENT_ISN).add(1)));
+    assert_eq!((seen.mss(), seen.sack_permitted()), (Some(1_300), false));
+    assert_eq!(seen.timestamps().map(|(_, echo)| echo), Some(777));
+    let ack = script.from_client(1, 1, Flags::ACK, 60_000, none(), 0);
+    let told = script.pass(RADIO, ack);
+    let seen = told.tcp().unwrap();
+    assert_eq!((seen.seq(), seen.ack()), (Seq(CLIENT_ISN).add(1), Seq(SERVER_ISN).add(1)));
+    assert_eq!((script.gateway.split_flows(), script.gateway.counters().flows_split), (1, 1));
+}
+
+#[test]
+fn a_refusal_is_the_servers_own() {
+    let mut script = Script::new(config());
+    let syn = script.from_client(0, 0, Flags::SYN, 60_000, plain(1_460), 0);
+    script.pass(RADIO, syn);
+    let refusal = script.from_server(0, 1, Flags::RST | Flags::ACK, 0, none(), 0);
+    script.pass_unchanged(WAN, refusal);
+    assert_eq!((script.gateway.flows(), script.gateway.counters().split_refused), (0, 1));
+}
+
+#[test]
+fn a_server_that_does_not_answer_is_silence_to_the_client() {
+    let mut script = Script::new(config());
+    let syn = script.from_client(0, 0, Flags::SYN, 60_000, plain(1_460), 0);
+    script.pass(RADIO, syn);
+    let out = script.wait(200_000);
+    assert_eq!(sent_by(WAN, out.clone()).len(), 6);
+    assert_eq!(sent_by(RADIO, out).len(), 0);
+    assert_eq!(script.gateway.flows(), 0);
+}
+
+#[test]
+fn a_client_that_gives_up_is_not_kept_from_the_server() {
+    let mut script = Script::new(config());
+    let syn = script.from_client(0, 0, Flags::SYN, 60_000, plain(1_460), 0);
+    script.pass(RADIO, syn);
+    let forged = script.from_client(9, 0, Flags::RST, 0, none(), 0);
+    assert_eq!(script.arrive(RADIO, forged).len(), 0);
+    assert_eq!(script.gateway.flows(), 1);
+    let reset = script.from_client(1, 0, Flags::RST, 0, none(), 0);
+    script.pass_unchanged(RADIO, reset);
+    assert_eq!(script.gateway.flows(), 0);
+}
+
+#[test]
+fn a_client_that_begins_anew_gets_a_new_flow() {
+    let mut script = Script::new(config());
+    let syn = script.from_client(0, 0, Flags::SYN, 60_000, plain(1_460), 0);
+    script.pass(RADIO, syn);
+    let syn = script.from_client(5_000, 0, Flags::SYN, 60_000, plain(1_460), 0);
+    let asked = script.pass(RADIO, syn);
+    assert_eq!(asked.tcp().unwrap().seq(), Seq(CLIENT_ISN).add(5_000));
+    assert_eq!(script.gateway.flows(), 1);
+}
+
+#[test]
+fn an_unreachable_server_is_told_to_the_client() {
+    let mut script = Script::new(config());
+    let syn = script.from_client(0, 0, Flags::SYN, 60_000, plain(1_460), 0);
+    let asked = script.pass(RADIO, syn);
+    let message = icmp(&asked, 1, 0);
+    script.pass_unchanged(WAN, message);
+    assert_eq!(script.gateway.flows(), 0);
+}
+
+#[test]
+fn bytes_are_moved_on_and_acknowledged_here_along_the_way_of_the_others() {
+    let mut script = established();
+    let data = script.from_server(1, 1, Flags::ACK, 500, none(), 1_000);
+    let mut bytes = data.to_vec();
+    // DSCP EF, hop limit 9.
+    (bytes[1], bytes[8]) = (0xb8, 9);
+    bytes[10..12].fill(0);
+    let sum = !paceline_wire::checksum::fold(paceline_wire::checksum::sum(&bytes[..20]));
+    bytes[10..12].copy_from_slice(&sum.to_be_bytes());
+    let marked = Packet::parse(&[5; 14], &bytes, &mut BufferPool::new(1 << 20)).unwrap();
+    let mut out = script.arrive(WAN, marked);
+    out.extend(script.wait(200));
+    let down = sent_by(RADIO, out.clone());
+    assert_eq!((down[0].payload(), down[0].tcp().unwrap().seq()), (data.payload(), Seq(SERVER_ISN).add(1)));
+    assert_eq!((down[0].header()[1], down[0].header()[8], down[0].link()), (0xb8, 9, &[5; 14][..]));
+    let up = sent_by(WAN, out);
+    assert_eq!(up[0].tcp().unwrap().ack(), Seq(SERVER_ISN).add(1_001));
+    let ack = script.from_client(1, 1_001, Flags::ACK, 60_000, none(), 0);
+    assert_eq!(script.arrive(RADIO, ack).len(), 0);
+    assert_eq!(script.gateway.buffered_bytes(), 0);
+    let data = script.from_client(1, 1_001, Flags::ACK | Flags::PSH, 60_000, none(), 300);
+    let up = sent_by(WAN, script.arrive(RADIO, data));
+    assert_eq!(up[0].payload().len(), 300);
+}
+
+#[test]
+fn a_slow_client_closes_the_servers_window() {
+    let mut config = config();
+    config.limits.max_flow_buffer_bytes = 20_000;
+    config.split.receive_window_bytes = 65_535;
+    let mut script = established_with(config);
+    let (mut sent, mut edge) = (0u32, 60_000u32);
+    // The client never acknowledges; the server sends whatever it may.
+    for _ in 0..1_000 {
+        let len = 1_000.min(edge - sent);
+        let data = script.from_server(1 + sent, 1, Flags::ACK, 500, none(), len as usize);
+        sent += len;
+        let mut out = script.arrive(WAN, data);
+        out.extend(script.wait(50));
+        for packet in sent_by(WAN, out) {
+            let tcp = packet.tcp().unwrap();
+            // No scale was agreed on: the server has none.
+            edge = tcp.ack().distance(Seq(SERVER_ISN).add(1)) as u32 + u32::from(tcp.window());
+        }
+        if edge == sent {
+            break;
+        }
+    }
+    assert_eq!(edge, sent, "the window closes");
+    assert!(sent <= 20_000 + 65_535 + 2_000, "{sent} bytes were taken");
+    assert!(u64::from(sent) >= script.gateway.buffered_bytes());
+}
+
+#[test]
+fn a_reset_comes_behind_what_was_sent_before_it() {
+    let mut script = established();
+    let data = script.from_server(1, 1, Flags::ACK, 500, none(), 1_000);
+    script.arrive(WAN, data);
+    let blind = script.from_server(3_000, 1, Flags::RST, 0, none(), 0);
+    let challenge = sent_by(WAN, script.arrive(WAN, blind));
+    assert_eq!(flags(&challenge[0]), Flags::ACK, "RFC 5961: only the exact number resets");
+    let reset = script.from_server(1_001, 1, Flags::RST, 0, none(), 0);
+    assert_eq!(script.arrive(WAN, reset).len(), 0, "the client has not all of it");
+    let ack = script.from_client(1, 1_001, Flags::ACK, 60_000, none(), 0);
+    let told = sent_by(RADIO, script.arrive(RADIO, ack)).remove(0);
+    assert!(flags(&told).contains(Flags::RST));
+    assert_eq!(told.tcp().unwrap().seq(), Seq(SERVER_ISN).add(1_001));
+    assert_eq!(script.gateway.flows(), 0);
+}
+
+#[test]
+fn a_reset_of_the_client_goes_on_at_once() {
+    let mut script = established();
+    let reset = script.from_client(1, 0, Flags::RST, 0, none(), 0);
+    let told = script.pass(RADIO, reset);
+    assert!(flags(&told).contains(Flags::RST));
+    assert_eq!(told.tcp().unwrap().seq(), Seq(CLIENT_ISN).add(1));
+    assert_eq!(script.gateway.flows(), 0);
+}
+
+#[test]
+fn each_half_closes_by_itself_and_the_flow_is_forgotten_with_the_second() {
+    let mut script = established();
+    let fin = script.from_client(1, 1, Flags::FIN | Flags::ACK, 60_000, none(), 0);
+    let up = sent_by(WAN, script.arrive(RADIO, fin));
+    assert!(flags(&up[0]).contains(Flags::FIN));
+    let ack = script.from_server(1, 2, Flags::ACK, 60_000, none(), 0);
+    script.arrive(WAN, ack);
+    // The other half goes on.
+    let data = script.from_server(1, 2, Flags::ACK | Flags::FIN, 500, none(), 500);
+    let down = sent_by(RADIO, script.arrive(WAN, data));
+    assert_eq!(down.iter().map(|packet| packet.payload().len()).sum::<usize>(), 500);
+    assert!(flags(down.last().unwrap()).contains(Flags::FIN));
+    assert_eq!(script.gateway.flows(), 1);
+    let last = script.from_client(2, 502, Flags::ACK, 60_000, none(), 0);
+    script.arrive(RADIO, last);
+    assert_eq!(script.gateway.flows(), 0);
+    // What comes again is between the ends, which use the same numbers.
+    let again = script.from_server(501, 2, Flags::ACK | Flags::FIN, 500, none(), 0);
+    script.pass_unchanged(WAN, again);
+}
+
+#[test]
+fn a_smaller_path_mtu_makes_smaller_segments() {
+    let mut script = established();
+    let data = script.from_server(1, 1, Flags::ACK, 500, none(), 1_300);
+    let sent = sent_by(RADIO, script.arrive(WAN, data)).remove(0);
+    // About a packet that is not in flight: nobody is to believe that.
+    let mut forged = sent.clone();
+    forged.tcp_mut().unwrap().set_seq(Seq(9));
+    let message = icmp(&forged, 4, 700);
+    script.arrive(RADIO, message);
+    let message = icmp(&sent, 4, 800);
+    assert_eq!(script.arrive(RADIO, message).len(), 0, "the server's segments are not at fault");
+    let out = sent_by(RADIO, script.wait(2_000));
+    let sizes = |packet: &Packet| (packet.payload().len(), packet.gso_size());
+    assert_eq!(sizes(&out[0]), (1_300, Some(760)));
+    let ack = script.from_client(1, 1_301, Flags::ACK, 60_000, none(), 0);
+    script.arrive(RADIO, ack);
+    let data = script.from_server(1_301, 1, Flags::ACK, 500, none(), 1_300);
+    let out = sent_by(RADIO, script.arrive(WAN, data));
+    assert_eq!(sizes(&out[0]), (760, None));
+}
+
+#[test]
+fn an_idle_flow_ends_for_both() {
+    let mut config = config();
+    config.limits.idle_timeout_s = 60;
+    let mut script = established_with(config);
+    let out = script.wait(61_000);
+    for port in [WAN, RADIO] {
+        let packets = sent_by(port, out.clone());
+        assert!(packets.len() == 1 && flags(&packets[0]).contains(Flags::RST), "{packets:?}");
+    }
+    assert_eq!((script.gateway.flows(), script.gateway.counters().flows_expired), (0, 1));
+}
+
+#[test]
+fn after_a_restart_both_ends_are_told_that_it_is_over() {
+    let mut script = Script::new(config());
+    let flow = script.up;
+    script.gateway.end(flow);
+    let data = script.from_server(1, 7, Flags::ACK, 500, none(), 1_000);
+    let told = script.arrive(WAN, data.clone());
+    assert_eq!((told[0].0, flags(&told[0].1)), (WAN, Flags::RST));
+    assert_eq!(told[0].1.tcp().unwrap().seq(), Seq(CLIENT_ISN).add(7));
+    let ack = script.from_client(7, 1, Flags::ACK, 500, none(), 0);
+    assert_eq!(script.arrive(RADIO, ack)[0].0, RADIO);
+    script.pass_unchanged(WAN, data);
+    script.gateway.end(flow);
+    let syn = script.from_client(0, 0, Flags::SYN, 60_000, plain(1_460), 0);
+    script.pass(RADIO, syn);
+    assert_eq!(script.gateway.split_flows(), 1);
+}
+
+#[test]
+fn when_the_table_is_full_flows_pass() {
+    let mut config = config();
+    config.limits.max_flows = 1;
+    let mut script = established_with(config);
+    script.up.src.set_port(40_001);
+    let syn = script.from_client(0, 0, Flags::SYN, 60_000, plain(1_460), 0);
+    script.pass_unchanged(RADIO, syn);
+    assert_eq!(script.gateway.counters().passed_table_full, 1);
+}
+
+/// A router's message about `packet`: destination unreachable with this code.
+fn icmp(packet: &Packet, code: u8, mtu: u16) -> Packet {
+    let quoted = packet.to_vec();
+    let mut bytes = vec![0x45, 0, 0, 0, 0, 0, 0, 0, 64, 1, 0, 0, 10, 9, 9, 9];
+    bytes.extend_from_slice(&quoted[12..16]);
+    bytes.extend_from_slice(&[3, code, 0, 0, 0, 0]);
+    bytes.extend_from_slice(&mtu.to_be_bytes());
+    bytes.extend_from_slice(&quoted[..28]);
+    let len = bytes.len() as u16;
+    bytes[2..4].copy_from_slice(&len.to_be_bytes());
+    Packet::parse(&[], &bytes, &mut BufferPool::new(1 << 16)).unwrap()
+}

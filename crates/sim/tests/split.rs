@@ -1,0 +1,78 @@
+//! Split flows: a server with CUBIC, a gateway that sends with an algorithm of its own, a client whose window is small.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use paceline_gateway::GatewayConfig;
+use paceline_gateway::config::FlowMode;
+use paceline_gateway::split::SenderConfig;
+use paceline_path::random::Probability;
+use paceline_path::{Delay, LinkConfig, Loss, QueueLimit, RateProcess};
+use paceline_sim::run;
+use paceline_sim::scenario::{Flow, GatewayAt, PathLink, Scenario, TcpFlow, Transport};
+use paceline_tcp::{Config, ReceiveBuffer, ReductionName};
+use paceline_wire::{Duration, Rate};
+
+const MBPS: f64 = 20.0;
+const RADIO_RTT_MS: u64 = 100;
+const SEGMENT_BYTES: u32 = 1_448;
+/// 20 Mbit/s for 100 ms, in segments.
+const BDP: u32 = 167;
+
+fn scenario(sender: Option<SenderConfig>, window_segments: u32, loss_percent: f64) -> Scenario {
+    let wired = LinkConfig {
+        rate: RateProcess::Constant(Rate::from_mbps(1_000.0)),
+        delay: Delay::Constant(Duration::from_millis(5)),
+        ..LinkConfig::default()
+    };
+    let delay = Delay::Constant(Duration::from_millis(RADIO_RTT_MS / 2));
+    let down = LinkConfig {
+        rate: RateProcess::Constant(Rate::from_mbps(MBPS)),
+        queue: QueueLimit::Packets(3_000),
+        delay: delay.clone(),
+        loss: Loss::Independent(Probability::from_fraction(loss_percent / 100.0)),
+        ..LinkConfig::default()
+    };
+    let up = LinkConfig { delay, ..LinkConfig::default() };
+    let client =
+        Config { receive_buffer: ReceiveBuffer::Fixed(window_segments * SEGMENT_BYTES), ..Config::default() };
+    let gateway = sender.map(|sender| {
+        let mut config = GatewayConfig { mode: FlowMode::Split, ..GatewayConfig::all_off() };
+        config.split.sender = sender;
+        GatewayAt { links_before: 1, config }
+    });
+    Scenario {
+        duration: Duration::from_secs(60),
+        seed: 1,
+        path: vec![
+            PathLink { name: "wired".into(), down: wired.clone(), up: wired },
+            PathLink { name: "radio".into(), down, up },
+        ],
+        gateway,
+        flows: vec![Flow {
+            transport: Transport::Tcp(Box::new(TcpFlow { client, ..TcpFlow::default() })),
+            ..Flow::default()
+        }],
+        checked: true,
+        patience: Duration::ZERO,
+        ..Scenario::default()
+    }
+}
+
+/// Of what the link could carry of payload; and the 95th percentile of the path's queueing delay in milliseconds.
+fn share(scenario: &Scenario) -> (f64, f64) {
+    let result = run(scenario).unwrap();
+    assert_eq!(result.findings, Vec::<String>::new());
+    let share = result.flows[0].goodput_mbps / (MBPS * f64::from(SEGMENT_BYTES) / 1_500.0);
+    (share, result.path_delay_ms.p95.unwrap_or(0.0))
+}
+
+#[test]
+fn a_split_flow_fills_a_lossy_link_that_the_server_alone_does_not() {
+    let sender = SenderConfig { rate_reduction: ReductionName::Qarr, ..SenderConfig::default() };
+    let (with, delay_ms) = share(&scenario(Some(sender), BDP, 0.1));
+    let (without, _) = share(&scenario(None, BDP, 0.1));
+    println!("{with} of the link and {delay_ms} ms with it, {without} without");
+    assert!(with > 0.93 && with > 1.1 * without, "{with} with, {without} without");
+    // The RTT to the server and the target, 30 ms, before the sender; in front of that, what the window towards the server has grown to.
+    assert!(delay_ms < 150.0, "{delay_ms} ms");
+}
