@@ -8,7 +8,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 PACELINE := $(TARGET)/debug/paceline
 FUZZ_SECONDS ?= 60
 
-.PHONY: help demo test build prove live results reproduce lint doc check fuzz bench speed clean setup
+.PHONY: help demo test build prove live results reproduce lint doc check deb fuzz bench speed clean setup
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -53,6 +53,9 @@ lint: ## formatting, clippy (warnings are errors), the rules of CONTRIBUTING.md 
 
 doc: ## API documentation, private items included; warnings are errors
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --document-private-items
+
+deb: ## a Debian package of the gateway in target/debian (cargo install cargo-deb)
+	$(CARGO) deb --locked --package paceline-cli
 
 fuzz: ## every fuzz target for FUZZ_SECONDS each (nightly Rust and cargo-fuzz)
 	scripts/fuzz $(FUZZ_SECONDS)

@@ -1,11 +1,12 @@
 //! The command line.
 
+mod gateway;
 pub(crate) mod reproduce;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use ipnet::IpNet;
+pub(crate) use gateway::{DoctorArgs, FlowsArgs, GatewayAction, GatewayArgs, TopArgs};
 use paceline_path::QueueLimit;
 use paceline_path::random::Probability;
 use paceline_path::units::de::share;
@@ -16,7 +17,6 @@ pub(crate) use reproduce::{
 };
 use serde::de::{Deserialize, IntoDeserializer};
 
-use crate::scenario::Profile;
 use crate::units::{Rate, Size, Time};
 
 /// Speeds up TCP over mobile access links, and measures it on real packets.
@@ -44,6 +44,10 @@ pub(crate) enum Command {
     Predict(PredictArgs),
     /// Accelerate the TCP flows that pass between two interfaces, or through a TUN device (needs root)
     Gateway(GatewayArgs),
+    /// Show the flows and subscribers of the running gateway
+    Flows(FlowsArgs),
+    /// Watch the flows and subscribers of the running gateway in the terminal
+    Top(TopArgs),
     /// Join two interfaces by a link with a rate, a queue, delay and losses (needs root)
     Emulate(EmulateArgs),
     /// Look at, make, convert and draw traces of link rates
@@ -249,46 +253,6 @@ pub(crate) enum LostRepairArg {
     Timeout,
     /// Retransmissions are never lost
     Spared,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct GatewayArgs {
-    /// Interface towards the servers
-    #[arg(long, value_name = "IFACE")]
-    pub(crate) wan: String,
-    /// Interface towards the clients
-    #[arg(long, value_name = "IFACE")]
-    pub(crate) radio: String,
-    /// Route the clients' TCP through a TUN device of this name, instead of standing between two ports of a bridge
-    #[arg(long, value_name = "NAME", requires = "clients")]
-    pub(crate) tun: Option<String>,
-    /// Addresses of the clients, such as 10.0.0.0/8; several with commas
-    #[arg(long, value_name = "PREFIX", value_delimiter = ',', requires = "tun")]
-    pub(crate) clients: Vec<IpNet>,
-    /// Configuration (docs/gateway.md) as TOML; what it leaves out is as in the profile
-    #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
-    /// Which parts are on
-    #[arg(long, value_enum, default_value_t = Profile::Full)]
-    pub(crate) profile: Profile,
-    /// Write counters to this file once a second and at the end
-    #[arg(long, value_name = "FILE")]
-    pub(crate) stats_json: Option<PathBuf>,
-    /// Write what happens to each flow to this file, one JSON object a line
-    #[arg(long, value_name = "FILE")]
-    pub(crate) events: Option<PathBuf>,
-    /// Write window, rate, RTT and delay of each flow to this CSV file, twenty times a second
-    #[arg(long, value_name = "FILE")]
-    pub(crate) series: Option<PathBuf>,
-    /// Only forward: what packet I/O costs without a gateway
-    #[arg(long, hide = true)]
-    pub(crate) forward_only: bool,
-    /// End when this process is no longer the parent
-    #[arg(long, hide = true, value_name = "PID")]
-    pub(crate) parent: Option<i32>,
-    /// File that keeps the window shifts of rescaled flows over a restart [default: one for each pair of interfaces, in /run]
-    #[arg(long, value_name = "FILE")]
-    pub(crate) shift_file: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -1,144 +1,142 @@
 //! `paceline gateway`: the accelerator between two interfaces, or behind a TUN device.
 
 mod attach;
+mod board;
+pub(crate) mod control;
+mod doctor;
+mod http;
+mod metrics;
+mod notify;
 mod observer;
+mod policy;
+mod records;
+mod reload;
 mod rescaling;
+pub(crate) mod rows;
+mod service;
+mod totals;
 
-use std::fs;
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
 
+use nix::libc::SIGHUP;
 use nix::unistd::getppid;
-use paceline_gateway::{Gateway, GatewayConfig};
-use paceline_linux::shift_file::ShiftFile;
-use paceline_linux::{
-    EventLoop, EventLoopConfig, Fallback, Housekeeping, NullForwarder, Termination, clock, timer,
-};
-use paceline_wire::{Duration, Node};
-use serde_json::{Value, json};
+use paceline_gateway::GatewayConfig;
+use paceline_linux::{Ended, EventLoop, EventLoopConfig, Housekeeping, NullForwarder, Termination, timer};
+use paceline_wire::Node;
 
-use crate::args::GatewayArgs;
+use crate::args::{GatewayAction, GatewayArgs};
 use crate::error::{Error, Result};
-use crate::result::{Percentiles, write_whole};
-use crate::run::lab::system;
-use crate::scenario::{explain, line_of, merge};
-use observer::{Log, Shared, Tap};
+use crate::result::write_whole;
 use rescaling::Rescaling;
 
 pub(crate) fn command(args: &GatewayArgs) -> Result<()> {
-    let config = configuration(args)?;
+    if let Some(GatewayAction::Doctor(args)) = &args.action {
+        return doctor::command(args);
+    }
+    log_to_stderr(args);
+    if let Some(path) = &args.check {
+        return check(args, path);
+    }
+    let config = configuration(args, args.config.as_deref())?;
     if args.forward_only {
-        return drive(args, &mut NullForwarder::new(), None, |_, _| write_whole_io(args, "{}\n"));
+        let mut told = false;
+        return drive(args, &mut NullForwarder::new(), None, |_, moment| match moment {
+            // Once, for those who wait until it forwards.
+            Moment::Turn(_) if !std::mem::replace(&mut told, true) => write_whole_io(args, "{}\n"),
+            _ => Ok(()),
+        });
     }
-    let log = Log::create(clock::now(), args.events.as_deref(), args.series.as_deref())
-        .map_err(|error| Error::io("create the logs", &error))?;
-    let log: Shared = Arc::new(Mutex::new(log));
-    let default = ShiftFile::default_path(&format!("{}-{}", args.wan, args.radio));
-    let path = args.shift_file.as_deref().unwrap_or(&default);
-    let store = ShiftFile::open(path, config.limits.max_flows).map_err(system)?;
-    let open_flows = store.load();
-    let rescaling = Rescaling::new(&open_flows);
-    let tap = Tap::new(log.clone(), Some(store), Some(rescaling.feed()));
-    let mut node = Gateway::with_observer(config, Box::new(tap));
-    for (flow, fallback) in open_flows {
-        match fallback {
-            Fallback::Rescale(shifts) => node.resume(clock::now(), flow, shifts),
-            Fallback::Reset => node.end(flow),
-        }
-    }
-    drive(args, &mut node, Some(rescaling), |node, housekeeping| write_stats(args, node, &log, housekeeping))
+    service::run(args, config)
 }
 
-/// Lets packets pass through `node` until a signal comes; `tell` is called once a second and at the end.
+/// What befalls a gateway besides packets.
+pub(super) enum Moment<'a, 'b> {
+    /// Packets pass from here on; signals are blocked in threads that are started now.
+    Start,
+    /// Eight times a second.
+    Turn(&'a mut Housekeeping<'b>),
+    /// SIGHUP.
+    Hangup,
+    /// Packets pass no more.
+    End,
+}
+
+/// Lets packets pass through `node` until a signal comes.
 fn drive<N: Node>(
     args: &GatewayArgs,
     node: &mut N,
     rescaling: Option<Rescaling>,
-    mut tell: impl FnMut(&N, Option<&mut Housekeeping<'_>>) -> io::Result<()>,
+    mut tell: impl FnMut(&mut N, Moment<'_, '_>) -> io::Result<()>,
 ) -> Result<()> {
     // Before anything else runs: the threads of this process inherit the mask.
     let termination = Termination::block().map_err(|error| Error::io("watch for signals", &error))?;
     let config = EventLoopConfig { rejoin_segments: true, ..EventLoopConfig::default() };
     let mut event_loop = EventLoop::new(config).map_err(|error| Error::io("open a timer", &error))?;
     event_loop.end_on(termination).map_err(|error| Error::io("watch for signals", &error))?;
+    let (wan, radio) = args.interfaces()?;
     let mut attached = match &args.tun {
-        None => attach::bridged(&mut event_loop, &args.wan, &args.radio)?,
+        None => attach::bridged(&mut event_loop, wan, radio)?,
         Some(tun) => attach::routed(&mut event_loop, tun, args)?,
     };
-    let rescaling = rescaling.zip(attached.rescale_config(args)).map(|(it, config)| it.start(config));
-    // Without the privilege packets leave a millisecond late now and then.
-    let _ = timer::schedule_realtime();
-    let mut due = clock::now();
-    event_loop
-        .run(node, |node, housekeeping| {
+    let rescaling = match (rescaling, attached.rescale_config(args)?) {
+        (Some(rescaling), Some(config)) => Some(rescaling.start(config)),
+        _ => None,
+    };
+    let wrong = |error: io::Error| Error::io("forward packets", &error);
+    tell(node, Moment::Start).map_err(wrong)?;
+    if let Err(error) = timer::schedule_realtime() {
+        tracing::warn!(
+            "no real-time priority ({error}): packets leave a millisecond late now and then; allow CAP_SYS_NICE"
+        );
+    }
+    loop {
+        let turn = |node: &mut N, housekeeping: &mut Housekeeping<'_>| {
             attached.refresh(housekeeping)?;
             if args.parent.is_some_and(|parent| getppid().as_raw() != parent) {
                 housekeeping.stop();
             }
-            if housekeeping.now >= due {
-                due = housekeeping.now + STATS_INTERVAL;
-                tell(node, Some(housekeeping))?;
-            }
-            Ok(())
-        })
-        .map_err(|error| Error::io("forward packets", &error))?;
+            tell(node, Moment::Turn(housekeeping))
+        };
+        let ended = event_loop.run(node, turn).map_err(wrong)?;
+        if ended != Ended::Signal(SIGHUP) || args.config.is_none() {
+            break;
+        }
+        tell(node, Moment::Hangup).map_err(wrong)?;
+    }
     attached.detach()?;
     if let Some(rescaling) = rescaling {
         rescaling.finish();
     }
-    tell(node, None).map_err(|error| Error::io("write counters", &error))
+    tell(node, Moment::End).map_err(|error| Error::io("write what is left", &error))
 }
 
 /// The profile with what the file changes.
-fn configuration(args: &GatewayArgs) -> Result<GatewayConfig> {
+fn configuration(args: &GatewayArgs, path: Option<&Path>) -> Result<GatewayConfig> {
     let Some(base) = args.profile.config() else {
         return Err(Error::input(
             "--profile off is no gateway; for one that only forwards write --profile null",
         ));
     };
-    let Some(path) = &args.config else {
+    let Some(path) = path else {
         return Ok(base);
     };
-    let text = fs::read_to_string(path)
-        .map_err(|error| Error::input(format!("cannot read configuration {}: {error}", path.display())))?;
-    parse_configuration(path, &text, &base)
-}
-
-fn parse_configuration(path: &Path, text: &str, base: &GatewayConfig) -> Result<GatewayConfig> {
-    let at = |error: toml::de::Error| {
-        let line = line_of(text, error.span());
-        Error::input(format!("{}:{line}: {}", path.display(), explain(error.message())))
-    };
-    // Typed first, for the line of a mistake; then once more as a table, laid over the profile.
-    toml::from_str::<GatewayConfig>(text).map_err(at)?;
-    let changes: toml::Table = toml::from_str(text).map_err(at)?;
-    let mut table = toml::Table::try_from(base).map_err(|error| Error::failed(error.to_string()))?;
-    merge(&mut table, &changes);
-    let config: GatewayConfig = table.try_into().map_err(at)?;
-    config.check().map_err(|why| Error::input(format!("{}: {why}", path.display())))?;
+    let interfaces: Vec<&str> = [&args.wan, &args.radio].into_iter().flatten().map(String::as_str).collect();
+    let config = policy::load(path, &base, &interfaces)?;
+    if args.tun.is_some() && config.sharing.flows.iter().any(|rule| rule.matches.vlan.is_some()) {
+        return Err(Error::input(format!(
+            "{}: a rule matches by `vlan`, which a routed gateway never sees; match by `client`, or run it on a bridge",
+            path.display()
+        )));
+    }
     Ok(config)
 }
 
-fn write_stats(
-    args: &GatewayArgs,
-    node: &Gateway,
-    log: &Shared,
-    housekeeping: Option<&mut Housekeeping<'_>>,
-) -> io::Result<()> {
-    let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
-    log.flush()?;
-    let sojourn = Percentiles::of_histogram(log.sojourn.count(), |quantile| {
-        log.sojourn.quantile(quantile).as_secs_f64() * 1e3
-    });
-    let mut stats = json!({ "sojourn_ms": sojourn, "flows": node.flows(), "counters": node.counters() });
-    if let Some(housekeeping) = housekeeping {
-        stats["payload_bytes"] = housekeeping.pool_bytes_in_use().into();
-        let ports = housekeeping.port_counters();
-        let dropped: u64 = ports.iter().map(|port| port.kernel_drops + port.pool_exhausted).sum();
-        stats["receive_drops"] = Value::from(dropped);
-    }
-    write_whole_io(args, &format!("{stats}\n"))
+/// `--check`: says whether the file would be taken, and what is in it.
+fn check(args: &GatewayArgs, path: &Path) -> Result<()> {
+    let config = configuration(args, Some(path))?;
+    println!("{}: all right: {}", path.display(), policy::summary(&config));
+    Ok(())
 }
 
 fn write_whole_io(args: &GatewayArgs, text: &str) -> io::Result<()> {
@@ -148,16 +146,28 @@ fn write_whole_io(args: &GatewayArgs, text: &str) -> io::Result<()> {
     }
 }
 
-const STATS_INTERVAL: Duration = Duration::from_secs(1);
-
+/// Lines without time stamps where the journal adds them.
+fn log_to_stderr(args: &GatewayArgs) {
+    let log = tracing_subscriber::fmt()
+        .with_max_level(args.log.filter())
+        .with_writer(io::stderr)
+        .with_target(false);
+    // An earlier one, as in tests, stays.
+    let _ = match std::env::var_os("JOURNAL_STREAM") {
+        Some(_) => log.without_time().try_init(),
+        None => log.try_init(),
+    };
+}
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::scenario::Profile;
 
     fn parse(text: &str) -> std::result::Result<GatewayConfig, String> {
         let base = Profile::Thesis.config().unwrap();
-        parse_configuration(Path::new("g.toml"), text, &base).map_err(|error| error.to_string())
+        policy::parse(Path::new("g.toml"), text, &base, &[]).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod cpu_time;
 mod demo;
 mod emulate;
 mod error;
+mod flows;
 mod gateway;
 mod interrupt;
 mod plot;
@@ -17,6 +18,7 @@ mod result;
 mod run;
 mod scenario;
 mod sweep;
+mod top;
 mod trace;
 mod units;
 
@@ -51,6 +53,8 @@ fn dispatch(command: Command) -> Result<()> {
         Command::Reproduce(ReproduceCommand::Drwa(args)) => reproduce::drwa::command(&args),
         Command::Predict(args) => predict::command(&args),
         Command::Gateway(args) => gateway::command(&args),
+        Command::Top(args) => top::command(&args),
+        Command::Flows(args) => flows::command(&args),
         Command::Emulate(args) => emulate::command(&args),
         Command::Trace(command) => trace::command(&command),
         Command::Bench(BenchCommand::Gateway(args)) => bench::command(&args),

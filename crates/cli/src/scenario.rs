@@ -23,7 +23,7 @@ pub(crate) use flow::{Direction, Flow, IpVersion, Protocol, SizeSpec};
 pub(crate) use gateway::{EventAction, Gateway, GatewayEvent, Io, Profile, merge};
 #[cfg(test)]
 pub(crate) use load::parse_text;
-pub(crate) use load::{ScenarioFile, explain, line_of, load_file, load_varied, parse, parse_varied};
+pub(crate) use load::{ScenarioFile, explain, line_of, load_file, load_varied, nearest, parse, parse_varied};
 pub(crate) use path::Path;
 pub(crate) use tcp::Tcp;
 pub(crate) use topology::Topology;

@@ -267,3 +267,66 @@ fn help_names_units_and_exit_codes() {
         paceline().args([command, "--help"]).assert().success();
     }
 }
+
+#[test]
+fn a_policy_is_checked_without_privilege() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("policy.toml");
+    fs::write(&path, "[[rule]]\nport = 22\nmode = \"pass\"\n").unwrap();
+    paceline().args(["gateway", "--check"]).arg(&path).assert().success().stdout(contains(
+        "policy.toml: all right: 1 rule for flows, 0 rules for subscribers, other flows transparent",
+    ));
+    fs::write(&path, "[[rule]]\nport = 22\nmode = \"drop\"\n").unwrap();
+    paceline()
+        .args(["gateway", "--check"])
+        .arg(&path)
+        .assert()
+        .code(2)
+        .stderr(contains("policy.toml:3: unknown value `drop`"));
+}
+
+#[test]
+fn who_looks_at_no_gateway_is_told() {
+    for command in ["flows", "top"] {
+        paceline().args([command, "--control", "/nosuch/gateway.sock"]).assert().code(1).stderr(
+            is_match(r"^paceline: no gateway answers at /nosuch/gateway.sock; is it running\?\n$").unwrap(),
+        );
+    }
+}
+
+#[test]
+fn metrics_are_for_this_machine_only() {
+    let folder = tempfile::tempdir().unwrap();
+    paceline()
+        .args([
+            "gateway",
+            "--wan",
+            "nosuch0",
+            "--radio",
+            "nosuch1",
+            "--metrics",
+            "0.0.0.0:9100",
+            "--shift-file",
+        ])
+        .arg(folder.path().join("shifts"))
+        .assert()
+        .code(2)
+        .stderr(contains("give a loopback address such as 127.0.0.1:9100"));
+}
+
+#[test]
+fn the_doctor_names_what_is_missing_and_what_to_do() {
+    let output = paceline()
+        .args(["gateway", "doctor", "--wan", "nosuch0", "--radio", "nosuch1", "--json"])
+        .assert()
+        .code(1)
+        .get_output()
+        .stdout
+        .clone();
+    let report: serde_json::Value = serde_json::from_slice(&output).unwrap();
+    assert_eq!(report["schema"], 1);
+    let findings = report["findings"].as_array().unwrap();
+    let missing = findings.iter().find(|one| one["subject"] == "nosuch0").unwrap();
+    assert_eq!((&missing["status"], &missing["check"]), (&"problem".into(), &"interface".into()));
+    assert!(missing["do"].as_str().unwrap().contains("ip link"));
+}

@@ -3,8 +3,8 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::net::IpAddr;
 
+use crate::prefix::Prefix;
 use crate::split::{SenderConfig, SplitConfig};
 
 /// Everything that can be set on a gateway. The default is the full accelerator.
@@ -214,11 +214,24 @@ pub struct QueueBoundConfig {
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
 pub struct FlowMatch {
     /// The client's address.
-    pub client: Option<IpAddr>,
+    pub client: Option<Prefix>,
     /// The server's address.
-    pub server: Option<IpAddr>,
-    /// The server's port.
+    pub server: Option<Prefix>,
+    /// The server's port, or the first of several.
     pub server_port: Option<u16>,
+    /// The last of several ports.
+    pub server_port_last: Option<u16>,
+    /// The code point of the SYN (RFC 2474).
+    pub dscp: Option<u8>,
+    /// The outer VLAN of the SYN.
+    pub vlan: Option<u16>,
+}
+
+impl FlowMatch {
+    /// The server's port is among those wanted.
+    pub(crate) fn has_port(&self, port: u16) -> bool {
+        self.server_port.is_none_or(|first| (first..=self.server_port_last.unwrap_or(first)).contains(&port))
+    }
 }
 
 /// What to do with a flow that a rule matches.
@@ -251,6 +264,8 @@ pub struct FlowRule {
     pub share: ShareConfig,
     /// What they send with if they are split; as `split.sender` when absent.
     pub sender: Option<SenderConfig>,
+    /// The largest window shown to the server, if less than `virtual-window.max-bytes`.
+    pub virtual_window_max_bytes: Option<u64>,
 }
 
 /// What a flow may have of its subscriber's link, or a subscriber of the gateway. Downlink; a rate counts bytes of IP.
@@ -307,8 +322,8 @@ impl Default for ShareConfig {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields))]
 pub struct SubscriberRule {
-    /// An address inside the subscriber's prefix.
-    pub address: IpAddr,
+    /// An address inside the subscriber's prefix, or a prefix that holds the subscribers.
+    pub address: Prefix,
     /// What it may have.
     pub share: ShareConfig,
 }

@@ -18,12 +18,16 @@ use crate::observe::{Event, Observer};
 use crate::pool::Holdings;
 use crate::share::Share;
 use crate::split::Split;
+use crate::status::{FlowStage, FlowStatus, Page, SubscriberStatus};
 use crate::table::Table;
 
 /// The port towards the servers.
 pub const WAN: PortId = PortId(0);
 /// The port towards the clients.
 pub const RADIO: PortId = PortId(1);
+
+/// Where the places of split flows begin, in lists: no table has so many.
+const SPLIT_PLACES: usize = usize::MAX / 2;
 
 /// An accelerator, transparent or split.
 pub struct Gateway {
@@ -87,13 +91,25 @@ impl Gateway {
 
     /// Takes up a flow that was open before a restart, so that its windows go on being rescaled.
     pub fn resume(&mut self, now: Instant, client_to_server: FlowKey, shifts: Shifts) {
-        let share = self.shared.config.share(&client_to_server);
+        let (share, window_max_bytes) = self.shared.config.known_without_syn(&client_to_server);
         let interval = self.shared.config.schedule.ack_interval;
-        let make =
-            |subscriber| Flow::new(client_to_server, subscriber, share.weight, interval, now).resumed(shifts);
+        let make = |subscriber| {
+            Flow::new(client_to_server, subscriber, share.weight, interval, now)
+                .bounded(window_max_bytes)
+                .resumed(shifts)
+        };
         if self.table.insert(&self.shared.config, client_to_server, Share::new(&share), make).is_some() {
             self.shared.counters.flows_resumed += 1;
         }
+    }
+
+    /// New flows and subscribers are served by this mode, sender and these rules from here on; those that are there stay as they are.
+    pub fn set_policy(&mut self, config: &GatewayConfig) {
+        let own = &mut self.shared.config;
+        own.mode = config.mode;
+        own.split.sender = config.split.sender;
+        own.sharing.flows.clone_from(&config.sharing.flows);
+        own.sharing.subscribers.clone_from(&config.sharing.subscribers);
     }
 
     /// A flow was split before a restart: its ends are told, each with its next packet.
@@ -114,6 +130,28 @@ impl Gateway {
     /// Of those, split ones.
     pub fn split_flows(&self) -> usize {
         self.split.len()
+    }
+
+    /// Subscribers that have flows.
+    pub fn subscribers(&self) -> usize {
+        self.table.subscribers()
+    }
+
+    /// Flows, from the place `from` of the table on, looking at no more than `places`.
+    pub fn flow_statuses(&self, from: usize, places: usize) -> Page<FlowStatus> {
+        let config = &self.shared.config;
+        // Split flows come after all places that a table can have.
+        if let Some(from) = from.checked_sub(SPLIT_PLACES) {
+            let page = self.split.statuses(config, from, places);
+            return Page { next: page.next.map(|next| next + SPLIT_PLACES), ..page };
+        }
+        let page = self.table.flow_statuses(config, from, places);
+        Page { next: page.next.or((self.split.len() > 0).then_some(SPLIT_PLACES)), ..page }
+    }
+
+    /// Subscribers, from the place `from` on, looking at no more than `places`.
+    pub fn subscriber_statuses(&self, from: usize, places: usize) -> Page<SubscriberStatus> {
+        self.table.subscriber_statuses(from, places)
     }
 
     /// Payload bytes kept.
@@ -191,7 +229,7 @@ impl Gateway {
         if !tcp.flags().contains(Flags::ACK) {
             flow.pending_syn = Some(tcp.seq().add(tcp.seq_len()));
         } else if from == WAN && flow.pending_syn == Some(tcp.ack()) {
-            self.remove(now, id);
+            self.remove(now, id, FlowStage::Replaced);
         }
         self.shared.forward(from, packet);
     }
@@ -213,7 +251,7 @@ impl Gateway {
         syn: &Packet,
     ) -> Result<Admitted, PassReason> {
         if let Some(old) = self.table.find(key) {
-            self.remove(now, old);
+            self.remove(now, old, FlowStage::Replaced);
         }
         if syn.tcp().is_none_or(|tcp| tcp.flags().contains(Flags::ACK)) {
             return Err(PassReason::MidFlow);
@@ -232,7 +270,9 @@ impl Gateway {
             return Ok(Admitted::Split);
         }
         let interval = self.shared.config.schedule.ack_interval;
-        let make = |subscriber| Flow::new(*key, subscriber, choice.share.weight, interval, now);
+        let make = |subscriber| {
+            Flow::new(*key, subscriber, choice.share.weight, interval, now).bounded(choice.window_max_bytes)
+        };
         let id = self.table.insert(&self.shared.config, *key, Share::new(&choice.share), make);
         id.map(Admitted::Transparent).ok_or(PassReason::TableFull)
     }
@@ -265,12 +305,14 @@ impl Gateway {
         self.table.after_event(id, now, in_flight_before, &report, self.shared.repairs());
     }
 
-    fn remove(&mut self, now: Instant, id: u32) {
+    fn remove(&mut self, now: Instant, id: u32, end: FlowStage) {
         let flow = self.table.remove(now, id);
         let Holdings { kept, promised } = flow.holdings();
         self.shared.buffered = self.shared.buffered.saturating_sub(kept);
         self.shared.promised = self.shared.promised.saturating_sub(promised);
         if flow.phase != Phase::Closed {
+            let status = FlowStatus { stage: end, ..flow.status(&self.shared.config) };
+            self.shared.observer.on_event(now, &flow.key, &Event::Ended(status));
             self.shared.observer.on_event(now, &flow.key, &Event::Closed);
         }
     }
@@ -339,7 +381,7 @@ impl Node for Gateway {
                 if self.table.flow(id).phase != Phase::Closed {
                     self.shared.counters.flows_expired += 1;
                 }
-                self.remove(now, id);
+                self.remove(now, id, FlowStage::Idle);
                 continue;
             }
             let subscriber = self.table.holdings_of_subscriber(id);

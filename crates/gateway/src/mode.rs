@@ -25,18 +25,21 @@ pub struct Choice {
     pub mode: Mode,
     /// What it may have of its subscriber's link.
     pub share: ShareConfig,
+    /// The largest window shown to the server, if a rule says one.
+    pub window_max_bytes: Option<u64>,
 }
 
 impl GatewayConfig {
     /// Decides about the flow (client to server) that begins with `syn`.
     pub fn choose(&self, client_to_server: &FlowKey, syn: &Packet) -> Choice {
-        let rule = self.rule(client_to_server);
+        let rule = self.rule(client_to_server, Some(syn));
+        let window_max_bytes = rule.and_then(|rule| rule.virtual_window_max_bytes);
         let share = rule.map_or_else(ShareConfig::default, |rule| rule.share.clone());
         let Some(tcp) = syn.tcp() else {
-            return Choice { mode: Mode::Pass(PassReason::NotTcp), share };
+            return Choice { mode: Mode::Pass(PassReason::NotTcp), share, window_max_bytes };
         };
         if let Some(reason) = must_pass(tcp) {
-            return Choice { mode: Mode::Pass(reason), share };
+            return Choice { mode: Mode::Pass(reason), share, window_max_bytes };
         }
         let split = match tcp.fast_open() || tcp.payload_len() > 0 {
             // Data in a SYN is the server's to take or to refuse (RFC 7413).
@@ -50,22 +53,43 @@ impl GatewayConfig {
             FlowAction::Accelerate if self.mode == FlowMode::Split => split,
             FlowAction::Accelerate => Mode::Transparent,
         };
-        Choice { mode, share }
+        Choice { mode, share, window_max_bytes }
     }
 
-    /// What a flow may have of its subscriber's link.
-    pub(crate) fn share(&self, client_to_server: &FlowKey) -> ShareConfig {
-        self.rule(client_to_server).map_or_else(ShareConfig::default, |rule| rule.share.clone())
+    /// Share and largest window of a flow whose SYN nobody remembers: rules about the SYN's own marks do not match it.
+    pub(crate) fn known_without_syn(&self, client_to_server: &FlowKey) -> (ShareConfig, Option<u64>) {
+        match self.rule(client_to_server, None) {
+            Some(rule) => (rule.share.clone(), rule.virtual_window_max_bytes),
+            None => (ShareConfig::default(), None),
+        }
     }
 
     /// The first rule that matches.
-    fn rule(&self, key: &FlowKey) -> Option<&FlowRule> {
+    fn rule(&self, key: &FlowKey, syn: Option<&Packet>) -> Option<&FlowRule> {
         self.sharing.flows.iter().find(|rule| {
             let wanted = &rule.matches;
-            wanted.client.is_none_or(|a| a == key.src.ip())
-                && wanted.server.is_none_or(|a| a == key.dst.ip())
-                && wanted.server_port.is_none_or(|p| p == key.dst.port())
+            wanted.client.is_none_or(|prefix| prefix.contains(key.src.ip()))
+                && wanted.server.is_none_or(|prefix| prefix.contains(key.dst.ip()))
+                && wanted.has_port(key.dst.port())
+                && wanted.dscp.is_none_or(|dscp| syn.and_then(dscp_of) == Some(dscp))
+                && wanted.vlan.is_none_or(|vlan| syn.and_then(vlan_of) == Some(vlan))
         })
+    }
+}
+
+/// The differentiated services code point (RFC 2474, Section 3).
+fn dscp_of(packet: &Packet) -> Option<u8> {
+    match *packet.header().first_chunk::<2>()? {
+        [a, b] if a >> 4 == 6 => Some((a << 4 | b >> 4) >> 2),
+        [_, tos] => Some(tos >> 2),
+    }
+}
+
+/// The number of the outer VLAN (IEEE 802.1Q, 802.1ad).
+fn vlan_of(packet: &Packet) -> Option<u16> {
+    match *packet.link().get(12..)?.first_chunk::<4>()? {
+        [0x81, 0x00, a, b] | [0x88, 0xa8, a, b] => Some(u16::from_be_bytes([a, b]) & 0x0fff),
+        _ => None,
     }
 }
 
@@ -99,7 +123,7 @@ mod tests {
                 matches: matches(80),
                 action: FlowAction::Transparent,
                 share: ShareConfig { weight: 2, ..Default::default() },
-                sender: None,
+                ..Default::default()
             },
             FlowRule { matches: matches(443), sender: Some(own), ..Default::default() },
         ];
@@ -110,6 +134,42 @@ mod tests {
         assert_eq!(mode(8080), Mode::Split(config.split.sender));
         assert_eq!(config.choose(&key(80), &syn(80, &[])).share.weight, 2);
         assert_eq!(GatewayConfig::default().choose(&key(80), &syn(80, &[])).mode, Mode::Transparent);
+    }
+
+    #[test]
+    fn prefixes_port_ranges_and_marks_of_the_syn_match() {
+        let only = |matches: FlowMatch| {
+            let rule = FlowRule {
+                matches,
+                share: ShareConfig { weight: 7, ..ShareConfig::default() },
+                ..FlowRule::default()
+            };
+            let mut config = GatewayConfig::default();
+            config.sharing.flows = vec![rule];
+            config
+        };
+        let weight = |config: &GatewayConfig, packet: &Packet| config.choose(&key(443), packet).share.weight;
+        let plain = syn(443, &[]);
+        let prefix = |text: &str| Some(text.parse().unwrap());
+        for (matches, expected) in [
+            (FlowMatch { client: prefix("10.0.0.0/8"), ..Default::default() }, 7),
+            (FlowMatch { server: prefix("10.1.0.0/16"), ..Default::default() }, 1),
+            (FlowMatch { server_port: Some(400), server_port_last: Some(443), ..Default::default() }, 7),
+            (FlowMatch { server_port: Some(444), server_port_last: Some(500), ..Default::default() }, 1),
+            (FlowMatch { dscp: Some(0), ..Default::default() }, 7),
+            (FlowMatch { dscp: Some(46), ..Default::default() }, 1),
+            (FlowMatch { vlan: Some(5), ..Default::default() }, 1),
+        ] {
+            assert_eq!(weight(&only(matches.clone()), &plain), expected, "{matches:?}");
+        }
+        let mut tagged = syn(443, &[]);
+        let mut link = [0; 18];
+        link[12..].copy_from_slice(&[0x81, 0x00, 0x20, 0x05, 0x08, 0x00]);
+        tagged.set_link(&link);
+        let vlan = only(FlowMatch { vlan: Some(5), ..Default::default() });
+        assert_eq!(weight(&vlan, &tagged), 7);
+        // Nobody remembers the marks of a flow's SYN after a restart.
+        assert_eq!(vlan.known_without_syn(&key(443)), (ShareConfig::default(), None));
     }
 
     #[test]

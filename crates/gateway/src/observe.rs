@@ -3,12 +3,16 @@
 use paceline_wire::{Duration, FlowKey, Instant, Rate};
 
 use crate::handshake::Shifts;
+use crate::status::FlowStatus;
 
 /// An event of a flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "it is made once for a flow, and handed over by reference")]
 pub enum Event {
     /// Both SYNs are through. Comes before the SYN-ACK leaves, so that shifts can be stored in time.
     Opened(Shifts),
+    /// All that there is to say of a flow that is over, or forgotten. Comes before `Closed`.
+    Ended(FlowStatus),
     /// The flow is over, or forgotten.
     Closed,
     /// The flow is split from here on. Comes before the client is answered.
@@ -40,6 +44,13 @@ pub enum Event {
         rtt: Duration,
         /// Delay added to the ACK.
         delay: Duration,
+    },
+    /// The round trip to the client was measured.
+    Measured {
+        /// Of one packet that left once.
+        rtt: Duration,
+        /// The shortest of late among the subscriber's flows.
+        rtt_min: Option<Duration>,
     },
     /// Data was found lost.
     Lost {

@@ -30,6 +30,11 @@ pub(crate) struct Share {
 }
 
 impl Share {
+    /// Packets per round.
+    pub(crate) fn weight(&self) -> u32 {
+        self.weight
+    }
+
     pub(crate) fn new(config: &ShareConfig) -> Self {
         let pace = |mbps: Option<f64>| mbps.map(|mbps| Pace::new(Rate::from_mbps(mbps)));
         let weight = config.weight.max(1);

@@ -5,6 +5,7 @@ mod lapsed;
 mod opening;
 mod pair;
 mod relay;
+mod status;
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -15,9 +16,12 @@ use slab::Slab;
 
 pub use config::{SenderConfig, SplitConfig};
 
+use crate::config::GatewayConfig;
 use crate::flow::Context;
 use crate::icmp::IcmpError;
 use crate::observe::Event;
+use crate::status::{FlowStatus, Page};
+use crate::table::page;
 use crate::timers::{Timers, disarm};
 use crate::{RADIO, WAN};
 use lapsed::Lapsed;
@@ -44,6 +48,11 @@ const TURN: u32 = 16;
 impl Split {
     pub(crate) fn len(&self) -> usize {
         self.pairs.len()
+    }
+
+    /// The flows in some places.
+    pub(crate) fn statuses(&self, config: &GatewayConfig, from: usize, places: usize) -> Page<FlowStatus> {
+        page(&self.pairs, from, places, |pair| pair.status(config))
     }
 
     pub(crate) fn find(&self, key: &FlowKey) -> Option<u32> {
@@ -221,6 +230,8 @@ impl Split {
             self.ready.retain(|&other| other != id);
         }
         if pair.client.is_some() {
+            let ended = Event::Ended(pair.final_status(ctx.config, ctx.now));
+            ctx.observer.on_event(ctx.now, &pair.key, &ended);
             ctx.observer.on_event(ctx.now, &pair.key, &Event::SplitClosed);
         }
     }

@@ -5,13 +5,14 @@ use core::net::IpAddr;
 use paceline_wire::{Duration, Instant, Rate};
 
 use crate::bound::{BoundSample, QueueBound, QueueBoundConfig};
-use crate::config::{self, QueueBoundMode, ShareConfig, SharingConfig};
+use crate::config::{self, QueueBoundMode, ShareConfig, SharingConfig, SubscriberRule};
 use crate::flow::LinkReport;
 use crate::pool::Holdings;
 use crate::ring::{Linked, Links};
 use crate::rings::Rings;
 use crate::rtt_min::RttMin;
 use crate::share::Share;
+use crate::status::SubscriberStatus;
 
 /// As BBR's: a path that has become longer is believed after ten seconds.
 const RTT_MIN_WINDOW: Duration = Duration::from_secs(10);
@@ -69,8 +70,10 @@ pub(crate) struct Subscriber {
 
 impl Subscriber {
     pub(crate) fn new(prefix: IpAddr, bound: &config::QueueBoundConfig, sharing: &SharingConfig) -> Self {
-        let same = |address: IpAddr| self::prefix(sharing, address) == prefix;
-        let rule = sharing.subscribers.iter().find(|rule| same(rule.address));
+        let about = |rule: &&SubscriberRule| {
+            rule.address.contains(prefix) || self::prefix(sharing, rule.address.address()) == prefix
+        };
+        let rule = sharing.subscribers.iter().find(about);
         let share = rule.map_or_else(ShareConfig::default, |rule| rule.share.clone());
         Subscriber {
             prefix,
@@ -96,6 +99,19 @@ impl Subscriber {
                 PathEstimate { rtt: bound.rtt_min(), share }
             }
             None => PathEstimate { rtt: self.rtt_min.get(), share: Rate::ZERO },
+        }
+    }
+
+    /// A copy of its state for an operator.
+    pub(crate) fn status(&self) -> SubscriberStatus {
+        SubscriberStatus {
+            prefix: self.prefix,
+            flows: self.flows,
+            weight: self.share.weight(),
+            outstanding: self.outstanding,
+            limit: self.bound.as_ref().and_then(QueueBound::limit),
+            rate: self.bound.as_ref().map_or(Rate::ZERO, QueueBound::rate),
+            rtt_min: self.path().rtt,
         }
     }
 

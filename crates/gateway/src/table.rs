@@ -13,6 +13,7 @@ use crate::ring::{Linked, Links};
 use crate::rings::Rings;
 use crate::schedule::Departure;
 use crate::share::Share;
+use crate::status::{FlowStatus, Page, SubscriberStatus};
 use crate::subscriber::{Subscriber, prefix};
 use crate::timers::{Timers, disarm};
 
@@ -75,6 +76,26 @@ impl Table {
 
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
+    }
+
+    /// Subscribers that have flows.
+    pub(crate) fn subscribers(&self) -> usize {
+        self.subscribers.len()
+    }
+
+    /// The flows in some places of the table.
+    pub(crate) fn flow_statuses(
+        &self,
+        config: &GatewayConfig,
+        from: usize,
+        places: usize,
+    ) -> Page<FlowStatus> {
+        page(&self.entries, from, places, |entry| entry.flow.status(config))
+    }
+
+    /// The subscribers in some places.
+    pub(crate) fn subscriber_statuses(&self, from: usize, places: usize) -> Page<SubscriberStatus> {
+        page(&self.subscribers, from, places, Subscriber::status)
     }
 
     pub(crate) fn find(&self, key: &FlowKey) -> Option<u32> {
@@ -357,6 +378,13 @@ impl Table {
             [entry.flow.deadline(repairs), entry.departs_at].into_iter().flatten().fold(expiry, Ord::min);
         self.timers.set(&mut entry.armed, id, next);
     }
+}
+
+pub(crate) fn page<T, U>(slab: &Slab<T>, from: usize, places: usize, copy: impl Fn(&T) -> U) -> Page<U> {
+    // A slab has no more places than its capacity.
+    let end = from.saturating_add(places).min(slab.capacity());
+    let items = (from..end).filter_map(|place| slab.get(place)).map(copy).collect();
+    Page { items, next: (end < slab.capacity()).then_some(end) }
 }
 
 /// How long a packet may be when `room` bytes are left and `flows` flows want to send. One flow takes super-packets

@@ -58,6 +58,21 @@ pub fn get(interface: &str, offload: Offload) -> Result<bool, SystemError> {
     value.map(|value| value != 0).context(|| format!("read {offload:?} of {interface}"))
 }
 
+/// The name of the driver of an interface, in the calling thread's network namespace.
+pub fn driver(interface: &str) -> Result<String, SystemError> {
+    let mut info = DriverInfo { command: GET_DRIVER_INFO, text: [0; DRIVER_INFO_LEN] };
+    ioctl(interface, (&raw mut info).cast()).context(|| format!("read the driver of {interface}"))?;
+    let name = &info.text[..32];
+    let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
+    Ok(String::from_utf8_lossy(&name[..end]).into_owned())
+}
+
+/// Whether an interface joins received packets in a way that cannot be undone (LRO); what forwards must not.
+pub fn joins_for_good(interface: &str) -> Result<bool, SystemError> {
+    let flags = exchange(interface, GET_FLAGS, 0).context(|| format!("read the flags of {interface}"))?;
+    Ok(flags & FLAG_LRO != 0)
+}
+
 impl Netns {
     /// Switches offloads of an interface inside this namespace.
     pub fn set_offloads(&self, interface: &str, offloads: &[Offload], on: bool) -> Result<(), SystemError> {
@@ -72,9 +87,22 @@ struct Value {
     data: u32,
 }
 
+/// `struct ethtool_drvinfo`, whose first text of 32 bytes is the driver's name.
+#[repr(C)]
+struct DriverInfo {
+    command: u32,
+    text: [u8; DRIVER_INFO_LEN],
+}
+
 fn exchange(interface: &str, command: u32, data: u32) -> io::Result<u32> {
-    let socket: OwnedFd = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
     let mut value = Value { command, data };
+    ioctl(interface, (&raw mut value).cast())?;
+    Ok(value.data)
+}
+
+/// `command` points to what the command at its start reads and writes.
+fn ioctl(interface: &str, command: *mut libc::c_char) -> io::Result<()> {
+    let socket: OwnedFd = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
     // SAFETY: all-zero bytes are a valid ifreq.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     if interface.len() >= request.ifr_name.len() {
@@ -83,10 +111,16 @@ fn exchange(interface: &str, command: u32, data: u32) -> io::Result<u32> {
     for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {
         *to = from as libc::c_char;
     }
-    request.ifr_ifru.ifru_data = (&raw mut value).cast();
-    // SAFETY: the request names an interface and points to an ethtool_value; both outlive the call, which writes nothing else.
+    request.ifr_ifru.ifru_data = command;
+    // SAFETY: the request names an interface and points to the structure of its command; both outlive the call, which writes
+    // nothing else.
     let result = unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL, &raw mut request) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(value.data) }
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 const SIOCETHTOOL: libc::Ioctl = 0x8946;
+const GET_DRIVER_INFO: u32 = 0x3;
+/// The structure has 196 bytes.
+const DRIVER_INFO_LEN: usize = 192;
+const GET_FLAGS: u32 = 0x25;
+const FLAG_LRO: u32 = 1 << 15;

@@ -316,7 +316,7 @@ fn with_rules(scenario: &Scenario, config: &GatewayConfig) -> GatewayConfig {
         matches: FlowMatch { server_port: Some(server_port(number)), ..FlowMatch::default() },
         action: if flow.bypass { FlowAction::Bypass } else { FlowAction::Accelerate },
         share: flow.share.clone(),
-        sender: None,
+        ..FlowRule::default()
     });
     config.sharing.flows = rules.chain(config.sharing.flows).collect();
     config

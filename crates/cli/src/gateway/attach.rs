@@ -51,7 +51,7 @@ pub(super) fn bridged(event_loop: &mut EventLoop, wan: &str, radio: &str) -> Res
     let masters = [wan, radio].map(|name| netlink.link(name).map(|link| link.master));
     let [Ok(master_of_wan), Ok(master_of_radio)] = masters else {
         let missing = if masters[0].is_err() { wan } else { radio };
-        return Err(Error::input(format!("there is no interface {missing}; `ip link` lists them")));
+        return Err(no_interface(missing));
     };
     let own = netlink.host_addresses().map_err(system)?;
     let filter = Filter::Tcp { except_destinations: own.clone() };
@@ -74,9 +74,9 @@ pub(super) fn bridged(event_loop: &mut EventLoop, wan: &str, radio: &str) -> Res
             Ok(Attached::Bridged(Box::new(Bridged { rule, stale_before: Some(since) })))
         }
         (None, None) => {
-            eprintln!(
-                "paceline: {wan} and {radio} are in no bridge: when the gateway ends, nothing joins them; make both ports \
-                 of one bridge, and it fails open"
+            tracing::warn!(
+                "{wan} and {radio} are in no bridge: when the gateway ends, nothing joins them; make both ports of one \
+                 bridge, and it fails open"
             );
             join(event_loop, Filter::All)?;
             Ok(Attached::Alone)
@@ -89,19 +89,25 @@ pub(super) fn bridged(event_loop: &mut EventLoop, wan: &str, radio: &str) -> Res
 
 /// Puts the gateway behind a new TUN device.
 pub(super) fn routed(event_loop: &mut EventLoop, tun: &str, args: &GatewayArgs) -> Result<Attached> {
+    let (wan, radio) = args.interfaces()?;
+    let netlink = Netlink::open().map_err(system)?;
+    if let Some(missing) = distinct(wan, radio).into_iter().find(|name| netlink.link(name).is_err()) {
+        return Err(no_interface(missing));
+    }
     let device =
         Tun::open(tun).map_err(|error| Error::io(format_args!("make the TUN device {tun}"), &error))?;
     let device = Device::Tun { tun: device, clients: args.clients.clone(), wan: WAN, radio: RADIO };
     event_loop.add(device).map_err(|error| Error::io(format_args!("use the TUN device {tun}"), &error))?;
     let clients =
         args.clients.iter().map(|client| Prefix::new(client.network(), client.prefix_len())).collect();
-    let (wan, radio) = (args.wan.as_str(), args.radio.as_str());
-    let config = FailOpenConfig::marking(&name_of(wan, radio), &[wan, radio, tun], MARK);
+    let mut ports = distinct(wan, radio);
+    ports.push(tun);
+    let config = FailOpenConfig::marking(&name_of(wan, radio), &ports, MARK);
     let rule = match FailOpen::install(&config) {
         Ok((rule, _)) => Some(rule),
         Err(error) => {
-            eprintln!(
-                "paceline: {error}; if the gateway hangs, it keeps packets; if it ends, flows that it rescales are slow"
+            tracing::warn!(
+                "{error}; if the gateway hangs, it keeps packets; if it ends, flows that it rescales are slow"
             );
             None
         }
@@ -109,6 +115,15 @@ pub(super) fn routed(event_loop: &mut EventLoop, tun: &str, args: &GatewayArgs) 
     let routes = TunRoutesConfig::new(tun, &[wan], &[radio], clients);
     let routes = Routes::Waiting(TunRoutesConfig { mark: rule.as_ref().map(|_| MARK), ..routes });
     Ok(Attached::Routed(Box::new(Routed { rule, routes })))
+}
+
+fn no_interface(name: &str) -> Error {
+    Error::input(format!("there is no interface {name}; `ip link` lists them"))
+}
+
+/// One name, where a router has its servers and clients behind the same interface.
+fn distinct<'a>(wan: &'a str, radio: &'a str) -> Vec<&'a str> {
+    if wan == radio { vec![wan] } else { vec![wan, radio] }
 }
 
 /// What rules and tables of the gateway between these interfaces are called.
@@ -138,13 +153,14 @@ impl Attached {
     }
 
     /// How windows are to be rescaled in packets that do not pass the gateway, if they can pass elsewhere.
-    pub(super) fn rescale_config(&self, args: &GatewayArgs) -> Option<RescaleConfig> {
+    pub(super) fn rescale_config(&self, args: &GatewayArgs) -> Result<Option<RescaleConfig>> {
         let mark = match self {
             Attached::Bridged(_) => None,
             Attached::Routed(routed) if routed.rule.is_some() => Some(MARK),
-            Attached::Routed(_) | Attached::Alone => return None,
+            Attached::Routed(_) | Attached::Alone => return Ok(None),
         };
-        Some(RescaleConfig::new(&name_of(&args.wan, &args.radio), &[&args.wan, &args.radio], mark))
+        let (wan, radio) = args.interfaces()?;
+        Ok(Some(RescaleConfig::new(&name_of(wan, radio), &distinct(wan, radio), mark)))
     }
 
     /// Hands everything back to the kernel.

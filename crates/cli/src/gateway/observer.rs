@@ -12,7 +12,9 @@ use paceline_linux::{Fallback, Quantiles};
 use paceline_wire::{Duration, FlowKey, Instant};
 use serde_json::{Value, json};
 
+use super::records::Recorder;
 use super::rescaling::{Change, Feed};
+use super::totals::Totals;
 
 /// What the gateway's observer and its housekeeping share.
 pub(super) type Shared = Arc<Mutex<Log>>;
@@ -22,6 +24,7 @@ pub(super) type Shared = Arc<Mutex<Log>>;
 pub(super) struct Log {
     start: Instant,
     pub(super) sojourn: Quantiles,
+    pub(super) totals: Totals,
     events: Option<BufWriter<File>>,
     series: Option<BufWriter<File>>,
     sampled: HashMap<FlowKey, Instant>,
@@ -37,6 +40,8 @@ pub(super) struct Tap {
     store: Option<ShiftFile>,
     /// Told of the flows in the store.
     feed: Option<Feed>,
+    /// Told of flows that are over.
+    recorder: Option<Recorder>,
 }
 
 impl Log {
@@ -46,6 +51,7 @@ impl Log {
         let mut log = Log {
             start,
             sojourn: Quantiles::new(),
+            totals: Totals::default(),
             events: events.map(create).transpose()?,
             series: series.map(create).transpose()?,
             sampled: HashMap::new(),
@@ -72,6 +78,7 @@ impl Log {
     }
 
     fn note(&mut self, now: Instant, flow: &FlowKey, event: &Event) {
+        self.totals.note(event);
         if let Event::Sent { sojourn, retransmission: false, .. } = event {
             self.sojourn.record(*sojourn);
         }
@@ -123,8 +130,13 @@ impl Log {
 }
 
 impl Tap {
-    pub(super) fn new(log: Shared, store: Option<ShiftFile>, feed: Option<Feed>) -> Self {
-        Tap { log, store, feed }
+    pub(super) fn new(
+        log: Shared,
+        store: Option<ShiftFile>,
+        feed: Option<Feed>,
+        recorder: Option<Recorder>,
+    ) -> Self {
+        Tap { log, store, feed, recorder }
     }
 }
 
@@ -147,16 +159,38 @@ impl Observer for Tap {
                 feed.tell(change);
             }
         }
+        if let (Some(recorder), Event::Ended(status)) = (&self.recorder, event) {
+            recorder.note(now, status);
+        }
+        trace(flow, event);
         self.log.lock().unwrap_or_else(PoisonError::into_inner).note(now, flow, event);
+    }
+}
+
+/// Nothing that happens for each packet is above the level of tracing.
+fn trace(flow: &FlowKey, event: &Event) {
+    let (client, server) = (flow.src, flow.dst);
+    match event {
+        Event::Opened(shifts) => {
+            tracing::debug!(%client, %server, rescaled = shifts.rescaled(), "flow opened")
+        }
+        Event::SplitOpened => tracing::debug!(%client, %server, "flow split"),
+        Event::Ended(status) => tracing::debug!(%client, %server, how = ?status.stage, "flow ended"),
+        Event::GaveUp => tracing::debug!(%client, %server, "repair failed too often; the server repairs now"),
+        other => tracing::trace!(%client, %server, event = ?other, "packet"),
     }
 }
 
 fn describe(event: &Event) -> Value {
     match event {
         Event::Opened(shifts) => json!({ "event": "opened", "shifts": format!("{shifts:?}") }),
+        Event::Ended(status) => json!({ "event": "ended", "how": format!("{:?}", status.stage) }),
         Event::Closed => json!({ "event": "closed" }),
         Event::SplitOpened => json!({ "event": "split-opened" }),
         Event::SplitClosed => json!({ "event": "split-closed" }),
+        Event::Measured { rtt, rtt_min } => {
+            json!({ "event": "measured", "rtt_ms": ms(*rtt), "rtt_min_ms": rtt_min.map(ms) })
+        }
         Event::Sent { bytes, sojourn, retransmission } => {
             json!({ "event": "sent", "bytes": bytes, "sojourn_ms": ms(*sojourn), "retransmission": retransmission })
         }
@@ -194,7 +228,7 @@ mod tests {
         let start = Instant::from_nanos(5_000_000_000);
         let log = Log::create(start, Some(&events), Some(&series)).unwrap();
         let shared = Arc::new(Mutex::new(log));
-        let mut tap = Tap::new(shared.clone(), None, None);
+        let mut tap = Tap::new(shared.clone(), None, None, None);
         let flow = FlowKey { src: "10.0.0.2:40000".parse().unwrap(), dst: "10.0.0.1:80".parse().unwrap() };
         let sent = Event::Sent { bytes: 1448, sojourn: Duration::from_millis(3), retransmission: false };
         tap.on_event(start + Duration::from_millis(10), &flow, &sent);

@@ -58,8 +58,8 @@ impl Rescaling {
         let thread = thread::spawn(move || {
             let told = Keeper::install(config, flows).and_then(|keeper| keeper.run(&changes));
             if let Err(error) = told {
-                eprintln!(
-                    "paceline: {error}; without the gateway, flows whose windows it rescales will be slow, and split ones hang"
+                tracing::warn!(
+                    "{error}; without the gateway, flows whose windows it rescales will be slow, and split ones hang"
                 );
             }
         });

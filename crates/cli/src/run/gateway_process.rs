@@ -105,9 +105,13 @@ impl<'a> GatewayProcess<'a> {
             let (ipv4, ipv6) = (self.lab.client_prefix(false), self.lab.client_prefix(true));
             command.args(["--tun", "paceline0", "--clients"]).arg(format!("{ipv4},{ipv6}"));
         }
-        for (option, file) in
-            [("--config", CONFIG), ("--stats-json", STATS), ("--series", SERIES), ("--shift-file", SHIFTS)]
-        {
+        for (option, file) in [
+            ("--config", CONFIG),
+            ("--stats-json", STATS),
+            ("--series", SERIES),
+            ("--shift-file", SHIFTS),
+            ("--control", CONTROL),
+        ] {
             command.arg(option).arg(self.folder.join(file));
         }
         let spawned = self.lab.gateway.run(|| command.spawn()).map_err(io::Error::other);
@@ -201,6 +205,7 @@ const CONFIG: &str = "gateway.toml";
 const STATS: &str = "gateway.json";
 const SERIES: &str = "gateway.csv";
 const SHIFTS: &str = "shifts";
+const CONTROL: &str = "gateway.sock";
 const LOG: &str = "gateway.log";
 /// Times 10 ms.
 const READY_TRIES: usize = 500;

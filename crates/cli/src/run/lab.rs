@@ -171,7 +171,7 @@ fn gateway_config(scenario: &Scenario, plan: &Plan) -> Result<Option<String>> {
         if flow.bypass || share != ShareConfig::default() {
             let matches = FlowMatch { server_port: Some(planned.port), ..FlowMatch::default() };
             let action = if flow.bypass { FlowAction::Bypass } else { FlowAction::Accelerate };
-            config.sharing.flows.push(FlowRule { matches, action, share, sender: None });
+            config.sharing.flows.push(FlowRule { matches, action, share, ..FlowRule::default() });
         }
     }
     render(&config).map(Some)

@@ -129,14 +129,18 @@ pub(crate) fn explain(message: &str) -> String {
     let mut quoted = rest.split('`').step_by(2);
     let given = quoted.next().unwrap_or(rest);
     let known: Vec<&str> = quoted.filter(|name| !name.is_empty()).collect();
-    let nearest = known.iter().map(|name| (strsim::damerau_levenshtein(given, name), *name)).min();
-    match nearest {
-        Some((distance, name)) if distance <= 1 + given.len() / 4 => {
-            format!("unknown {what} `{given}`; did you mean `{name}`?")
-        }
+    match nearest(given, &known) {
+        Some(name) => format!("unknown {what} `{given}`; did you mean `{name}`?"),
         _ if known.is_empty() => format!("unknown {what} `{given}`"),
         _ => format!("unknown {what} `{given}`; known here: {}", known.join(", ")),
     }
+}
+
+/// The one of `known` that was probably meant.
+pub(crate) fn nearest<'a>(given: &str, known: &[&'a str]) -> Option<&'a str> {
+    let (distance, name) =
+        known.iter().map(|name| (strsim::damerau_levenshtein(given, name), *name)).min()?;
+    (distance <= 1 + given.len() / 4).then_some(name)
 }
 
 /// The line, from 1, at which a span starts.

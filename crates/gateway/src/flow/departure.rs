@@ -83,6 +83,7 @@ impl Flow {
             self.board.on_repeated(lost.start..end, Repeat { order, sent_at: ctx.now, older });
             self.timers.on_sent(ctx.now);
             ctx.counters.local_retransmissions += 1;
+            self.totals.on_retransmission(end - lost.start);
             let event = Event::Sent { bytes: end - lost.start, sojourn, retransmission: true };
             ctx.observer.on_event(ctx.now, &self.key, &event);
             return Some(packet);
@@ -108,6 +109,7 @@ impl Flow {
         self.flight.push(start, end, ctx.now, true);
         self.board.on_sent(end);
         self.timers.on_sent(ctx.now);
+        self.totals.on_departure(end - start, sojourn);
         let event = Event::Sent { bytes: end - start, sojourn, retransmission: false };
         ctx.observer.on_event(ctx.now, &self.key, &event);
         if ctx.config.retransmission.mode == RetransmissionMode::None {

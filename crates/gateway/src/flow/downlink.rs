@@ -1,10 +1,11 @@
 //! Packets from the server.
 
-use paceline_wire::{Checksum, Flags, Packet};
+use paceline_wire::{Checksum, Duration, Flags, Packet};
 
 use super::{BARE_MAX, Context, Flow, Phase};
 use crate::counters::PassReason;
 use crate::pool::may_keep;
+use crate::status::FlowStage;
 
 impl Flow {
     /// A packet without SYN from the server.
@@ -59,7 +60,7 @@ impl Flow {
             self.bare.push_back((start, packet));
         }
         if is_reset {
-            self.close(ctx);
+            self.close(ctx, FlowStage::Reset);
         }
     }
 
@@ -69,6 +70,7 @@ impl Flow {
             self.filter.expect_reply();
             self.note_passed(&packet);
             ctx.counters.server_retransmissions_passed += 1;
+            self.totals.server_retransmissions += 1;
             return ctx.pass_to_client(packet);
         }
         if packet.tcp().is_some_and(|tcp| tcp.flags().contains(Flags::FIN)) {
@@ -81,7 +83,9 @@ impl Flow {
         if self.is_passive(ctx.config) || (!self.repairs(ctx.config) && start < self.board.sent()) {
             self.received = self.received.max(end);
             if self.board.sent() < end {
-                self.flight.push(start.max(self.board.sent()), end, ctx.now, true);
+                let first = start.max(self.board.sent());
+                self.totals.on_departure(end - first, Duration::ZERO);
+                self.flight.push(first, end, ctx.now, true);
                 self.board.on_sent(end);
             }
             return ctx.pass_to_client(packet);
@@ -110,6 +114,7 @@ impl Flow {
         *ctx.buffered += self.store.bytes() - before;
         let Some((first, last)) = added else {
             ctx.counters.server_retransmissions_absorbed += 1;
+            self.totals.server_retransmissions += 1;
             return self.on_absorbed(ctx, start);
         };
         let sent = self.board.sent();

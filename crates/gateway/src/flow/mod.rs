@@ -16,7 +16,7 @@ use alloc::collections::VecDeque;
 
 use paceline_wire::{Duration, FlowKey, Instant, Packet, PortId, Seq};
 
-use crate::config::{GatewayConfig, RetransmissionMode, ScheduleMode};
+use crate::config::{FlowMode, GatewayConfig, RetransmissionMode, ScheduleMode};
 use crate::counters::Counters;
 use crate::flight::Flight;
 use crate::handshake::{Handshake, Shifts};
@@ -27,8 +27,9 @@ use crate::reception_rate::ReceptionRate;
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
 use crate::server_rtt::ServerRtt;
+use crate::status::{FlowStage, FlowStatus, FlowTotals};
 use crate::store::Store;
-use crate::subscriber::PathEstimate;
+use crate::subscriber::{PathEstimate, prefix};
 use crate::supply::Supply;
 use crate::virtual_window::VirtualWindow;
 use crate::{RADIO, WAN};
@@ -104,6 +105,8 @@ pub(crate) struct Flow {
     pub(crate) key: FlowKey,
     pub(crate) subscriber: u32,
     pub(crate) weight: u32,
+    /// The largest window shown to the server, where a rule says one.
+    window_max_bytes: Option<u64>,
     pub(crate) phase: Phase,
     pub(crate) last_packet: Instant,
     pub(crate) handshake: Handshake,
@@ -156,6 +159,10 @@ pub(crate) struct Flow {
     server_fin: Option<u64>,
     client_fin: Option<u64>,
     client_fin_acked: bool,
+    since: Instant,
+    /// How it ended, if it has.
+    end: Option<FlowStage>,
+    totals: FlowTotals,
 }
 
 impl Flow {
@@ -164,6 +171,7 @@ impl Flow {
             key,
             subscriber,
             weight,
+            window_max_bytes: None,
             phase: Phase::Opening,
             last_packet: now,
             handshake: Handshake::default(),
@@ -203,7 +211,16 @@ impl Flow {
             server_fin: None,
             client_fin: None,
             client_fin_acked: false,
+            since: now,
+            end: None,
+            totals: FlowTotals::default(),
         }
+    }
+
+    /// A rule may bound its virtual window.
+    pub(crate) fn bounded(mut self, window_max_bytes: Option<u64>) -> Self {
+        self.window_max_bytes = window_max_bytes;
+        self
     }
 
     /// A flow that was open before the gateway started; its shifts were stored.
@@ -318,10 +335,37 @@ impl Flow {
     }
 
     /// The flow is over: nothing more will be repaired.
-    pub(crate) fn close(&mut self, ctx: &mut Context<'_>) {
+    pub(crate) fn close(&mut self, ctx: &mut Context<'_>, end: FlowStage) {
         if self.phase != Phase::Closed {
             self.phase = Phase::Closed;
+            self.end = Some(end);
+            ctx.observer.on_event(ctx.now, &self.key, &Event::Ended(self.status(ctx.config)));
             ctx.observer.on_event(ctx.now, &self.key, &Event::Closed);
+        }
+    }
+
+    /// A copy of its state for an operator.
+    pub(crate) fn status(&self, config: &GatewayConfig) -> FlowStatus {
+        let opening = self.phase == Phase::Opening;
+        FlowStatus {
+            key: self.key,
+            mode: FlowMode::Transparent,
+            subscriber: prefix(&config.sharing, self.key.src.ip()),
+            stage: self.end.unwrap_or(if opening { FlowStage::Opening } else { FlowStage::Open }),
+            since: self.since,
+            last_packet: self.last_packet,
+            weight: self.weight,
+            rescaled: self.shifts.rescaled(),
+            gave_up: self.gave_up,
+            rtt: self.rtt.smoothed(),
+            server_rtt: self.server_rtt.get(),
+            rate: self.rate.rate().unwrap_or_default(),
+            client_window: self.window,
+            in_flight: self.flight.bytes(),
+            waiting: self.waiting(),
+            buffered: self.store.bytes(),
+            ack_delay: self.modulation.delay(),
+            totals: self.totals,
         }
     }
 

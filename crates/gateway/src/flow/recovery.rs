@@ -192,6 +192,7 @@ impl Flow {
         }
         self.recovery.parts = parts;
         if bytes > 0 {
+            self.totals.lost_bytes += bytes;
             ctx.observer.on_event(ctx.now, &self.key, &Event::Lost { bytes });
         }
     }

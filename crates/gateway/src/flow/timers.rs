@@ -126,6 +126,7 @@ impl Flow {
         }
         self.timers.timeouts += 1;
         ctx.counters.local_timeouts += 1;
+        self.totals.timeouts += 1;
         ctx.observer.on_event(ctx.now, &self.key, &Event::Timeout);
         if self.timers.timeouts > ctx.config.retransmission.give_up_after_timeouts {
             return self.give_up(ctx);

@@ -6,10 +6,12 @@ use paceline_wire::{Duration, Flags, Packet};
 
 use super::recovery::Left;
 use super::{Context, Flow, LinkReport, Phase};
+use crate::config::VirtualWindowConfig;
 use crate::flight::Arrived;
 use crate::modulation::{Edit, Held, ModulationInput};
 use crate::observe::Event;
 use crate::pool::most_promised;
+use crate::status::FlowStage;
 use crate::supply::Verdict;
 use crate::virtual_window::WindowInput;
 
@@ -29,9 +31,10 @@ impl Flow {
             self.pass_strange(ctx, packet);
             return LinkReport::default();
         }
+        self.totals.uplink_bytes += packet.payload().len() as u64;
         if flags.contains(Flags::RST) {
             self.abandon(ctx);
-            self.close(ctx);
+            self.close(ctx, FlowStage::Reset);
         }
         if !flags.contains(Flags::ACK) {
             self.modulation.push(ctx.now, Duration::ZERO, true, Edit::None, packet);
@@ -159,6 +162,11 @@ impl Flow {
         self.judge_due(ctx);
         let lost = self.board.lost_bytes().saturating_sub(lost_before);
         let rtt = arrival.sent_at.map(|sent_at| self.rtt.on_sample(sent_at, ctx.now));
+        if let Some(rtt) = rtt {
+            self.totals.on_rtt(rtt);
+            let event = Event::Measured { rtt, rtt_min: self.path.rtt };
+            ctx.observer.on_event(ctx.now, &self.key, &event);
+        }
         self.rtt_sample = rtt.or(self.rtt_sample);
         self.adapt_delay(ctx);
         let age = left.sent_at.filter(|_| !probed).map(|sent_at| ctx.now.saturating_since(sent_at));
@@ -285,7 +293,9 @@ impl Flow {
             ),
             passes: self.gave_up,
         };
-        let config = &ctx.config.virtual_window;
+        let own = &ctx.config.virtual_window;
+        let max_bytes = self.window_max_bytes.map_or(own.max_bytes, |max| max.min(own.max_bytes));
+        let config = &VirtualWindowConfig { max_bytes, ..own.clone() };
         let shown_before = self.virtual_window.edge();
         let field = self.virtual_window.field(config, &input, self.shifts.shown, ctx.now);
         if held.edit == Edit::WindowUpdate && self.virtual_window.edge() <= shown_before {
@@ -324,7 +334,7 @@ impl Flow {
     pub(super) fn close_if_done(&mut self, ctx: &mut Context<'_>) {
         let server_done = self.server_fin.is_some_and(|fin| self.board.una() >= fin);
         if server_done && self.client_fin_acked {
-            self.close(ctx);
+            self.close(ctx, FlowStage::Finished);
         }
     }
 }

@@ -25,6 +25,7 @@ pub(super) struct Pair {
     pub(super) client: Option<Side>,
     /// Until then, what the client wants.
     pub(super) opening: Option<Box<Opening>>,
+    pub(super) since: Instant,
     pub(super) last_packet: Instant,
     /// How long data may wait here.
     pub(super) target: Duration,
@@ -62,6 +63,7 @@ impl Pair {
             server,
             client: None,
             opening: Some(Box::new(opening)),
+            since: now,
             last_packet: now,
             target: Duration::from_millis(config.virtual_window.target_ms),
             counted: 0,

@@ -43,6 +43,13 @@ impl Batch {
         connection.exchange(&mut single.bytes, 1).map(drop)
     }
 
+    /// Everything of one kind (`enum nf_tables_msg_types`), of all families.
+    pub(super) fn dump(kind: u16, connection: &Connection) -> io::Result<Vec<Vec<u8>>> {
+        let mut single = Batch::default();
+        single.begin(NFNL_SUBSYS_NFTABLES << 8 | kind, NLM_F_DUMP, NFPROTO_UNSPEC, 0);
+        connection.exchange(&mut single.bytes, 1)
+    }
+
     /// Netlink's header and that of netfilter; the length is right for a message without attributes.
     fn begin(&mut self, kind: u16, flags: u16, family: u8, resource: u16) -> usize {
         let start = self.bytes.len();
@@ -117,6 +124,8 @@ impl Attributes {
 
 const NLM_F_REQUEST: u16 = 0x1;
 const NLM_F_ACK: u16 = 0x4;
+/// NLM_F_ROOT and NLM_F_MATCH.
+const NLM_F_DUMP: u16 = 0x300;
 /// Make what does not exist.
 pub(super) const NLM_F_CREATE: u16 = 0x400;
 /// After what exists already.

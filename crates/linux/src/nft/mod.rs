@@ -9,8 +9,10 @@
 mod batch;
 mod expression;
 mod fail_open;
+mod inspect;
 mod rescale;
 mod table;
 
 pub use fail_open::{FailOpen, FailOpenConfig, Refreshed};
+pub use inspect::{BaseChain, base_chains};
 pub use rescale::{CHANGES_MAX, FlowChange, RescaleConfig, RescaleTable};

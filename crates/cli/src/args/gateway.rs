@@ -1,0 +1,143 @@
+//! Options of the gateway, and of the commands that look at it.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use ipnet::IpNet;
+use tracing_subscriber::filter::LevelFilter;
+
+use crate::error::{Error, Result};
+use crate::scenario::Profile;
+
+#[derive(Clone, Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub(crate) struct GatewayArgs {
+    #[command(subcommand)]
+    pub(crate) action: Option<GatewayAction>,
+    /// Interface towards the servers
+    #[arg(long, value_name = "IFACE", required_unless_present = "check")]
+    pub(crate) wan: Option<String>,
+    /// Interface towards the clients
+    #[arg(long, value_name = "IFACE", required_unless_present = "check")]
+    pub(crate) radio: Option<String>,
+    /// Route the clients' TCP through a TUN device of this name, instead of standing between two ports of a bridge
+    #[arg(long, value_name = "NAME", requires = "clients")]
+    pub(crate) tun: Option<String>,
+    /// Addresses of the clients, such as 10.0.0.0/8; several with commas
+    #[arg(long, value_name = "PREFIX", value_delimiter = ',', requires = "tun")]
+    pub(crate) clients: Vec<IpNet>,
+    /// Configuration and policy (docs/operating.md) as TOML; what it leaves out is as in the profile. SIGHUP reads it again
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Only say whether this file would be taken
+    #[arg(long, value_name = "FILE")]
+    pub(crate) check: Option<PathBuf>,
+    /// Which parts are on
+    #[arg(long, value_enum, default_value_t = Profile::Full)]
+    pub(crate) profile: Profile,
+    /// Write counters to this file once a second and at the end
+    #[arg(long, value_name = "FILE")]
+    pub(crate) stats_json: Option<PathBuf>,
+    /// Write what happens to each flow to this file, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    pub(crate) events: Option<PathBuf>,
+    /// Write window, rate, RTT and delay of each flow to this CSV file, twenty times a second
+    #[arg(long, value_name = "FILE")]
+    pub(crate) series: Option<PathBuf>,
+    /// Export metrics for Prometheus at http://ADDRESS/metrics, on a loopback address such as 127.0.0.1:9100
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) metrics: Option<SocketAddr>,
+    /// Socket for `paceline flows` and `paceline top` [default: /run/paceline/WAN-RADIO.sock]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) control: Option<PathBuf>,
+    /// Append a JSON line to this file for each flow that ends (docs/operating.md)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) records: Option<PathBuf>,
+    /// What is logged to stderr
+    #[arg(long, value_enum, default_value_t = LogLevel::Info)]
+    pub(crate) log: LogLevel,
+    /// Only forward: what packet I/O costs without a gateway
+    #[arg(long, hide = true)]
+    pub(crate) forward_only: bool,
+    /// End when this process is no longer the parent
+    #[arg(long, hide = true, value_name = "PID")]
+    pub(crate) parent: Option<i32>,
+    /// File that keeps the window shifts of rescaled flows over a restart [default: one for each pair of interfaces, in /run]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) shift_file: Option<PathBuf>,
+}
+
+/// What to do instead of running.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum GatewayAction {
+    /// Look at interfaces, privileges and rules of this machine, and say what to do before a gateway runs here
+    Doctor(DoctorArgs),
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// Interface towards the servers
+    #[arg(long, value_name = "IFACE")]
+    pub(crate) wan: String,
+    /// Interface towards the clients
+    #[arg(long, value_name = "IFACE")]
+    pub(crate) radio: String,
+    /// The gateway will be routed, behind a TUN device, and not between two ports of a bridge
+    #[arg(long)]
+    pub(crate) tun: bool,
+    /// Print one JSON object instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl GatewayArgs {
+    /// The interfaces towards servers and clients.
+    pub(crate) fn interfaces(&self) -> Result<(&str, &str)> {
+        match (&self.wan, &self.radio) {
+            (Some(wan), Some(radio)) => Ok((wan, radio)),
+            _ => Err(Error::input("which interfaces? give --wan IFACE and --radio IFACE")),
+        }
+    }
+}
+
+/// From what level on things are logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogLevel {
+    Error,
+    Warn,
+    Info,
+    /// Each flow's beginning and end
+    Debug,
+    /// Each packet: slow
+    Trace,
+}
+
+impl LogLevel {
+    pub(crate) fn filter(self) -> LevelFilter {
+        match self {
+            LogLevel::Error => LevelFilter::ERROR,
+            LogLevel::Warn => LevelFilter::WARN,
+            LogLevel::Info => LevelFilter::INFO,
+            LogLevel::Debug => LevelFilter::DEBUG,
+            LogLevel::Trace => LevelFilter::TRACE,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FlowsArgs {
+    /// The gateway's control socket [default: that of the only gateway that runs]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) control: Option<PathBuf>,
+    /// Print one JSON object (docs/operating.md) instead of tables
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TopArgs {
+    /// The gateway's control socket [default: that of the only gateway that runs]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) control: Option<PathBuf>,
+}

@@ -1,0 +1,114 @@
+//! `paceline flows`: the flows and subscribers of a running gateway.
+
+use crate::args::FlowsArgs;
+use crate::error::{Error, Result};
+use crate::gateway::control;
+use crate::gateway::rows::{FlowRow, Report, SubscriberRow};
+use crate::result::new_table;
+
+pub(crate) fn command(args: &FlowsArgs) -> Result<()> {
+    let report = control::ask(args.control.as_deref())?;
+    if args.json {
+        let text = serde_json::to_string(&report).map_err(|error| Error::failed(error.to_string()))?;
+        println!("{text}");
+        return Ok(());
+    }
+    print!("{}", tables(&report));
+    Ok(())
+}
+
+fn tables(report: &Report) -> String {
+    let mut flows: Vec<&FlowRow> = report.flows.iter().collect();
+    flows.sort_by_key(|flow| std::cmp::Reverse(flow.downlink_bytes));
+    let mut table = new_table(
+        4,
+        &[
+            "client",
+            "server",
+            "mode",
+            "stage",
+            "age",
+            "down",
+            "up",
+            "Mbit/s",
+            "RTT ms",
+            "in flight",
+            "waiting",
+            "resent",
+        ],
+    );
+    for flow in flows {
+        table.add_row(vec![
+            flow.client.to_string(),
+            flow.server.to_string(),
+            flow.mode.clone(),
+            flow.stage.clone(),
+            span(flow.age_s),
+            bytes(flow.downlink_bytes),
+            bytes(flow.uplink_bytes),
+            number(flow.rate_mbps),
+            number(flow.rtt_ms),
+            bytes(flow.in_flight_bytes),
+            bytes(flow.waiting_bytes),
+            flow.retransmissions.to_string(),
+        ]);
+    }
+    let mut text = format!("{table}\n{} flows\n\n", report.flows.len());
+    let mut subscribers: Vec<&SubscriberRow> = report.subscribers.iter().collect();
+    subscribers.sort_by_key(|subscriber| std::cmp::Reverse(subscriber.in_flight_bytes));
+    let mut table =
+        new_table(1, &["subscriber", "flows", "weight", "Mbit/s", "RTT min ms", "in flight", "limit"]);
+    for subscriber in subscribers {
+        table.add_row(vec![
+            subscriber.subscriber.clone(),
+            subscriber.flows.to_string(),
+            subscriber.weight.to_string(),
+            number(subscriber.rate_mbps),
+            number(subscriber.rtt_min_ms),
+            bytes(subscriber.in_flight_bytes),
+            subscriber.limit_bytes.map_or("-".into(), bytes),
+        ]);
+    }
+    text.push_str(&format!("{table}\n{} subscribers\n", report.subscribers.len()));
+    text
+}
+
+/// As in `17.5k`, `3.2M`: powers of 1000.
+pub(crate) fn bytes(count: u64) -> String {
+    match count {
+        0..1_000 => count.to_string(),
+        1_000..1_000_000 => format!("{:.1}k", count as f64 / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.1}M", count as f64 / 1e6),
+        _ => format!("{:.2}G", count as f64 / 1e9),
+    }
+}
+
+/// With one digit after the point; `-` for what is not known.
+pub(crate) fn number(value: Option<f64>) -> String {
+    value.map_or("-".into(), |value| format!("{value:.1}"))
+}
+
+/// As in `12s`, `3m20s`, `2h05m`.
+pub(crate) fn span(seconds: f64) -> String {
+    let whole = seconds.max(0.0) as u64;
+    match whole {
+        0..60 => format!("{whole}s"),
+        60..3600 => format!("{}m{:02}s", whole / 60, whole % 60),
+        _ => format!("{}h{:02}m", whole / 3600, whole % 3600 / 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        assert_eq!(
+            [0, 999, 17_520, 3_200_000, 5_000_000_000].map(bytes),
+            ["0", "999", "17.5k", "3.2M", "5.00G"]
+        );
+        assert_eq!([5.9, 200.0, 7500.0].map(span), ["5s", "3m20s", "2h05m"]);
+        assert_eq!(number(None), "-");
+    }
+}

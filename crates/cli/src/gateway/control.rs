@@ -1,0 +1,332 @@
+//! A look at a running gateway through a Unix socket: one line of JSON asks, one JSON object answers.
+//!
+//! Only its owner may connect (permissions 0600). One request is served at a time, none of them for long.
+
+use std::fs;
+use std::io::{self, BufWriter, Read, Write};
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sys::stat::{Mode, umask};
+use paceline_wire::Instant as WireInstant;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::board::Board;
+use super::rows::{FlowRow, Prefixes, Report, SCHEMA, SubscriberRow};
+use crate::error::{Error, Result};
+
+/// Where a gateway between these interfaces listens unless it is told otherwise.
+pub(crate) fn default_path(wan: &str, radio: &str) -> PathBuf {
+    Path::new(FOLDER).join(format!("{wan}-{radio}.sock"))
+}
+
+/// What does not change while the gateway runs.
+#[derive(Clone, Debug)]
+pub(super) struct Identity {
+    pub(super) wan: String,
+    pub(super) radio: String,
+    pub(super) started: WireInstant,
+    pub(super) prefixes: Prefixes,
+}
+
+/// A socket in the file system; it goes with this value.
+#[derive(Debug)]
+pub(super) struct Control {
+    path: PathBuf,
+    listener: UnixListener,
+}
+
+impl Control {
+    /// Takes the place of a gateway that is gone, but not of one that answers.
+    pub(super) fn bind(path: &Path) -> Result<Control> {
+        let failed =
+            |error: &io::Error| Error::io(format_args!("make the control socket {}", path.display()), error);
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(|error| failed(&error))?;
+        }
+        if let Ok(metadata) = fs::symlink_metadata(path) {
+            if !metadata.file_type().is_socket() {
+                return Err(Error::input(format!(
+                    "{} is there and no socket; give another --control",
+                    path.display()
+                )));
+            }
+            if UnixStream::connect(path).is_ok() {
+                return Err(Error::input(format!(
+                    "another gateway answers at {}; end it, or give another --control",
+                    path.display()
+                )));
+            }
+            fs::remove_file(path).map_err(|error| failed(&error))?;
+        }
+        // No moment in which others may connect.
+        let before = umask(Mode::from_bits_truncate(0o177));
+        let listener = UnixListener::bind(path);
+        umask(before);
+        Ok(Control { path: path.to_path_buf(), listener: listener.map_err(|error| failed(&error))? })
+    }
+
+    /// Answers for as long as the process lives.
+    pub(super) fn serve(&self, board: Arc<Board>, identity: Identity) -> io::Result<()> {
+        let listener = self.listener.try_clone()?;
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                if let Err(error) = stream.and_then(|stream| answer(&stream, &board, &identity)) {
+                    tracing::debug!("a request at the control socket failed: {error}");
+                    if error.raw_os_error() == Some(nix::libc::EMFILE) {
+                        thread::sleep(Duration::from_millis(100));
+                    }
+                }
+            }
+        });
+        Ok(())
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// What may be asked.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, tag = "get")]
+enum Request {
+    Flows,
+}
+
+fn answer(stream: &UnixStream, board: &Board, identity: &Identity) -> io::Result<()> {
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut out = Patient { stream, deadline: Instant::now() + PATIENCE };
+    let line = read_line(stream, Instant::now() + PATIENCE)?;
+    let problem = match serde_json::from_slice::<Request>(&line) {
+        Err(error) => format!("cannot understand the request: {error}; send {ASK}"),
+        Ok(Request::Flows) => match report(board, identity) {
+            None => "the gateway is too busy to answer; ask again".into(),
+            Some(report) => {
+                let mut out = BufWriter::with_capacity(64 << 10, out);
+                serde_json::to_writer(&mut out, &report)?;
+                out.write_all(b"\n")?;
+                return out.flush();
+            }
+        },
+    };
+    out.write_all(format!("{}\n", json!({ "error": problem })).as_bytes())
+}
+
+fn report(board: &Board, identity: &Identity) -> Option<Report> {
+    let lists = board.lists(LISTS_PATIENCE)?;
+    let prefixes = identity.prefixes;
+    Some(Report {
+        schema: SCHEMA,
+        program: format!("paceline {}", env!("CARGO_PKG_VERSION")),
+        wan: identity.wan.clone(),
+        radio: identity.radio.clone(),
+        uptime_s: (lists.taken.saturating_since(identity.started).as_secs_f64() * 1e3).round() / 1e3,
+        flows: lists.flows.iter().map(|status| FlowRow::new(lists.taken, status, prefixes)).collect(),
+        subscribers: lists.subscribers.iter().map(|status| SubscriberRow::new(status, prefixes)).collect(),
+    })
+}
+
+/// Up to the first line feed, or to the end.
+fn read_line(mut stream: &UnixStream, deadline: Instant) -> io::Result<Vec<u8>> {
+    let mut line = Vec::new();
+    let mut bytes = [0; REQUEST_MAX];
+    while line.len() < REQUEST_MAX {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(left))?;
+        let count = stream.read(&mut bytes)?;
+        let end = bytes[..count].iter().position(|byte| *byte == b'\n');
+        line.extend_from_slice(&bytes[..end.unwrap_or(count)]);
+        if end.is_some() || count == 0 {
+            break;
+        }
+    }
+    line.truncate(REQUEST_MAX);
+    Ok(line)
+}
+
+/// A reader that takes a byte at a time is given up all the same.
+struct Patient<'a> {
+    stream: &'a UnixStream,
+    deadline: Instant,
+}
+
+impl Write for Patient<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if Instant::now() > self.deadline {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        (&mut &*self.stream).write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Asks the gateway at `path`, or the only one that runs.
+pub(crate) fn ask(path: Option<&Path>) -> Result<Report> {
+    let path = match path {
+        Some(path) => path.to_path_buf(),
+        None => the_only_socket(Path::new(FOLDER))?,
+    };
+    let text = exchange(&path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
+            Error::failed(format!("no gateway answers at {}; is it running?", path.display()))
+        }
+        _ => Error::io(format_args!("ask the gateway at {}", path.display()), &error),
+    })?;
+    serde_json::from_str(&text).map_err(|error| {
+        let told = serde_json::from_str::<serde_json::Value>(&text).unwrap_or_default();
+        match told["error"].as_str() {
+            Some(problem) => Error::failed(format!("{}: {problem}", path.display())),
+            None => Error::failed(format!("the answer at {} makes no sense: {error}", path.display())),
+        }
+    })
+}
+
+fn exchange(path: &Path) -> io::Result<String> {
+    let mut stream = UnixStream::connect(path)?;
+    stream.set_read_timeout(Some(2 * PATIENCE))?;
+    stream.write_all(ASK.as_bytes())?;
+    stream.write_all(b"\n")?;
+    let mut text = String::new();
+    stream.take(ANSWER_MAX).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+fn the_only_socket(folder: &Path) -> Result<PathBuf> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            return Err(Error::io(format_args!("look for gateways in {}", folder.display()), &error));
+        }
+        entries => entries.into_iter().flatten(),
+    };
+    let mut found: Vec<PathBuf> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "sock"))
+        .filter(|path| !matches!(UnixStream::connect(path), Err(error) if error.kind() == io::ErrorKind::ConnectionRefused))
+        .collect();
+    found.sort();
+    match found.as_slice() {
+        [one] => Ok(one.clone()),
+        [] => Err(Error::failed(format!(
+            "no gateway runs here ({} has no socket of one); start one, or give --control FILE",
+            folder.display()
+        ))),
+        several => {
+            let names: Vec<String> = several.iter().map(|path| path.display().to_string()).collect();
+            Err(Error::input(format!(
+                "several gateways run; give --control with one of {}",
+                names.join(", ")
+            )))
+        }
+    }
+}
+
+const FOLDER: &str = "/run/paceline";
+const ASK: &str = r#"{"get":"flows"}"#;
+const REQUEST_MAX: usize = 1024;
+/// More than a full table of 65,536 flows takes.
+const ANSWER_MAX: u64 = 256 << 20;
+const PATIENCE: Duration = Duration::from_secs(10);
+/// A full table is copied within five seconds.
+const LISTS_PATIENCE: Duration = Duration::from_secs(8);
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use paceline_gateway::config::SharingConfig;
+    use paceline_gateway::{Gateway, GatewayConfig};
+
+    use super::super::board::Collector;
+    use super::*;
+
+    fn served(folder: &Path) -> (Control, Arc<Board>) {
+        let control = Control::bind(&folder.join("g.sock")).unwrap();
+        let board = Arc::new(Board::default());
+        let prefixes = Prefixes::new(&SharingConfig::default());
+        let identity = Identity { wan: "w".into(), radio: "r".into(), started: WireInstant::ZERO, prefixes };
+        control.serve(board.clone(), identity).unwrap();
+        (control, board)
+    }
+
+    fn say(path: &Path, bytes: &[u8]) -> String {
+        let mut stream = UnixStream::connect(path).unwrap();
+        let _ = stream.write_all(bytes);
+        let _ = stream.shutdown(std::net::Shutdown::Write);
+        let mut text = String::new();
+        let _ = stream.read_to_string(&mut text);
+        text
+    }
+
+    #[test]
+    fn the_flows_are_told_to_who_may_ask() {
+        let folder = tempfile::tempdir().unwrap();
+        let (control, board) = served(folder.path());
+        assert_eq!(fs::metadata(&control.path).unwrap().permissions().mode() & 0o777, 0o600);
+        let asking = thread::spawn({
+            let path = control.path.clone();
+            move || ask(Some(&path))
+        });
+        let node = Gateway::new(GatewayConfig::default());
+        let mut collector = Collector::default();
+        while !asking.is_finished() {
+            collector.turn(&board, &node, WireInstant::ZERO);
+            thread::yield_now();
+        }
+        let report = asking.join().unwrap().unwrap();
+        assert_eq!((report.schema, report.wan.as_str(), report.flows.len()), (SCHEMA, "w", 0));
+    }
+
+    #[test]
+    fn hostile_requests_get_one_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let (control, _) = served(folder.path());
+        for request in [
+            &b""[..],
+            b"\n",
+            b"{\"get\":\"keys\"}\n",
+            b"\xff\xfe\x00\n",
+            &[b'['; 100_000],
+            b"{\"get\":\"flows\"",
+        ] {
+            let answer = say(&control.path, request);
+            // Of a request that is too long, the rest is refused by closing.
+            assert!(
+                answer.is_empty() && request.len() > REQUEST_MAX || answer.contains("\"error\""),
+                "{answer}"
+            );
+            assert!(answer.lines().count() <= 1);
+        }
+    }
+
+    #[test]
+    fn only_the_socket_of_a_gateway_that_is_gone_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("g.sock");
+        let first = Control::bind(&path).unwrap();
+        assert!(Control::bind(&path).unwrap_err().to_string().contains("another gateway answers"));
+        drop(first);
+        assert!(!path.exists());
+        drop(UnixListener::bind(&path).unwrap());
+        let again = Control::bind(&path).unwrap();
+        drop(again);
+        fs::write(&path, "x").unwrap();
+        assert!(Control::bind(&path).unwrap_err().to_string().contains("no socket"));
+        assert!(
+            ask(Some(&folder.path().join("nosuch"))).unwrap_err().to_string().contains("no gateway answers")
+        );
+    }
+}

@@ -1,0 +1,117 @@
+//! Packet filter rules that do not go together with a gateway.
+
+use std::fs;
+
+use paceline_linux::nft::{BaseChain, base_chains};
+use paceline_linux::sysctl;
+
+use super::Findings;
+use crate::args::DoctorArgs;
+
+pub(super) fn rules(args: &DoctorArgs) -> Vec<Findings> {
+    let findings = Findings::of("nftables", "machine");
+    let chains = match base_chains() {
+        Ok(chains) => chains,
+        Err(error) => {
+            let remedy = "load nf_tables, and nft's netdev family; a bridged gateway does not start without";
+            return vec![match args.tun {
+                true => findings.warn(error.to_string(), remedy),
+                false => findings.problem(error.to_string(), remedy),
+            }];
+        }
+    };
+    let others: Vec<&BaseChain> =
+        chains.iter().filter(|chain| !chain.table.starts_with("paceline-")).collect();
+    let mut all: Vec<Findings> = others.iter().filter_map(|chain| judge(chain, args.tun)).collect();
+    if !args.tun {
+        all.extend(bridge_calls());
+    } else if let Some(found) = old_iptables() {
+        all.push(found);
+    }
+    if all.is_empty() {
+        all.push(findings.ok(match others.len() {
+            0 => "no rules of others".to_owned(),
+            count => format!("{count} chains of others; none is in the way"),
+        }));
+    }
+    all
+}
+
+const FORWARD: u32 = 2;
+const PREROUTING: u32 = 0;
+
+/// What is wrong with a chain of somebody else's.
+fn judge(chain: &BaseChain, routed: bool) -> Option<Findings> {
+    let name = format!("{} {} {}", chain.family, chain.table, chain.chain);
+    let findings = Findings::of("rules", &name);
+    let is_ip = matches!(chain.family, "ip" | "ip6" | "inet");
+    match (chain.family, chain.hook) {
+        ("bridge", FORWARD | PREROUTING) if !routed && (chain.rules > 0 || chain.drops) => Some(findings.warn(
+            "TCP that the gateway forwards does not pass the bridge, nor these rules",
+            "filter on the machines beside it, or run the gateway routed (--tun)",
+        )),
+        ("netdev", _) if chain.rules > 0 => Some(findings.warn(
+            "rules at an interface's ingress see packets before the gateway's own rule does",
+            "see that they drop no TCP of the clients",
+        )),
+        (_, FORWARD) if routed && is_ip && chain.drops => Some(findings.warn(
+            "forwarding is dropped unless a rule allows it, and packets pass twice: by the gateway's TUN device, too",
+            format!(
+                "nft insert rule {name} iifname <TUN> accept; nft insert rule {name} oifname <TUN> accept"
+            ),
+        )),
+        (_, PREROUTING) if routed && is_ip && chain.rules > 0 => Some(findings.warn(
+            "rules before routing may set marks, and the gateway needs the bit 0x8000000 of them",
+            "see that they leave it alone (meta mark set meta mark | ...)",
+        )),
+        _ => None,
+    }
+}
+
+fn bridge_calls() -> Option<Findings> {
+    let called = ["iptables", "ip6tables"].into_iter().find(|name| {
+        sysctl::get(&format!("net/bridge/bridge-nf-call-{name}")).is_ok_and(|value| value == "1")
+    })?;
+    Some(Findings::of("rules", "br_netfilter").warn(
+        format!("bridged packets pass {called}, but not those that the gateway forwards: rules see half a connection"),
+        format!("sysctl -w net.bridge.bridge-nf-call-{called}=0"),
+    ))
+}
+
+/// Rules of the old kind are not in nftables' lists.
+fn old_iptables() -> Option<Findings> {
+    let used = ["/proc/thread-self/net/ip_tables_names", "/proc/thread-self/net/ip6_tables_names"]
+        .into_iter()
+        .any(|path| fs::read_to_string(path).is_ok_and(|names| !names.trim().is_empty()));
+    used.then(|| {
+        Findings::of("rules", "iptables-legacy").warn(
+            "there are rules that this check cannot read",
+            "see `iptables-legacy -S`: the TUN device must be allowed to forward, and the mark bit 0x8000000 be left alone",
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chain(family: &'static str, hook: u32, drops: bool, rules: usize) -> BaseChain {
+        BaseChain { family, table: "t".into(), chain: "c".into(), hook, drops, rules }
+    }
+
+    #[test]
+    fn only_what_is_in_the_way_is_told() {
+        for (chain, bridged, routed) in [
+            (chain("bridge", FORWARD, false, 1), true, false),
+            (chain("bridge", FORWARD, false, 0), false, false),
+            (chain("inet", FORWARD, true, 3), false, true),
+            (chain("inet", FORWARD, false, 3), false, false),
+            (chain("ip", PREROUTING, false, 1), false, true),
+            (chain("ip", 4, false, 9), false, false),
+            (chain("netdev", 0, false, 1), true, true),
+        ] {
+            assert_eq!(judge(&chain, false).is_some(), bridged, "{chain:?}");
+            assert_eq!(judge(&chain, true).is_some(), routed, "{chain:?}");
+        }
+    }
+}

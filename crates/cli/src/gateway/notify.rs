@@ -1,0 +1,66 @@
+//! What systemd is told: ready, reloading, stopping, and that packets still pass.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use sd_notify::NotifyState;
+
+/// Talks to the service manager, if there is one.
+#[derive(Debug, Default)]
+pub(super) struct Supervisor {
+    /// Counts turns of the packet thread.
+    beats: Arc<AtomicU64>,
+    is_ready: bool,
+}
+
+impl Supervisor {
+    /// Starts the watchdog's thread: it speaks for the packet thread, and only while that makes turns.
+    pub(super) fn start(&self) {
+        let Some(timeout) = sd_notify::watchdog_enabled() else { return };
+        let beats = self.beats.clone();
+        thread::spawn(move || {
+            let mut seen = 0;
+            loop {
+                thread::sleep(timeout / 4);
+                let beat = beats.load(Ordering::Relaxed);
+                if beat != seen {
+                    seen = beat;
+                    tell(&[NotifyState::Watchdog]);
+                }
+            }
+        });
+    }
+
+    /// Packets pass. What takes longer than adding one is done the first time only.
+    pub(super) fn beat(&mut self) {
+        self.beats.fetch_add(1, Ordering::Relaxed);
+        if !self.is_ready {
+            self.is_ready = true;
+            tell(&[NotifyState::Ready]);
+        }
+    }
+
+    pub(super) fn stopping(&self) {
+        tell(&[NotifyState::Stopping]);
+    }
+}
+
+/// Around a reload, on the thread that does it.
+pub(super) fn reloading() {
+    match NotifyState::monotonic_usec_now() {
+        Ok(now) => tell(&[NotifyState::Reloading, now]),
+        Err(_) => tell(&[NotifyState::Reloading]),
+    }
+}
+
+/// After a reload, whether it was done or refused.
+pub(super) fn reloaded(status: &str) {
+    tell(&[NotifyState::Ready, NotifyState::Status(status)]);
+}
+
+fn tell(state: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(state) {
+        tracing::debug!("systemd does not listen: {error}");
+    }
+}

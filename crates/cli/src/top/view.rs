@@ -1,0 +1,211 @@
+//! What is on the screen.
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Paragraph, Row, Table, TableState};
+
+use super::table::{FLOW_COLUMNS, SUBSCRIBER_COLUMNS, Traffic, sort};
+use crate::flows::{number, span};
+use crate::gateway::rows::Report;
+
+/// Which table is shown, in what order, and from where on.
+#[derive(Debug)]
+pub(super) struct View {
+    traffic: Option<Traffic>,
+    complaint: Option<String>,
+    shows_subscribers: bool,
+    /// Of flows and of subscribers.
+    columns: [usize; 2],
+    reversed: bool,
+    first: usize,
+}
+
+impl Default for View {
+    fn default() -> Self {
+        // The busiest first.
+        let columns = [3, 3];
+        View { traffic: None, complaint: None, shows_subscribers: false, columns, reversed: false, first: 0 }
+    }
+}
+
+impl View {
+    pub(super) fn show(&mut self, traffic: Traffic) {
+        (self.traffic, self.complaint) = (Some(traffic), None);
+    }
+
+    pub(super) fn complain(&mut self, complaint: String) {
+        self.complaint = Some(complaint);
+    }
+
+    pub(super) fn latest(&self) -> Option<&Report> {
+        self.traffic.as_ref().map(|traffic| &traffic.report)
+    }
+
+    pub(super) fn next_table(&mut self) {
+        (self.shows_subscribers, self.first) = (!self.shows_subscribers, 0);
+    }
+
+    pub(super) fn sort_by_next(&mut self, to_the_right: bool) {
+        let count = self.names().len();
+        let column = &mut self.columns[usize::from(self.shows_subscribers)];
+        *column = (*column + if to_the_right { 1 } else { count - 1 }) % count;
+    }
+
+    pub(super) fn reverse(&mut self) {
+        self.reversed = !self.reversed;
+    }
+
+    pub(super) fn scroll(&mut self, rows: isize) {
+        self.first = self.first.saturating_add_signed(rows);
+    }
+
+    fn names(&self) -> &'static [&'static str] {
+        if self.shows_subscribers { &SUBSCRIBER_COLUMNS } else { &FLOW_COLUMNS }
+    }
+
+    pub(super) fn draw(&mut self, frame: &mut Frame<'_>) {
+        let areas = Layout::vertical([Constraint::Length(2), Constraint::Min(3), Constraint::Length(1)]);
+        let [head, body, foot] = areas.areas(frame.area());
+        frame.render_widget(Paragraph::new(self.head()), head);
+        self.draw_table(frame, body);
+        let keys = " q quit   Tab flows/subscribers   \u{2190} \u{2192} sort by   r reverse   \u{2191} \u{2193} scroll";
+        frame.render_widget(Paragraph::new(keys).style(Style::new().add_modifier(Modifier::DIM)), foot);
+    }
+
+    fn head(&self) -> Vec<Line<'static>> {
+        let Some(traffic) = &self.traffic else { return Vec::new() };
+        let report = &traffic.report;
+        let first = format!(
+            " {} \u{2194} {}   up {}   flows {}   subscribers {}   down {} Mbit/s   up {} Mbit/s",
+            report.wan,
+            report.radio,
+            span(report.uptime_s),
+            report.flows.len(),
+            report.subscribers.len(),
+            number(Some(traffic.down_mbps)),
+            number(Some(traffic.up_mbps)),
+        );
+        let first = Line::from(Span::styled(first, Style::new().add_modifier(Modifier::BOLD)));
+        match &self.complaint {
+            Some(complaint) => {
+                vec![first, Line::from(Span::styled(format!(" {complaint}"), Style::new().fg(Color::Red)))]
+            }
+            None => vec![first],
+        }
+    }
+
+    fn draw_table(&mut self, frame: &mut Frame<'_>, area: ratatui::layout::Rect) {
+        let column = self.columns[usize::from(self.shows_subscribers)];
+        let (names, texts) = (self.names(), if self.shows_subscribers { 1 } else { 3 });
+        let Some(traffic) = &mut self.traffic else { return };
+        let rows = if self.shows_subscribers { &mut traffic.subscribers } else { &mut traffic.flows };
+        sort(rows, column, self.reversed);
+        let page = usize::from(area.height.saturating_sub(1));
+        self.first = self.first.min(rows.len().saturating_sub(page));
+        let mark = if self.reversed { "\u{25b2}" } else { "\u{25bc}" };
+        let title = |(index, name): (usize, &&str)| {
+            if index == column { format!("{mark}{name}") } else { (*name).to_owned() }
+        };
+        let titles: Vec<String> = names.iter().enumerate().map(title).collect();
+        let shown = &rows[self.first..rows.len().min(self.first + page)];
+        let widths: Vec<usize> = titles
+            .iter()
+            .enumerate()
+            .map(|(index, title)| {
+                let widest =
+                    shown.iter().filter_map(|row| row.get(index)).map(|cell| cell.text.chars().count()).max();
+                widest.unwrap_or(0).max(title.chars().count())
+            })
+            .collect();
+        // Numbers stand at the right of their columns.
+        let align = |index: usize, text: &str| {
+            if index < texts { text.to_owned() } else { format!("{text:>width$}", width = widths[index]) }
+        };
+        let header = Row::new(titles.iter().enumerate().map(|(index, title)| align(index, title)))
+            .style(Style::new().add_modifier(Modifier::REVERSED));
+        let lines = shown
+            .iter()
+            .map(|row| Row::new(row.iter().enumerate().map(|(index, cell)| align(index, &cell.text))));
+        let widths = widths.iter().map(|width| Constraint::Length(u16::try_from(*width).unwrap_or(u16::MAX)));
+        let table = Table::new(lines, widths).header(header).column_spacing(2);
+        frame.render_stateful_widget(table, area, &mut TableState::default());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use paceline_gateway::config::SharingConfig;
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+
+    use super::*;
+    use crate::gateway::rows::tests::{status, subscriber};
+    use crate::gateway::rows::{FlowRow, Prefixes, SCHEMA, SubscriberRow};
+
+    fn report(uptime_s: f64, megabytes: [u64; 2]) -> Report {
+        let prefixes = Prefixes::new(&SharingConfig::default());
+        let now = paceline_wire::Instant::from_nanos(61_000_000_000);
+        let flows = megabytes.iter().enumerate().map(|(index, megabytes)| {
+            let mut status = status();
+            status.key.src.set_port(40_000 + index as u16);
+            status.totals.downlink_bytes = megabytes * 1_000_000;
+            status.totals.retransmitted_bytes = 20_000 * index as u64;
+            FlowRow::new(now, &status, prefixes)
+        });
+        Report {
+            schema: SCHEMA,
+            program: "paceline".into(),
+            wan: "eth1".into(),
+            radio: "eth2".into(),
+            uptime_s,
+            flows: flows.collect(),
+            subscribers: vec![SubscriberRow::new(&subscriber(), prefixes)],
+        }
+    }
+
+    fn screen(view: &mut View) -> String {
+        let mut terminal = Terminal::new(TestBackend::new(132, 8)).unwrap();
+        terminal.draw(|frame| view.draw(frame)).unwrap();
+        terminal.backend().to_string()
+    }
+
+    fn viewed() -> View {
+        let mut view = View::default();
+        view.show(Traffic::between(Some(&report(60.0, [1, 1])), report(62.0, [2, 4])));
+        view
+    }
+
+    #[test]
+    fn flows_are_shown_with_the_busiest_first() {
+        insta::assert_snapshot!(screen(&mut viewed()));
+    }
+
+    #[test]
+    fn another_table_and_another_order_are_a_key_away() {
+        let mut view = viewed();
+        view.reverse();
+        let lines: Vec<String> = screen(&mut view).lines().map(str::to_owned).collect();
+        assert!(lines[3].contains(":40000") && lines[4].contains(":40001"));
+        view.reverse();
+        view.sort_by_next(false);
+        view.sort_by_next(false);
+        view.sort_by_next(false);
+        assert!(screen(&mut view).contains("\u{25bc}client"));
+        view.next_table();
+        view.scroll(100);
+        insta::assert_snapshot!(screen(&mut view));
+        view.complain("no gateway answers".into());
+        assert!(screen(&mut view).contains("no gateway answers"));
+    }
+
+    #[test]
+    fn without_an_earlier_report_rates_are_zero() {
+        let traffic = Traffic::between(None, report(5.0, [7, 7]));
+        assert_eq!((traffic.down_mbps, traffic.up_mbps), (0.0, 0.0));
+        // The gateway was started again in between.
+        let traffic = Traffic::between(Some(&report(60.0, [9, 9])), report(1.0, [7, 7]));
+        assert_eq!(traffic.down_mbps, 0.0);
+    }
+}

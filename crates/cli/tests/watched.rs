@@ -1,0 +1,151 @@
+//! A gateway that runs, and what an operator sees of it (needs root).
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use paceline_linux::lab::{Lab, LabConfig};
+use paceline_linux::netns::check_permitted;
+use serde_json::Value;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_paceline");
+const DOWNLOAD: usize = 3_000_000;
+
+struct Gateway(Child);
+
+impl Gateway {
+    fn start(lab: &Lab, folder: &Path) -> Gateway {
+        let mut command = Command::new(PROGRAM);
+        command.args(["gateway", "--wan", "g0", "--radio", "g1", "--metrics", "127.0.0.1:9100", "--config"]);
+        command.arg(folder.join("policy.toml"));
+        for (option, file) in [("--control", "socket"), ("--records", "records"), ("--shift-file", "shifts")]
+        {
+            command.arg(option).arg(folder.join(file));
+        }
+        command.stdin(Stdio::null()).stderr(fs::File::create(folder.join("log")).unwrap());
+        Gateway(lab.gateway.run(|| command.spawn()).unwrap().unwrap())
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.0.id() as i32), signal).unwrap();
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Until `done`, which says what there is.
+fn wait_for<T>(mut done: impl FnMut() -> Option<T>) -> T {
+    for _ in 0..1000 {
+        if let Some(value) = done() {
+            return value;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    panic!("nothing came within 20 s");
+}
+
+fn flows(folder: &Path) -> Option<Value> {
+    let output = Command::new(PROGRAM)
+        .args(["flows", "--json", "--control"])
+        .arg(folder.join("socket"))
+        .output()
+        .unwrap();
+    serde_json::from_slice(&output.stdout).ok()
+}
+
+fn metrics(lab: &Lab) -> String {
+    let scrape = || {
+        let mut stream = TcpStream::connect("127.0.0.1:9100").unwrap();
+        stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        text
+    };
+    lab.gateway.run(scrape).unwrap()
+}
+
+/// A server that sends to whoever connects and waits for the client to close; a client that reads all.
+fn connected(lab: &Lab, port: u16) -> TcpStream {
+    let address = SocketAddr::new(lab.server_address(false), port);
+    let listener = lab.server.run(|| TcpListener::bind(address)).unwrap().unwrap();
+    thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.write_all(&vec![7; DOWNLOAD]).unwrap();
+        let _ = stream.read(&mut [0]);
+    });
+    let mut stream = lab.client.run(|| TcpStream::connect(address)).unwrap().unwrap();
+    stream.read_exact(&mut vec![0; DOWNLOAD]).unwrap();
+    stream
+}
+
+#[test]
+fn a_running_gateway_is_seen_and_takes_a_new_policy() {
+    if let Err(error) = check_permitted() {
+        eprintln!("skipped: {error}");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    fs::write(folder.join("policy.toml"), "[[rule]]\nport = 443\nweight = 5\n").unwrap();
+    let lab = Lab::build(LabConfig::default()).unwrap();
+    lab.join_links().unwrap();
+    let gateway = Gateway::start(&lab, folder);
+    wait_for(|| flows(folder));
+
+    let stream = connected(&lab, 443);
+    let report = flows(folder).unwrap();
+    let flow = &report["flows"][0];
+    assert_eq!(
+        (&flow["stage"], &flow["mode"], &flow["weight"]),
+        (&"open".into(), &"transparent".into(), &5.into())
+    );
+    assert_eq!(flow["downlink_bytes"], DOWNLOAD);
+    assert_eq!(report["subscribers"][0]["flows"], 1);
+    wait_for(|| {
+        metrics(&lab).contains(&format!("paceline_downlink_payload_bytes_total {DOWNLOAD}\n")).then_some(())
+    });
+
+    let reloaded =
+        |result: &str| metrics(&lab).contains(&format!("reloads_total{{result=\"{result}\"}} 1\n"));
+    fs::write(folder.join("policy.toml"), "[[rule]]\nport = 443\nmode = \"drop\"\n").unwrap();
+    gateway.signal(Signal::SIGHUP);
+    wait_for(|| reloaded("refused").then_some(()));
+    let log = fs::read_to_string(folder.join("log")).unwrap();
+    assert!(log.contains("the old configuration stays in force") && log.contains("policy.toml:3"), "{log}");
+    fs::write(folder.join("policy.toml"), "[[rule]]\nport = 80\nmode = \"split\"\n").unwrap();
+    gateway.signal(Signal::SIGHUP);
+    wait_for(|| reloaded("done").then_some(()));
+
+    // The old flow stays as it was; a new one is split.
+    let other = connected(&lab, 80);
+    let report = flows(folder).unwrap();
+    let of = |port: &str| {
+        let ends = |flow: &&Value| flow["server"].as_str().unwrap().ends_with(port);
+        report["flows"].as_array().unwrap().iter().find(ends).unwrap().clone()
+    };
+    assert_eq!((&of(":443")["mode"], &of(":443")["weight"]), (&"transparent".into(), &5.into()));
+    assert_eq!(of(":80")["mode"], "split");
+
+    drop((stream, other));
+    let ended = |stage: &str| {
+        let text = fs::read_to_string(folder.join("records")).unwrap();
+        let records: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        (records.len() == 2).then(|| records.iter().filter(|record| record["stage"] == stage).count())
+    };
+    wait_for(|| ended("finished"));
+    gateway.signal(Signal::SIGTERM);
+    wait_for(|| (!folder.join("socket").exists()).then_some(()));
+}

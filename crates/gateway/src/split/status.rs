@@ -1,0 +1,75 @@
+//! A split flow as an operator sees it.
+
+use paceline_tcp::{CloseReason, Status};
+use paceline_wire::{Duration, Instant, Rate};
+
+use super::pair::{Pair, Side};
+use crate::config::{FlowMode, GatewayConfig};
+use crate::status::{FlowStage, FlowStatus, FlowTotals};
+use crate::subscriber::prefix;
+
+impl Pair {
+    /// A copy of its state.
+    pub(super) fn status(&self, config: &GatewayConfig) -> FlowStatus {
+        let server = self.server.connection.status(self.last_packet);
+        let client = self.client.as_ref().map(|side| side.connection.status(self.last_packet));
+        let segment = client.map_or(0, |status| u64::from(status.snd_mss));
+        let packets =
+            |count: fn(&Status) -> u32| client.map_or(0, |status| u64::from(count(&status)) * segment);
+        FlowStatus {
+            key: self.key,
+            mode: FlowMode::Split,
+            subscriber: prefix(&config.sharing, self.key.src.ip()),
+            stage: if self.opening.is_some() { FlowStage::Opening } else { FlowStage::Open },
+            since: self.since,
+            last_packet: self.last_packet,
+            weight: 1,
+            rescaled: false,
+            gave_up: false,
+            rtt: client.and_then(|status| known(status.rtt)),
+            server_rtt: Duration::from_micros(server.rtt),
+            rate: Rate::from_bytes_per_sec(client.map_or(0, |status| status.pacing_rate)),
+            client_window: client.map_or(0, |status| status.snd_wnd),
+            in_flight: packets(|status| status.in_flight),
+            waiting: client.map_or(0, |status| status.notsent_bytes),
+            buffered: self.buffered(),
+            ack_delay: Duration::ZERO,
+            totals: client.map_or(FlowTotals::default(), |client| totals(&client, &server)),
+        }
+    }
+
+    /// The same at its end.
+    pub(super) fn final_status(&self, config: &GatewayConfig, now: Instant) -> FlowStatus {
+        let idle = self.expires_at(config.limits.idle_timeout_s) <= now;
+        let aborted = |side: &Side| {
+            matches!(side.connection.close_reason(), Some(CloseReason::Reset | CloseReason::Refused))
+        };
+        let reset = aborted(&self.server) || self.client.as_ref().is_some_and(aborted);
+        let stage = match (idle, reset) {
+            (true, _) => FlowStage::Idle,
+            (_, true) => FlowStage::Reset,
+            _ => FlowStage::Finished,
+        };
+        FlowStatus { stage, ..self.status(config) }
+    }
+}
+
+fn totals(client: &Status, server: &Status) -> FlowTotals {
+    FlowTotals {
+        downlink_bytes: client.bytes_sent.saturating_sub(client.bytes_retrans),
+        uplink_bytes: client.bytes_received,
+        departures: client.data_segs_out.saturating_sub(client.total_retrans),
+        // Data changes hands between two connections; how long a byte takes is not kept.
+        waited: Duration::ZERO,
+        retransmissions: client.total_retrans,
+        retransmitted_bytes: client.bytes_retrans,
+        server_retransmissions: 0,
+        lost_bytes: u64::from(client.lost) * u64::from(client.snd_mss),
+        timeouts: client.total_rto + server.total_rto,
+        rtt_min: known(client.min_rtt),
+    }
+}
+
+fn known(us: u64) -> Option<Duration> {
+    (us > 0).then(|| Duration::from_micros(us))
+}

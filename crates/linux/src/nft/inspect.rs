@@ -1,0 +1,147 @@
+//! What others have the kernel do with packets: base chains of every family, of which the gateway must know.
+
+use super::batch::Batch;
+use crate::netlink::Connection;
+use crate::system_error::{Context, SystemError};
+
+/// A chain that packets pass by themselves, without a rule that jumps to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BaseChain {
+    /// `ip`, `ip6`, `inet`, `bridge`, `netdev` or `arp`.
+    pub family: &'static str,
+    /// The table's name.
+    pub table: String,
+    /// The chain's name.
+    pub chain: String,
+    /// Where packets meet it: 0 prerouting (or ingress), 1 input, 2 forward, 3 output, 4 postrouting.
+    pub hook: u32,
+    /// What no rule decides is dropped.
+    pub drops: bool,
+    /// Rules in it.
+    pub rules: usize,
+}
+
+/// Every base chain of the calling thread's network namespace.
+pub fn base_chains() -> Result<Vec<BaseChain>, SystemError> {
+    let connection = Connection::open(netlink_sys::protocols::NETLINK_NETFILTER)?;
+    let dump = |kind| Batch::dump(kind, &connection).context(|| "list nftables' chains and rules".to_owned());
+    let mut chains: Vec<BaseChain> =
+        dump(GET_CHAIN)?.iter().filter_map(|message| base_chain(message)).collect();
+    for message in dump(GET_RULE)? {
+        let (Some(family), rule) = (family(&message), attributes(&message)) else { continue };
+        let (table, chain) = (text(&rule, RULE_TABLE), text(&rule, RULE_CHAIN));
+        let of = |known: &&mut BaseChain| {
+            known.family == family
+                && Some(known.table.as_str()) == table.as_deref()
+                && Some(known.chain.as_str()) == chain.as_deref()
+        };
+        if let Some(known) = chains.iter_mut().find(of) {
+            known.rules += 1;
+        }
+    }
+    Ok(chains)
+}
+
+fn base_chain(message: &[u8]) -> Option<BaseChain> {
+    let chain = attributes(message);
+    let hook = nested(find(&chain, CHAIN_HOOK)?);
+    Some(BaseChain {
+        family: family(message)?,
+        table: text(&chain, CHAIN_TABLE)?,
+        chain: text(&chain, CHAIN_NAME)?,
+        hook: number(&hook, HOOK_NUMBER)?,
+        drops: number(&chain, CHAIN_POLICY) == Some(NF_DROP),
+        rules: 0,
+    })
+}
+
+/// From the header of netfilter's messages.
+fn family(message: &[u8]) -> Option<&'static str> {
+    match *message.get(16)? {
+        1 => Some("inet"),
+        2 => Some("ip"),
+        3 => Some("arp"),
+        5 => Some("netdev"),
+        7 => Some("bridge"),
+        10 => Some("ip6"),
+        _ => None,
+    }
+}
+
+type List<'a> = Vec<(u16, &'a [u8])>;
+
+/// Those behind the headers of netlink (16 bytes) and netfilter (4).
+fn attributes(message: &[u8]) -> List<'_> {
+    nested(message.get(20..).unwrap_or_default())
+}
+
+fn nested(mut bytes: &[u8]) -> List<'_> {
+    let mut list = Vec::new();
+    while let Some(&[a, b, c, d]) = bytes.first_chunk::<4>() {
+        let length = usize::from(u16::from_ne_bytes([a, b]));
+        let Some(value) = bytes.get(4..length) else { break };
+        list.push((u16::from_ne_bytes([c, d]) & NLA_TYPE_MASK, value));
+        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
+    }
+    list
+}
+
+fn find<'a>(list: &List<'a>, kind: u16) -> Option<&'a [u8]> {
+    list.iter().find(|(found, _)| *found == kind).map(|(_, value)| *value)
+}
+
+fn text(list: &List<'_>, kind: u16) -> Option<String> {
+    let value = find(list, kind)?;
+    let end = value.iter().position(|byte| *byte == 0).unwrap_or(value.len());
+    Some(String::from_utf8_lossy(&value[..end]).into_owned())
+}
+
+fn number(list: &List<'_>, kind: u16) -> Option<u32> {
+    Some(u32::from_be_bytes(*find(list, kind)?.first_chunk()?))
+}
+
+/// `enum nf_tables_msg_types`.
+const GET_CHAIN: u16 = 4;
+const GET_RULE: u16 = 7;
+const CHAIN_TABLE: u16 = 1;
+const CHAIN_NAME: u16 = 3;
+const CHAIN_HOOK: u16 = 4;
+const CHAIN_POLICY: u16 = 5;
+const HOOK_NUMBER: u16 = 1;
+const RULE_TABLE: u16 = 1;
+const RULE_CHAIN: u16 = 2;
+const NF_DROP: u32 = 0;
+const NLA_TYPE_MASK: u16 = 0x3fff;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::netns::{Netns, check_permitted};
+    use crate::nft::{FailOpen, FailOpenConfig};
+
+    #[test]
+    fn cut_short_answers_are_no_chains() {
+        let mut message = vec![0; 20];
+        message[16] = 2;
+        message.extend_from_slice(&[200, 0, 4, 0x80, 1]);
+        for length in 0..message.len() {
+            assert_eq!(base_chain(&message[..length]), None);
+        }
+    }
+
+    #[test]
+    fn the_chains_of_a_namespace_are_found() {
+        if let Err(error) = check_permitted() {
+            eprintln!("skipped: {error}");
+            return;
+        }
+        let namespace = Netns::create("inspect").unwrap();
+        assert_eq!(namespace.run(base_chains).unwrap().unwrap(), []);
+        let config = FailOpenConfig::new("test", &["lo"], Vec::new());
+        let _rule = namespace.run(|| FailOpen::install(&config)).unwrap().unwrap();
+        let chains = namespace.run(base_chains).unwrap().unwrap();
+        assert_eq!(chains.len(), 1);
+        assert_eq!((chains[0].family, chains[0].hook, chains[0].drops), ("netdev", 0, false));
+        assert!(chains[0].rules > 0);
+    }
+}
