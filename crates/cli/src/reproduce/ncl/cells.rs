@@ -100,7 +100,8 @@ const LAST_HOP: LastHop = LastHop {
     mbps: 1.0,
     rtt: Duration::from_millis(50),
     error: 0.0,
-    // Our choice: errors that make a sender believe in congestion are those of data; with errors on ACKs, too, TCP-PR and Reno fall to nearly nothing at 15 %.
+    // Our choice: errors that make a sender believe in congestion are those of data; with errors on ACKs, too, TCP-PR and Reno
+    // fall to nearly nothing at 15 %.
     error_both_ways: false,
     queue_packets: 50,
 };

@@ -46,23 +46,24 @@ const DRAWINGS: [Drawing; 8] = [
         name: "ncl-fig-7",
         title: "Fig. 7: flows of TCP-NCL over one bottleneck",
         across: "flows",
-        text: "Published: every normalised goodput is about one, and the total stays high.",
+        text: "10 Mbit/s, 100 ms, a queue of one round trip (83 packets), no bound on the window, so that one flow fills the link. \
+               Published: every normalised goodput is about one, and the total stays high.",
     },
     Drawing {
         figure: Figure::Fig9a,
         name: "ncl-fig-9a",
         title: "Fig. 9a: wireless last hop",
         across: "errors (%)",
-        text: "1 Mbit/s, 50 ms, windows to 20 packets (ns-2's default), no link-layer retransmission. Published: TCP-NCL keeps its goodput from 0 to 15 %, Westwood falls gently, \
-               all others drastically.",
+        text: "1 Mbit/s, 50 ms, windows to 20 packets (ns-2's default), no link-layer retransmission. Published: TCP-NCL keeps its \
+               goodput from 0 to 15 %, Westwood falls gently, all others drastically.",
     },
     Drawing {
         figure: Figure::Fig9b,
         name: "ncl-fig-9b",
         title: "Fig. 9b: four wireless hops",
         across: "errors of each attempt (%)",
-        text: "2 Mbit/s and 12.5 ms each, windows to 20 packets, up to three link-layer retransmissions, which reorder. Published: TCP-DCR, TCP-NCL and TCP-PR are \
-               best below 9 %; then TCP-NCL slightly above TCP-PR, and TCP-DCR far below; TCP-DOOR is frozen nearly all the time.",
+        text: "2 Mbit/s and 12.5 ms each, windows to 20 packets, up to three link-layer retransmissions, which reorder. Published: \
+               TCP-DCR, TCP-NCL and TCP-PR are best below 9 %; then TCP-NCL slightly above TCP-PR, and TCP-DCR far below; TCP-DOOR is frozen nearly all the time.",
     },
     Drawing {
         figure: Figure::Fig9c,
