@@ -88,9 +88,9 @@ pub(super) fn section(cells: &[CellResult]) -> Option<Section> {
              retransmission in seven is lost: an answer to congestion and a timeout for every 44 packets. The answers alone keep a \
              window near sqrt(1.5) / 0.15 = 8 packets, and one of 44 packets that waits for a timeout of ten packets' time and more \
              takes a fifth of the goodput; a sender that answers every loss has a window of 3. So the text's sender is flat only where \
-             the timeout or the path holds few packets, and there every sender keeps more than half; between (a path of five to ten \
-             packets) a second RD timer, and a tau_CD that does not take a packet's time in the queue for congestion, are flat while \
-             the others are below half."
+             the timeout or the path holds few packets, and there every sender keeps more than half. A tau_CD that does not take a \
+             packet's time in the queue for congestion, and a second RD timer, as ncl-adaptive has them, are flat on some paths of \
+             three to four packets, where the others are below half."
         ),
         columns: columns.collect(),
         rows: points.iter().map(row).collect(),
