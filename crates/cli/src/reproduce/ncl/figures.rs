@@ -131,18 +131,19 @@ impl Drawing {
                 mrrls.into_iter().map(panel).collect()
             }
             Figure::Fig7 => {
-                let mut panels = [
-                    ("normalised goodput, least and largest", Vec::new()),
-                    ("total goodput (Mbit/s)", Vec::new()),
-                ];
+                let mut panels = [("normalised goodput", Vec::new()), ("total goodput (Mbit/s)", Vec::new())];
                 for (colour, scheme) in ["ncl", "ncl-second-rd"].into_iter().enumerate() {
                     let line = |label: &str, value: &dyn Fn(&CellResult) -> Option<f64>| {
                         let of = cells.iter().filter(|cell| cell.scheme == scheme);
                         let points = of.filter_map(|cell| Some((cell.x, value(cell)?))).collect();
                         Line { label: label.into(), colour, points }
                     };
-                    panels[0].1.push(line(scheme, &|cell| cell.normalised.map(|n| n[0])));
-                    panels[0].1.push(line("", &|cell| cell.normalised.map(|n| n[1])));
+                    panels[0]
+                        .1
+                        .push(line(&format!("{scheme}, least"), &|cell| cell.normalised.map(|n| n[0])));
+                    panels[0]
+                        .1
+                        .push(line(&format!("{scheme}, largest"), &|cell| cell.normalised.map(|n| n[1])));
                     panels[1].1.push(line(scheme, &|cell| Some(cell.goodput_mbps)));
                 }
                 panels.map(|(title, lines)| Panel { title: title.into(), lines }).into()
