@@ -23,6 +23,8 @@ pub enum PassReason {
     BufferFull,
     /// Local repair has failed too often.
     GaveUp,
+    /// Its numbers are not those of the flow (RFC 5961).
+    Unacceptable,
 }
 
 macro_rules! counters {
@@ -101,6 +103,8 @@ counters! {
     passed_buffer_full,
     /// Passed: repair failed.
     passed_gave_up,
+    /// Passed and not believed: numbers that are not the flow's.
+    passed_unacceptable,
 }
 
 impl Counters {
@@ -117,6 +121,7 @@ impl Counters {
             PassReason::BadChecksum => &mut self.passed_bad_checksum,
             PassReason::BufferFull => &mut self.passed_buffer_full,
             PassReason::GaveUp => &mut self.passed_gave_up,
+            PassReason::Unacceptable => &mut self.passed_unacceptable,
         };
         *counter += 1;
     }

@@ -6,7 +6,7 @@
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
-use paceline_wire::{Flags, FlowKey, Instant, Node, Packet, PortId};
+use paceline_wire::{Flags, FlowKey, Instant, Node, Packet, PortId, Seq, Tcp};
 
 use crate::config::{GatewayConfig, RetransmissionMode, VirtualWindowMode};
 use crate::counters::{Counters, PassReason};
@@ -15,6 +15,7 @@ use crate::handshake::Shifts;
 use crate::icmp;
 use crate::mode::Mode;
 use crate::observe::{Event, Observer};
+use crate::pool::Holdings;
 use crate::share::Share;
 use crate::split::Split;
 use crate::table::Table;
@@ -53,6 +54,7 @@ impl Shared {
             out: &mut self.out,
             buffered: &mut self.buffered,
             promised: &mut self.promised,
+            subscriber: Holdings::default(),
         }
     }
 
@@ -133,7 +135,17 @@ impl Gateway {
     fn on_syn(&mut self, now: Instant, from: PortId, key: FlowKey, packet: Packet) {
         let Some(tcp) = packet.tcp() else { return };
         let (isn, flags) = (tcp.seq().0, tcp.flags());
-        let known = self.table.find(&key).filter(|&id| self.is_same(id, from, isn, flags));
+        if flags.intersects(Flags::RST | Flags::FIN) {
+            self.shared.counters.pass(PassReason::Unacceptable);
+            return self.shared.forward(from, packet);
+        }
+        let known = self.table.find(&key);
+        if let Some(id) = known
+            && !self.belongs(id, from, tcp)
+        {
+            return self.on_strange_syn(now, from, id, packet);
+        }
+        let known = known.filter(|&id| self.is_same(id, from, isn, flags));
         let id = match known {
             Some(id) => id,
             None => match self.admit(now, from, &key, &packet) {
@@ -153,6 +165,35 @@ impl Gateway {
             flow.on_client_syn(&mut ctx, packet, shift)
         }
         self.after(id, now, 0, LinkReport::default());
+    }
+
+    /// Whether a SYN may change the flow that is known by its addresses and ports. While that flow is open, only the
+    /// SYNs that opened it may (RFC 5961, Section 4), and an answer must acknowledge the SYN that it answers.
+    fn belongs(&self, id: u32, from: PortId, tcp: Tcp<'_>) -> bool {
+        let flow = self.table.flow(id);
+        let (seen, other) =
+            if from == WAN { (flow.server_isn, flow.client_isn) } else { (flow.client_isn, flow.server_isn) };
+        if tcp.flags().contains(Flags::ACK) {
+            return seen.is_none_or(|isn| isn == tcp.seq().0)
+                && other.is_some_and(|isn| {
+                    tcp.ack().distance(Seq(isn)) > 0 && tcp.ack().distance(Seq(isn)) <= 1_500
+                });
+        }
+        matches!(flow.phase, Phase::Closed | Phase::Opening) || seen.is_none_or(|isn| isn == tcp.seq().0)
+    }
+
+    /// A SYN beside an open flow passes. If it is a new connection of a client that has forgotten the old one, the server answers,
+    /// and the old one is over; else the server asks the client (RFC 5961, Section 4.2).
+    fn on_strange_syn(&mut self, now: Instant, from: PortId, id: u32, packet: Packet) {
+        self.shared.counters.pass(PassReason::Unacceptable);
+        let Some(tcp) = packet.tcp() else { return };
+        let flow = self.table.flow_mut(id);
+        if !tcp.flags().contains(Flags::ACK) {
+            flow.pending_syn = Some(tcp.seq().add(tcp.seq_len()));
+        } else if from == WAN && flow.pending_syn == Some(tcp.ack()) {
+            self.remove(now, id);
+        }
+        self.shared.forward(from, packet);
     }
 
     /// A SYN that was seen before, or the answer to one. A new initial sequence number is a new connection, except for
@@ -197,7 +238,9 @@ impl Gateway {
     }
 
     fn on_segment(&mut self, now: Instant, from: PortId, id: u32, packet: Packet) {
+        let subscriber = self.table.holdings_of_subscriber(id);
         let (flow, mut ctx) = (self.table.flow_mut(id), self.shared.context(now));
+        ctx.subscriber = subscriber;
         flow.last_packet = now;
         let before = flow.in_flight();
         let report = if flow.phase == Phase::Opening {
@@ -224,8 +267,9 @@ impl Gateway {
 
     fn remove(&mut self, now: Instant, id: u32) {
         let flow = self.table.remove(now, id);
-        self.shared.buffered = self.shared.buffered.saturating_sub(flow.buffered());
-        self.shared.promised = self.shared.promised.saturating_sub(flow.promised());
+        let Holdings { kept, promised } = flow.holdings();
+        self.shared.buffered = self.shared.buffered.saturating_sub(kept);
+        self.shared.promised = self.shared.promised.saturating_sub(promised);
         if flow.phase != Phase::Closed {
             self.shared.observer.on_event(now, &flow.key, &Event::Closed);
         }
@@ -243,7 +287,9 @@ impl Gateway {
             && let Some(id) = self.table.find(&error.quoted.reversed())
         {
             let (flow, mut ctx) = (self.table.flow_mut(id), self.shared.context(now));
-            flow.on_path_mtu(&mut ctx, mtu);
+            if flow.is_on_its_way(error.seq) {
+                flow.on_path_mtu(&mut ctx, mtu);
+            }
         }
         true
     }
@@ -296,7 +342,9 @@ impl Node for Gateway {
                 self.remove(now, id);
                 continue;
             }
+            let subscriber = self.table.holdings_of_subscriber(id);
             let (flow, mut ctx) = (self.table.flow_mut(id), self.shared.context(now));
+            ctx.subscriber = subscriber;
             let before = flow.in_flight();
             flow.on_timeout(&mut ctx);
             self.after(id, now, before, LinkReport::default());

@@ -19,6 +19,7 @@ mod icmp;
 mod mode;
 mod modulation;
 mod observe;
+mod pool;
 mod reception_rate;
 mod ring;
 mod rings;

@@ -7,6 +7,7 @@ use paceline_wire::{Duration, Instant, Rate};
 use crate::bound::{BoundSample, QueueBound, QueueBoundConfig};
 use crate::config::{self, QueueBoundMode, ShareConfig, SharingConfig};
 use crate::flow::LinkReport;
+use crate::pool::Holdings;
 use crate::ring::{Linked, Links};
 use crate::rings::Rings;
 use crate::rtt_min::RttMin;
@@ -57,6 +58,8 @@ pub(crate) struct Subscriber {
     links: Links,
     /// Bytes in flight of all flows.
     pub(crate) outstanding: u64,
+    /// What its flows hold of the memory that all share.
+    pub(crate) holdings: Holdings,
     bound: Option<QueueBound>,
     /// Used where there is no bound, which keeps its own.
     rtt_min: RttMin,
@@ -78,6 +81,7 @@ impl Subscriber {
             class: None,
             links: Links::default(),
             outstanding: 0,
+            holdings: Holdings::default(),
             bound: (bound.mode == QueueBoundMode::Adaptive).then(|| QueueBound::new(bound_config(bound))),
             rtt_min: RttMin::new(RTT_MIN_WINDOW),
             limited: false,

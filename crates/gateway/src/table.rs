@@ -8,6 +8,7 @@ use slab::Slab;
 
 use crate::config::{GatewayConfig, ScheduleMode, ShareConfig};
 use crate::flow::{Flow, LinkReport};
+use crate::pool::Holdings;
 use crate::ring::{Linked, Links};
 use crate::rings::Rings;
 use crate::schedule::Departure;
@@ -25,6 +26,8 @@ struct Entry {
     links: Links,
     /// It stands there with something lost to repeat.
     repairing: bool,
+    /// Its part of the shared memory, as its subscriber's holdings count it.
+    holdings: Holdings,
     /// f_k of Eq. (6), and when its share changes: the schedule looks again at this time.
     departs_at: Option<Instant>,
     /// The timer that is set in the heap.
@@ -86,6 +89,11 @@ impl Table {
         &mut self.entries[id as usize].flow
     }
 
+    /// What all flows of a flow's subscriber hold of the shared memory, as of their last packets and timeouts.
+    pub(crate) fn holdings_of_subscriber(&self, id: u32) -> Holdings {
+        self.subscribers[self.entries[id as usize].flow.subscriber as usize].holdings
+    }
+
     /// Adds the flow that `make` returns for its subscriber, with its share; none if the table is full.
     pub(crate) fn insert(
         &mut self,
@@ -109,6 +117,7 @@ impl Table {
             class: None,
             links: Links::default(),
             repairing: false,
+            holdings: Holdings::default(),
             departs_at: None,
             armed: None,
         };
@@ -124,6 +133,7 @@ impl Table {
         self.by_key.remove(&entry.flow.key);
         let index = entry.flow.subscriber;
         let subscriber = &mut self.subscribers[index as usize];
+        subscriber.holdings.replace(entry.holdings, Holdings::default());
         subscriber.outstanding = subscriber.outstanding.saturating_sub(entry.flow.in_flight());
         subscriber.flows -= 1;
         if subscriber.flows == 0 {
@@ -150,6 +160,8 @@ impl Table {
         let index = entry.flow.subscriber;
         let subscriber = &mut self.subscribers[index as usize];
         subscriber.on_report(now, in_flight_before, entry.flow.in_flight(), report);
+        subscriber.holdings.replace(entry.holdings, entry.flow.holdings());
+        entry.holdings = entry.flow.holdings();
         entry.flow.set_path(subscriber.path());
         entry.departs_at = None;
         if entry.class.is_some() || entry.flow.wants_to_send() {

@@ -30,8 +30,8 @@ pub(crate) struct WindowInput {
     pub(crate) segment: u64,
     /// Packets that leave in one turn of the scheduler.
     pub(crate) weight: u32,
-    /// Memory that was promised to no other flow, in bytes.
-    pub(crate) free: u64,
+    /// What the shared memory lets this flow be promised, in bytes.
+    pub(crate) pool_share: u64,
     /// The gateway no longer keeps anything: only what was promised before goes beyond the client's own window.
     pub(crate) passes: bool,
 }
@@ -139,12 +139,9 @@ impl VirtualWindow {
     }
 }
 
-/// What a flow may be promised of the memory that all flows share: as much as is left for others, the dynamic threshold of
-/// Choudhury and Hahne (IEEE/ACM Transactions on Networking 6(2), 1998, alpha = 1). So promises never exceed the memory, and a
-/// few flows are not bounded by the many that might come. Our choice: never less than ten segments (RFC 6928), with which a
-/// flow goes on.
+/// Our choice: a flow is never promised less than ten segments (RFC 6928), with which it goes on.
 fn pool_share(input: &WindowInput) -> u64 {
-    (input.free / 2).max(10 * input.segment)
+    input.pool_share.max(10 * input.segment)
 }
 
 #[cfg(test)]
@@ -163,7 +160,7 @@ mod tests {
             sample: None,
             segment: 1_448,
             weight: 1,
-            free: u64::MAX,
+            pool_share: u64::MAX,
             passes: false,
         }
     }
@@ -214,11 +211,11 @@ mod tests {
 
     #[test]
     fn scarce_memory_bounds_the_window_but_lets_the_flow_go_on() {
-        let field = |free| {
-            let input = WindowInput { free, ..input() };
+        let field = |pool_share| {
+            let input = WindowInput { pool_share, ..input() };
             VirtualWindow::new(1_000_000).field(&config(), &input, 3, Instant::ZERO)
         };
-        assert_eq!((field(300_000), field(0)), (18_750, 1_810));
+        assert_eq!((field(150_000), field(0)), (18_750, 1_810));
     }
 
     #[test]

@@ -83,7 +83,7 @@ fn every_documented_key_is_in_the_example() {
         document.lines().filter(|line| line.starts_with("| `")).filter_map(|line| line.split('|').nth(1));
     let documented: Vec<&str> = first_cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
     assert!(documented.len() > 50, "{}", documented.len());
-    let profiles = ["off", "null", "window", "schedule", "local", "proactive", "thesis", "full"];
+    let profiles = ["off", "null", "window", "schedule", "local", "proactive", "thesis", "full", "split"];
     for key in documented.into_iter().filter(|key| !profiles.contains(key)) {
         assert!(found.contains(key), "{key} is documented and not in the example");
     }
@@ -91,7 +91,8 @@ fn every_documented_key_is_in_the_example() {
 
 #[test]
 fn every_scenario_of_the_repository_parses() {
-    let folders = ["scenarios", "scenarios/accelerator", "scenarios/rre"].map(|folder| root().join(folder));
+    let folders = ["scenarios", "scenarios/accelerator", "scenarios/rre", "scenarios/split"]
+        .map(|folder| root().join(folder));
     let mut count = 0;
     for entry in folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap()) {
         let path = entry.unwrap().path();

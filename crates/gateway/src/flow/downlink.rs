@@ -4,9 +4,7 @@ use paceline_wire::{Checksum, Flags, Packet};
 
 use super::{BARE_MAX, Context, Flow, Phase};
 use crate::counters::PassReason;
-
-/// Data further ahead than any window (RFC 7323, Section 2.3) is no data of this stream.
-const WINDOW_MAX: u64 = 1 << 30;
+use crate::pool::may_keep;
 
 impl Flow {
     /// A packet without SYN from the server.
@@ -17,14 +15,17 @@ impl Flow {
             self.phase = Phase::Open;
             self.start_stream(seq.unwrap_near(1 << 32));
         }
+        let start = seq.unwrap_near(self.received);
+        let accepted = self.is_of_server(tcp, start, start + len);
         if let Some((_, echo)) = tcp.timestamps()
             && len > 0
+            && accepted
         {
             self.server_rtt.on_data(ctx.now, echo);
         }
         let ack = tcp.ack();
-        self.note_server_ack(ctx, flags, ack);
-        if flags.contains(Flags::ACK) {
+        if flags.contains(Flags::ACK) && accepted {
+            self.note_server_ack(ctx, ack);
             self.note_newest(&packet);
         }
         if self.shifts.added {
@@ -33,7 +34,10 @@ impl Flow {
                 tcp.set_window(field);
             }
         }
-        let start = seq.unwrap_near(self.received);
+        if !accepted {
+            ctx.counters.pass(PassReason::Unacceptable);
+            return ctx.pass_to_client(packet);
+        }
         if flags.contains(Flags::RST) || len == 0 {
             return self.on_bare(ctx, flags, start, packet);
         }
@@ -67,9 +71,6 @@ impl Flow {
             ctx.counters.server_retransmissions_passed += 1;
             return ctx.pass_to_client(packet);
         }
-        if start > self.received + WINDOW_MAX {
-            return ctx.pass_to_client(packet);
-        }
         if packet.tcp().is_some_and(|tcp| tcp.flags().contains(Flags::FIN)) {
             self.server_fin = Some(end);
         }
@@ -94,8 +95,9 @@ impl Flow {
         if packet.checksum() == Checksum::Full && !packet.verify_checksum() {
             return Some(PassReason::BadChecksum);
         }
+        let pool = limits.max_buffer_bytes as u64;
         let full = self.store.bytes() + bytes > limits.max_flow_buffer_bytes
-            || *ctx.buffered + bytes > limits.max_buffer_bytes as u64;
+            || !may_keep(pool, *ctx.buffered, ctx.subscriber, bytes);
         full.then_some(PassReason::BufferFull)
     }
 
@@ -148,9 +150,8 @@ impl Flow {
         }
     }
 
-    fn note_server_ack(&mut self, ctx: &mut Context<'_>, flags: Flags, ack: paceline_wire::Seq) {
+    fn note_server_ack(&mut self, ctx: &mut Context<'_>, ack: paceline_wire::Seq) {
         if let Some(fin) = self.client_fin
-            && flags.contains(Flags::ACK)
             && paceline_wire::Seq::from(fin).distance(ack) <= 0
         {
             self.client_fin_acked = true;

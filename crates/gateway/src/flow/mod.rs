@@ -3,6 +3,7 @@
 //! "Downlink" is the stream from the server to the client: it is kept here until the client has it, leaves by the
 //! schedule and is repaired from here. The uplink passes. Positions are 64-bit stream offsets.
 
+mod acceptance;
 mod ack_filter;
 mod departure;
 mod downlink;
@@ -21,6 +22,7 @@ use crate::flight::Flight;
 use crate::handshake::{Handshake, Shifts};
 use crate::modulation::Modulation;
 use crate::observe::{Event, Observer};
+use crate::pool::Holdings;
 use crate::reception_rate::ReceptionRate;
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
@@ -31,6 +33,7 @@ use crate::supply::Supply;
 use crate::virtual_window::VirtualWindow;
 use crate::{RADIO, WAN};
 
+use acceptance::Uplink;
 use ack_filter::AckFilter;
 use recovery::Recovery;
 use timers::Timers;
@@ -54,6 +57,8 @@ pub(crate) struct Context<'a> {
     pub(crate) buffered: &'a mut u64,
     /// Bytes that servers may have on their way by the windows that they were shown, of all flows.
     pub(crate) promised: &'a mut u64,
+    /// What the flow's subscriber holds of both.
+    pub(crate) subscriber: Holdings,
 }
 
 impl Context<'_> {
@@ -108,6 +113,12 @@ pub(crate) struct Flow {
     /// Departure of the server's SYN, if it left once and is not answered.
     syn_sent_at: Option<Instant>,
     gave_up: bool,
+    /// It was open before the gateway started.
+    was_resumed: bool,
+    /// The client's stream; none before its numbers are known.
+    uplink: Option<Uplink>,
+    /// A SYN that came while the flow was open: it is over if the server answers it.
+    pub(crate) pending_syn: Option<Seq>,
     /// Position after the newest byte from the server.
     received: u64,
     store: Store,
@@ -161,6 +172,9 @@ impl Flow {
             server_isn: None,
             syn_sent_at: None,
             gave_up: false,
+            was_resumed: false,
+            uplink: None,
+            pending_syn: None,
             received: 0,
             store: Store::default(),
             board: Scoreboard::default(),
@@ -196,6 +210,7 @@ impl Flow {
     pub(crate) fn resumed(mut self, shifts: Shifts) -> Self {
         self.shifts = shifts;
         self.phase = Phase::Resumed;
+        self.was_resumed = true;
         self.handshake.mss = 1448;
         self
     }
@@ -235,14 +250,9 @@ impl Flow {
         self.expires_at(idle_timeout_s) <= now
     }
 
-    /// Bytes that the server may have on its way.
-    pub(crate) fn promised(&self) -> u64 {
-        self.promised
-    }
-
-    /// Bytes of payload that are kept.
-    pub(crate) fn buffered(&self) -> u64 {
-        self.store.bytes()
+    /// Its part of the shared memory.
+    pub(crate) fn holdings(&self) -> Holdings {
+        Holdings { kept: self.store.bytes(), promised: self.promised }
     }
 
     /// Bytes that have not left for the client yet.

@@ -2,6 +2,7 @@
 
 use paceline_wire::{Packet, Seq};
 
+use super::acceptance::Uplink;
 use super::{Context, Flow, Phase};
 use crate::observe::Event;
 
@@ -13,6 +14,7 @@ impl Flow {
     pub(crate) fn on_client_syn(&mut self, ctx: &mut Context<'_>, mut packet: Packet, wanted: Option<u8>) {
         if let Some(tcp) = packet.tcp() {
             self.client_isn = Some(tcp.seq().0);
+            self.uplink = Some(Uplink::at(tcp.seq().add(tcp.seq_len())));
             // Windows of SYNs are not scaled (RFC 7323, Section 2.2).
             self.window = u64::from(tcp.window());
             self.window_max = self.window;

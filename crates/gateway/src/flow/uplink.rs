@@ -9,6 +9,7 @@ use super::{Context, Flow, LinkReport, Phase};
 use crate::flight::Arrived;
 use crate::modulation::{Edit, Held, ModulationInput};
 use crate::observe::Event;
+use crate::pool::most_promised;
 use crate::supply::Verdict;
 use crate::virtual_window::WindowInput;
 
@@ -20,6 +21,14 @@ impl Flow {
             return LinkReport::default();
         };
         let flags = tcp.flags();
+        if self.phase == Phase::Resumed && flags.contains(Flags::ACK) {
+            self.phase = Phase::Open;
+            self.start_stream(tcp.ack().unwrap_near(1 << 32));
+        }
+        if !self.is_of_client(tcp) {
+            self.pass_strange(ctx, packet);
+            return LinkReport::default();
+        }
         if flags.contains(Flags::RST) {
             self.abandon(ctx);
             self.close(ctx);
@@ -27,10 +36,6 @@ impl Flow {
         if !flags.contains(Flags::ACK) {
             self.modulation.push(ctx.now, Duration::ZERO, true, Edit::None, packet);
             return LinkReport::default();
-        }
-        if self.phase == Phase::Resumed {
-            self.phase = Phase::Open;
-            self.start_stream(tcp.ack().unwrap_near(1 << 32));
         }
         if flags.contains(Flags::FIN) {
             self.client_fin = Some(tcp.end_seq().unwrap_near(1 << 32));
@@ -272,8 +277,12 @@ impl Flow {
             sample: self.rtt_sample.take(),
             segment: self.segment(),
             weight: self.weight,
-            free: (ctx.config.limits.max_buffer_bytes as u64)
-                .saturating_sub(ctx.promised.saturating_sub(self.promised)),
+            pool_share: most_promised(
+                ctx.config.limits.max_buffer_bytes as u64,
+                *ctx.promised,
+                ctx.subscriber,
+                self.promised,
+            ),
             passes: self.gave_up,
         };
         let config = &ctx.config.virtual_window;

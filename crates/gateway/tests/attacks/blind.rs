@@ -1,0 +1,185 @@
+//! Packets with the victim's addresses and ports from somebody who does not see its sequence numbers (RFC 5961). They are put
+//! at random, and at the worst places that such a guess could miss by a little.
+
+use paceline_gateway::{RADIO, WAN};
+use paceline_tcp::{State, Status};
+use paceline_wire::{Flags, TcpOptionsRepr, TcpRepr};
+
+use crate::world::{World, header, segment, victim, withstands};
+
+/// Sequence numbers far from anything that is acceptable: a quarter of the space ahead, as much behind, and at random but
+/// not within the largest windows.
+fn far(world: &mut World, near: u64) -> [u32; 3] {
+    let near = near as u32;
+    let random = (1u32 << 28) + (world.random.below(1 << 31) as u32);
+    [near.wrapping_add(1 << 30), near.wrapping_sub(1 << 30), near.wrapping_add(random)]
+}
+
+/// A blow at the open connection, of which it knows what both ends would call acceptable.
+pub fn each(blow: impl Fn(&mut World, &Status, &Status)) {
+    withstands(|world| {
+        if let (Some(server), Some(client)) = (world.server(), world.client())
+            && server.state == State::Established
+            && client.state == State::Established
+        {
+            blow(world, &server, &client);
+        }
+    });
+}
+
+fn from_server(world: &mut World, repr: TcpRepr, payload: &[u8]) {
+    world.inject(WAN, segment(victim().reversed(), repr, payload));
+}
+
+fn from_client(world: &mut World, repr: TcpRepr, payload: &[u8]) {
+    world.inject(RADIO, segment(victim(), repr, payload));
+}
+
+#[test]
+fn blind_resets_of_the_server() {
+    each(|world, server, _| {
+        for seq in far(world, server.snd_nxt) {
+            from_server(world, header(seq, server.rcv_nxt as u32, Flags::RST | Flags::ACK), &[]);
+        }
+    });
+}
+
+/// RFC 5961, Section 3.2: within the window, but not at its edge, is answered and not obeyed.
+#[test]
+fn resets_within_the_window() {
+    each(|world, server, client| {
+        let ahead = client.rcv_nxt as u32 + 10_000;
+        from_server(world, header(ahead, 0, Flags::RST), &[]);
+        from_client(world, header(server.rcv_nxt as u32 + 10_000, 0, Flags::RST), &[]);
+    });
+}
+
+#[test]
+fn blind_resets_of_the_client() {
+    each(|world, _, client| {
+        for seq in far(world, client.snd_nxt) {
+            from_client(world, header(seq, 0, Flags::RST), &[]);
+        }
+    });
+}
+
+/// RFC 5961, Section 4.
+#[test]
+fn blind_syns_of_the_client() {
+    each(|world, _, client| {
+        let options = TcpOptionsRepr { mss: Some(1_460), window_scale: Some(2), ..Default::default() };
+        for seq in far(world, client.snd_nxt) {
+            from_client(world, TcpRepr { options, ..header(seq, 0, Flags::SYN) }, &[]);
+        }
+    });
+}
+
+#[test]
+fn blind_syns_of_the_server() {
+    each(|world, server, client| {
+        for seq in far(world, server.snd_nxt) {
+            from_server(world, header(seq, 0, Flags::SYN), &[]);
+            from_server(world, header(seq, client.snd_nxt as u32, Flags::SYN | Flags::ACK), &[]);
+        }
+    });
+}
+
+/// The answer to a SYN that does not acknowledge it (RFC 9293, Section 3.10.7.3).
+#[test]
+fn answers_to_a_syn_that_was_not_seen() {
+    withstands(|world| {
+        if world.server().is_none() {
+            let seq = world.random.below(1 << 32) as u32;
+            let ack = world.random.below(1 << 32) as u32;
+            from_server(world, header(seq, ack, Flags::SYN | Flags::ACK), &[]);
+            from_server(world, header(0, ack, Flags::RST | Flags::ACK), &[]);
+        }
+    });
+}
+
+#[test]
+fn blind_data_of_the_server() {
+    each(|world, server, _| {
+        for seq in far(world, server.snd_nxt) {
+            from_server(world, header(seq, server.rcv_nxt as u32, Flags::ACK | Flags::PSH), &[0x66; 1_000]);
+        }
+    });
+}
+
+/// Within the window, but with an acknowledgement that no receiver would take (RFC 5961, Section 5).
+#[test]
+fn data_within_the_window_with_a_wrong_acknowledgement() {
+    each(|world, server, client| {
+        let seq = client.rcv_nxt as u32 + 20_000;
+        for ack in far(world, server.rcv_nxt) {
+            from_server(world, header(seq, ack, Flags::ACK), &[0x66; 1_000]);
+        }
+    });
+}
+
+#[test]
+fn blind_data_of_the_client() {
+    each(|world, _, client| {
+        for seq in far(world, client.snd_nxt) {
+            from_client(world, header(seq, client.rcv_nxt as u32, Flags::ACK), &[0x66; 1_000]);
+        }
+    });
+}
+
+/// What would be released if it were believed has not arrived.
+#[test]
+fn acknowledgements_of_what_was_never_sent() {
+    each(|world, _, client| {
+        for ack in far(world, client.rcv_nxt) {
+            from_client(world, header(client.snd_nxt as u32, ack, Flags::ACK), &[]);
+        }
+    });
+}
+
+#[test]
+fn blind_ends_of_the_stream() {
+    each(|world, server, client| {
+        for seq in far(world, server.snd_nxt) {
+            from_server(world, header(seq, server.rcv_nxt as u32, Flags::FIN | Flags::ACK), &[]);
+        }
+        for seq in far(world, client.snd_nxt) {
+            from_client(world, header(seq, client.rcv_nxt as u32, Flags::FIN | Flags::ACK), &[]);
+        }
+    });
+}
+
+/// PAWS (RFC 7323, Section 5): a clock that jumps ahead would make all that is honest look old.
+#[test]
+fn timestamps_that_jump() {
+    each(|world, server, client| {
+        let jump = world.random.below(1 << 32) as u32;
+        let options = TcpOptionsRepr { timestamps: Some((jump, jump)), ..Default::default() };
+        for seq in far(world, server.snd_nxt) {
+            let repr = TcpRepr { options, ..header(seq, server.rcv_nxt as u32, Flags::ACK) };
+            from_server(world, repr, &[0x66; 100]);
+        }
+        for seq in far(world, client.snd_nxt) {
+            let repr = TcpRepr { options, ..header(seq, client.rcv_nxt as u32, Flags::ACK) };
+            from_client(world, repr, &[]);
+        }
+    });
+}
+
+/// RFC 5927: a message about a packet that is not on its way.
+#[test]
+fn path_mtus_of_packets_that_were_never_sent() {
+    each(|world, server, _| {
+        for seq in far(world, server.snd_una) {
+            world.inject(RADIO, packet_too_big(seq, 68));
+        }
+    });
+}
+
+fn packet_too_big(seq: u32, mtu: u16) -> paceline_wire::Packet {
+    let quoted = segment(victim().reversed(), header(seq, 0, Flags::ACK), &[]).to_vec();
+    let mut ip = vec![0x45, 0, 0, 56, 0, 0, 0, 0, 64, 1, 0, 0, 10, 0, 1, 99, 10, 0, 0, 1];
+    ip.extend([3, 4, 0, 0, 0, 0]);
+    ip.extend(mtu.to_be_bytes());
+    ip.extend(&quoted[..28]);
+    crate::malformed::parse(&ip)
+}

@@ -1,0 +1,168 @@
+//! Much of the same.
+
+use std::net::{IpAddr, SocketAddr};
+
+use paceline_gateway::config::FlowMode;
+use paceline_gateway::{RADIO, WAN};
+use paceline_wire::{Duration, Flags, FlowKey, Node, TcpOptionsRepr, TcpRepr};
+
+use crate::world::{
+    MAX_FLOWS, World, address, config, conspirators, header, open, segment, victim, withstands,
+};
+
+/// Blows of one flood.
+const BURST: u64 = 100;
+
+#[test]
+fn syns_from_one_client() {
+    withstands(|world| {
+        for _ in 0..BURST {
+            let key = conspirators(world.random.below(60_000) as u16);
+            world.inject(RADIO, segment(key, header(0, 0, Flags::SYN), &[]));
+        }
+    });
+}
+
+#[test]
+fn syns_from_everywhere() {
+    withstands(|world| {
+        for _ in 0..BURST {
+            let source = IpAddr::V4((world.random.below(1 << 32) as u32).into());
+            let key = FlowKey { src: SocketAddr::new(source, 1_024), dst: conspirators(0).dst };
+            world.inject(RADIO, segment(key, header(0, 0, Flags::SYN), &[]));
+        }
+    });
+}
+
+#[test]
+fn syns_from_the_servers_side() {
+    withstands(|world| {
+        for _ in 0..BURST {
+            let key = conspirators(world.random.below(60_000) as u16).reversed();
+            world.inject(WAN, segment(key, header(0, 0, Flags::SYN), &[]));
+        }
+    });
+}
+
+/// A table that was full accelerates again when the flood is over.
+#[test]
+fn a_full_table_empties() {
+    for mode in [FlowMode::Transparent, FlowMode::Split] {
+        let mut world = World::new(config(mode));
+        for n in 0..2 * MAX_FLOWS as u16 {
+            let syn = segment(conspirators(n), header(0, 0, Flags::SYN), &[]);
+            world.gateway.handle_packet(world.now, RADIO, syn);
+        }
+        assert_eq!(world.gateway.flows(), MAX_FLOWS);
+        for _ in 0..300 {
+            world.now += Duration::from_secs(1);
+            world.gateway.handle_timeout(world.now);
+            while world.gateway.poll_transmit(world.now).is_some() {}
+        }
+        world.run(|_| {});
+        assert!(world.gateway.flows() <= 1, "{mode:?}: {}", world.gateway.flows());
+    }
+}
+
+#[test]
+fn segments_of_flows_that_do_not_exist() {
+    withstands(|world| {
+        for n in 0..BURST as u16 {
+            let seq = world.random.below(1 << 32) as u32;
+            world.inject(WAN, segment(conspirators(n).reversed(), header(seq, 0, Flags::ACK), &[1; 100]));
+            world.inject(RADIO, segment(conspirators(n), header(seq, seq, Flags::ACK), &[]));
+        }
+    });
+}
+
+#[test]
+fn connections_opened_and_reset() {
+    withstands(|world| {
+        for _ in 0..BURST / 10 {
+            let key = conspirators(world.random.below(60_000) as u16);
+            open(world, key, TcpOptionsRepr::default());
+            world.inject(RADIO, segment(key, header(1, 1, Flags::RST), &[]));
+        }
+    });
+}
+
+/// The same duplicate ACK again and again.
+#[test]
+fn acknowledgements_without_end() {
+    withstands(|world| {
+        let key = conspirators(1);
+        open(world, key, TcpOptionsRepr::default());
+        for _ in 0..BURST {
+            world.inject(RADIO, segment(key, header(1, 1, Flags::ACK), &[]));
+        }
+    });
+}
+
+/// RFC 9293, Section 3.8.4: each must be answered by the other end, none by the gateway.
+#[test]
+fn keep_alives_without_end() {
+    withstands(|world| {
+        let key = conspirators(1);
+        open(world, key, TcpOptionsRepr::default());
+        for _ in 0..BURST {
+            world.inject(WAN, segment(key.reversed(), header(0, 1, Flags::ACK), &[]));
+            world.inject(RADIO, segment(key, header(0, 1, Flags::ACK), &[]));
+        }
+    });
+}
+
+/// A byte each: headers cost more than what they carry.
+#[test]
+fn data_in_single_bytes() {
+    withstands(|world| {
+        let key = conspirators(1);
+        open(world, key, TcpOptionsRepr { window_scale: Some(14), ..Default::default() });
+        let base = world.random.below(1 << 20) as u32;
+        for n in 0..BURST as u32 {
+            world.inject(WAN, segment(key.reversed(), header(1 + base + 2 * n, 1, Flags::ACK), &[1]));
+        }
+    });
+}
+
+/// Data for a client that never acknowledges, in as many flows as there may be.
+#[test]
+fn data_that_nobody_takes() {
+    withstands(|world| {
+        for _ in 0..4 {
+            let key = conspirators(world.random.below(3_000) as u16);
+            let options = TcpOptionsRepr { window_scale: Some(14), ..Default::default() };
+            open(world, key, options);
+            for n in 0..20u32 {
+                world.inject(WAN, segment(key.reversed(), header(1 + 1_000 * n, 1, Flags::ACK), &[1; 1_000]));
+            }
+        }
+    });
+}
+
+#[test]
+fn messages_about_paths() {
+    withstands(|world| {
+        for n in 0..BURST {
+            let mut ip = vec![0x45, 0, 0, 56, 0, 0, 0, 0, 64, 1, 0, 0, 10, 0, 1, 99, 10, 0, 0, 1];
+            ip.extend([3, (n % 16) as u8, 0, 0, 0, 0, 0, (n % 256) as u8]);
+            ip.extend((0..28).map(|_| world.random.below(256) as u8));
+            world.inject(RADIO, crate::malformed::parse(&ip));
+            world.inject(WAN, crate::malformed::parse(&ip));
+        }
+        assert_eq!(world.gateway.counters().path_mtu_drops, 0);
+    });
+}
+
+/// Hosts that claim to be others: a server's address behind the radio link, a client's in front of it.
+#[test]
+fn addresses_on_the_wrong_side() {
+    withstands(|world| {
+        let (seq, ack) = (world.random.below(1 << 32) as u32, world.random.below(1 << 32) as u32);
+        world.inject(RADIO, segment(victim().reversed(), header(seq, ack, Flags::ACK), &[1; 500]));
+        world.inject(RADIO, segment(victim().reversed(), header(seq, ack, Flags::RST), &[]));
+        world.inject(WAN, segment(victim(), header(seq, ack, Flags::ACK), &[]));
+        world.inject(WAN, segment(victim(), header(seq, ack, Flags::RST), &[]));
+        let spoofed = FlowKey { src: SocketAddr::new(address(0, 1), 80), dst: victim().src };
+        world.inject(RADIO, segment(spoofed, TcpRepr { ..header(seq, 0, Flags::SYN) }, &[]));
+    });
+}
