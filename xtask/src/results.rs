@@ -68,7 +68,7 @@ pub(crate) fn write(root: &Path) -> Result<Vec<String>, String> {
     let earlier = std::fs::read_to_string(root.join(REPORT)).unwrap_or_default();
     let mut report = String::from(INTRODUCTION);
     let mut findings = Vec::new();
-    for file in crate::tidy::tracked(root, &format!("{SCENARIOS}/*.toml"))? {
+    for file in crate::tidy::tracked(root, &format!(":(glob){SCENARIOS}/*.toml"))? {
         let scenario: Scenario =
             toml::from_str(&crate::read(root, &file)?).map_err(|error| format!("{file}: {error}"))?;
         let of = |place: &str| Results::load(&root.join(place).join(&scenario.name));

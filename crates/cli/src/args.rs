@@ -169,6 +169,10 @@ pub(crate) struct CompareArgs {
     /// A receiver; may be given several times [default: every one]
     #[arg(long, value_name = "NAME")]
     pub(crate) receiver: Vec<String>,
+    /// What stands before the radio link: none, gateway, gateway-drwa, which only lowers the window of the client, or
+    /// gateway-split, which splits every flow; may be given several times [default: every one]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) gateway: Vec<String>,
     /// How many transfers each flow of the scenario has, for Jain's index [default: as the scenario says]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub(crate) flows: Option<u32>,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::args::CompareArgs;
 use crate::error::{Error, Result};
-use crate::result::{SCHEMA, new_table};
+use crate::result::{SCHEMA, new_table, write_whole};
 use crate::run::simulated::{self, Simulated};
 use crate::scenario::{ScenarioFile, Vary, load_varied, parse_varied};
 use rows::{Row, pick, undominated};
@@ -55,16 +55,18 @@ fn report(file: &ScenarioFile, rows: &[Row], folder: &Path, args: &CompareArgs) 
         figure::write(&path, &title, &of_cell)?;
         figures.push(path);
     }
+    let object = serde_json::json!({
+        "schema": SCHEMA,
+        "program": format!("paceline {}", env!("CARGO_PKG_VERSION")),
+        "scenario": file.base.name,
+        "title": file.base.title,
+        "on": "sim",
+        "schemes": rows,
+        "figures": figures,
+    });
+    let text = serde_json::to_string_pretty(&object).map_err(|error| Error::failed(error.to_string()))?;
+    write_whole(&folder.join("compare.json"), &text)?;
     if args.json {
-        let object = serde_json::json!({
-            "schema": SCHEMA,
-            "program": format!("paceline {}", env!("CARGO_PKG_VERSION")),
-            "scenario": file.base.name,
-            "on": "sim",
-            "schemes": rows,
-            "figures": figures,
-        });
-        let text = serde_json::to_string_pretty(&object).map_err(|error| Error::failed(error.to_string()))?;
         println!("{text}");
         return Ok(());
     }

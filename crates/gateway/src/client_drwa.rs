@@ -28,12 +28,16 @@ pub(crate) struct AckView {
     pub(crate) rtt: Option<Duration>,
 }
 
+/// The first window of Linux (tcp_rmem, second value, half of which is window).
+const INITIAL_BYTES: u32 = 65_536;
+
 impl ClientDrwa {
     /// For a flow of which `acked` has been acknowledged; the client's window is the limit anyway, up to `max_bytes`.
     pub(crate) fn new(acked: u64, max_bytes: u64) -> Self {
         let max = u32::try_from(max_bytes).unwrap_or(u32::MAX);
-        // Our choice: it starts with all that the client offers, and lowers that once it knows better.
-        let config = Config { receive_buffer: ReceiveBuffer::Fixed(max), ..Config::default() };
+        // As a receiver with DRWA: it starts as the operating system does. What is shown cannot be taken back.
+        let receive_buffer = ReceiveBuffer::Auto { initial: INITIAL_BYTES.min(max), max };
+        let config = Config { receive_buffer, ..Config::default() };
         let mut drwa = Drwa::new(&config);
         drwa.start_at(acked);
         ClientDrwa { drwa, acked, samples: 0 }

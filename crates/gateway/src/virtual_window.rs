@@ -53,6 +53,11 @@ pub(crate) struct VirtualWindow {
 /// needs the window that it had.
 const BEST_RATE_WINDOW: Duration = Duration::from_secs(10);
 
+/// Our choice: of the client's own window no more than this is promised before there is a rate. What is shown cannot be taken back, and a
+/// server that slow start carries on brings all of it: of 4 MB, nearly two waited here. It is what five rounds of slow start
+/// from ten segments send, and so more than short transfers need.
+const FIRST_WINDOW: u64 = 524_288;
+
 impl VirtualWindow {
     /// The window of a flow whose stream starts at `position`.
     pub(crate) fn new(position: u64) -> Self {
@@ -116,7 +121,9 @@ impl VirtualWindow {
     fn sized(&mut self, config: &VirtualWindowConfig, input: &WindowInput, now: Instant) -> u64 {
         // The first two flights of a Linux server (RFC 6928), and room for what SWS avoidance holds back.
         let floor = (20 * input.segment).max(input.received.saturating_sub(input.ack));
-        let Some(rate) = input.rate else { return input.received + floor.max(input.client_window) };
+        let Some(rate) = input.rate else {
+            return input.received + floor.max(input.client_window.min(FIRST_WINDOW));
+        };
         if rate >= self.best.0 || now.saturating_since(self.best.1) > BEST_RATE_WINDOW {
             self.best = (rate, now);
         }
@@ -174,6 +181,16 @@ mod tests {
         let mut window = VirtualWindow::new(1_000_000);
         // 100,000 in flight, twice that; what the rate needs, 160,000, is less.
         assert_eq!(window.field(&config(), &input(), 3, Instant::ZERO), 25_000);
+    }
+
+    #[test]
+    fn before_there_is_a_rate_a_large_window_is_not_promised() {
+        let first = |client_window| {
+            let input = WindowInput { client_window, rate: None, received: 1_000_000, ..input() };
+            u64::from(VirtualWindow::new(1_000_000).field(&config(), &input, 7, Instant::ZERO)) << 7
+        };
+        // Twenty segments, or what the client offers, up to a limit.
+        assert_eq!([17_000, 40_000, 4_000_000].map(first), [28_928, 39_936, FIRST_WINDOW]);
     }
 
     #[test]

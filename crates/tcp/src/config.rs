@@ -21,6 +21,17 @@ named! {
     }
 }
 
+named! {
+    /// How the retransmission timeout follows the RTT.
+    RtoName {
+        /// As Linux: SRTT and a variance that is never below the shortest timeout (tcp_input.c:tcp_rtt_estimator).
+        #[default]
+        Linux = "linux",
+        /// As RFC 6298 says: the timeout as a whole is never below the shortest one.
+        Rfc6298 = "rfc6298",
+    }
+}
+
 /// Everything that can be set. The default is Linux's, without a limit on buffers that a test would meet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Config {
@@ -78,8 +89,12 @@ pub struct Config {
     pub frto: bool,
     /// Slow start after an idle time (RFC 5681, Section 4.1).
     pub slow_start_after_idle: bool,
-    /// The shortest retransmission timeout. Linux: 200 ms; RFC 6298 says 1 s.
+    /// How the retransmission timeout follows the RTT.
+    pub rto: RtoName,
+    /// The shortest retransmission timeout, or in Linux's way the least that it lies above SRTT. Linux: 200 ms; RFC 6298 says 1 s.
     pub rto_min: Duration,
+    /// Reductions that D-SACK or timestamps show to be wrong are taken back (RFC 3708, RFC 3522), as Linux does.
+    pub undo: bool,
     /// Retransmissions of the same data before the connection is given up (Linux tcp_retries2).
     pub retries: u32,
     /// Retransmissions of a SYN or SYN-ACK (Linux tcp_syn_retries).
@@ -154,7 +169,9 @@ impl Default for Config {
             sack_compression: true,
             frto: true,
             slow_start_after_idle: true,
+            rto: RtoName::Linux,
             rto_min: Duration::from_millis(200),
+            undo: true,
             retries: 15,
             syn_retries: 6,
             keep_alive: None,

@@ -74,7 +74,7 @@ mod send_queue;
 mod sender;
 mod status;
 
-pub use config::{Config, KeepAlive, ReceiveBuffer, TimestampClock, ValidationName};
+pub use config::{Config, KeepAlive, ReceiveBuffer, RtoName, TimestampClock, ValidationName};
 pub use congestion::{CaState, CongestionControl, CongestionName, HystartName};
 pub use connection::{CloseReason, Connection, Origin, State};
 pub use detection::{DetectionName, LossDetection, NclConfig, TauCd};

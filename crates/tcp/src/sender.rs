@@ -125,7 +125,7 @@ impl Sender {
         let detection = config.detection.build(config.ncl);
         Sender {
             board: Scoreboard::new(start, mss),
-            rtt: RttEstimator::new(config.rto_min),
+            rtt: RttEstimator::new(config.rto, config.rto_min),
             rate: DeliveryRate::default(),
             window: Window::new(config.initial_cwnd.max(1), config.cwnd_clamp),
             state: CaState::Open,

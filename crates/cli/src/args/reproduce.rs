@@ -10,7 +10,7 @@ pub(crate) enum ReproduceCommand {
     Or(ReproduceOrArgs),
     /// The mobile accelerator: Figs. 4 to 25, Tables 1 to 4, its scenarios' bounds, and the virtual-time lab beside the simulator
     Accelerator(ReproduceAcceleratorArgs),
-    /// TCP-NCL: Figs. 3 to 5, 7 and 9, over which rates and round trips they hold, its model, and what lies beyond
+    /// TCP-NCL: Figs. 3 to 5, 7 and 9, over which windows, rates and round trips they hold, its model, and what lies beyond
     Ncl(ReproduceNclArgs),
     /// TCP-RRE, a sender without ACK clock: Figs. 7 to 16, published and ours
     Rre(ReproduceRreArgs),
@@ -185,7 +185,7 @@ pub(crate) struct ReproduceNclArgs {
 pub(crate) enum NclPart {
     /// Figs. 3 to 5, 7 and 9
     Figures,
-    /// Fig. 9a over rates and round trips
+    /// Fig. 9a over windows, rates and round trips, 9c over paths
     Grid,
     /// The model's tau_CD beside the best fixed one, and tau_CD that follows the losses
     Model,

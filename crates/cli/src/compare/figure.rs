@@ -13,8 +13,10 @@ type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Drawn = std::result::Result<(), String>;
 
 pub(super) fn write(path: &Path, title: &str, rows: &[&Row]) -> Result<()> {
-    let root = SVGBackend::new(path, (WIDTH_PX, HEIGHT_PX)).into_drawing_area();
-    draw(&root, title, rows)
+    let gateways = distinct(rows, |row| row.gateway.clone());
+    let width_px = EDGE_PX + PANEL_PX * gateways.len().max(1) as u32 + KEY_PX;
+    let root = SVGBackend::new(path, (width_px, HEIGHT_PX)).into_drawing_area();
+    draw(&root, title, rows, &gateways)
         .and_then(|()| root.present().map_err(|error| error.to_string()))
         .map_err(|why| Error::failed(format!("cannot write plot {}: {why}", path.display())))
 }
@@ -25,54 +27,90 @@ fn place(row: &Row) -> (f64, f64) {
     (-ms.log2(), row.throughput_mbps)
 }
 
-fn draw(root: &Area<'_>, title: &str, rows: &[&Row]) -> Drawn {
+/// What all panels share.
+struct Shared {
+    across: std::ops::Range<f64>,
+    up: std::ops::Range<f64>,
+    frontier: Vec<(f64, f64)>,
+    senders: Vec<String>,
+    receivers: Vec<String>,
+}
+
+/// A panel for each gateway, side by side, with the same axes.
+fn draw(root: &Area<'_>, title: &str, rows: &[&Row], gateways: &[String]) -> Drawn {
     root.fill(&WHITE).map_err(text)?;
-    let (body, key) = root.split_horizontally(WIDTH_PX - KEY_PX);
+    let (body, key) = root.split_horizontally(EDGE_PX + PANEL_PX * gateways.len().max(1) as u32);
     let (head, body) = body.split_vertically(TITLE_PX);
     head.draw_text(title, &("sans-serif", 20).into_text_style(&head), (20, 12)).map_err(text)?;
-    let places: Vec<(f64, f64)> = rows.iter().map(|row| place(row)).collect();
-    let least = places.iter().map(|place| place.0).fold(f64::INFINITY, f64::min);
-    let most = places.iter().map(|place| place.0).fold(f64::NEG_INFINITY, f64::max);
-    let (left, right) =
-        if places.is_empty() { (-10.0, 0.0) } else { (least.floor() - 0.2, most.ceil() + 0.2) };
-    let top = places.iter().map(|place| place.1).fold(0.0, f64::max).max(1e-9) * 1.08;
-    let mut chart = ChartBuilder::on(&body)
+    let places = || rows.iter().map(|row| place(row));
+    let least = places().map(|place| place.0).fold(f64::INFINITY, f64::min);
+    let most = places().map(|place| place.0).fold(f64::NEG_INFINITY, f64::max);
+    let across = if rows.is_empty() { -10.0..0.0 } else { least.floor() - 0.2..most.ceil() + 0.2 };
+    let shared = Shared {
+        across,
+        up: 0.0..places().map(|place| place.1).fold(0.0, f64::max).max(1e-9) * 1.08,
+        frontier: frontier(rows),
+        senders: distinct(rows, |row| row.sender.clone()),
+        receivers: distinct(rows, |row| row.receiver.clone()),
+    };
+    let best = undominated(rows);
+    let mut rest = body;
+    for (number, gateway) in gateways.iter().enumerate() {
+        let edge_px = if number == 0 { EDGE_PX } else { 0 };
+        let (panel, others) = rest.split_horizontally(edge_px + PANEL_PX);
+        rest = others;
+        let of_panel: Vec<(&Row, bool)> = rows
+            .iter()
+            .zip(&best)
+            .filter(|(row, _)| row.gateway == *gateway)
+            .map(|(row, best)| (*row, *best))
+            .collect();
+        draw_panel(&panel, edge_px, gateway, &of_panel, &shared)?;
+    }
+    draw_key(&key, &shared.senders, &shared.receivers)
+}
+
+fn draw_panel(
+    panel: &Area<'_>,
+    edge_px: u32,
+    gateway: &str,
+    rows: &[(&Row, bool)],
+    shared: &Shared,
+) -> Drawn {
+    let caption = if gateway == "none" { "no gateway" } else { gateway };
+    let mut chart = ChartBuilder::on(panel)
         .margin(8)
+        .caption(caption, ("sans-serif", 14))
         .x_label_area_size(40)
-        .y_label_area_size(64)
-        .build_cartesian_2d(left..right, 0.0..top)
+        .y_label_area_size(edge_px)
+        .build_cartesian_2d(shared.across.clone(), shared.up.clone())
         .map_err(text)?;
-    chart
-        .configure_mesh()
-        .x_desc("queueing delay, 95th percentile (ms); less is to the right")
-        .y_desc("throughput (Mbit/s)")
-        .x_labels((right - left) as usize + 2)
+    let mut mesh = chart.configure_mesh();
+    mesh.x_desc("p95 of queueing delay (ms); less is to the right")
+        .x_labels((shared.across.end - shared.across.start) as usize + 2)
         .x_label_formatter(&|doublings| milliseconds(*doublings))
-        .light_line_style(WHITE)
-        .draw()
-        .map_err(text)?;
-    let frontier = frontier(rows);
+        .light_line_style(WHITE);
+    if edge_px > 0 {
+        mesh.y_desc("throughput (Mbit/s)");
+    }
+    mesh.draw().map_err(text)?;
+    let frontier = shared.frontier.clone();
     chart.draw_series(LineSeries::new(frontier, BLACK.mix(0.3).stroke_width(1))).map_err(text)?;
-    let (senders, kinds) = (distinct(rows, |row| row.sender.clone()), distinct(rows, kind));
     let index = |all: &[String], name: &str| all.iter().position(|other| other == name).unwrap_or(0);
     let plane = chart.plotting_area();
-    let best = undominated(rows);
+    let root = panel.strip_coord_spec();
+    let (left_px, _) = root.get_base_pixel();
     let mut named = Vec::new();
-    for ((row, place), best) in rows.iter().zip(&places).zip(best) {
-        let (colour, shape) = (index(&senders, &row.sender), index(&kinds, &kind(row)));
-        let at = plane.map_coordinate(place);
-        mark(root, at, colour_of(colour), shape)?;
-        if best {
+    for (row, best) in rows {
+        let (colour, shape) = (index(&shared.senders, &row.sender), index(&shared.receivers, &row.receiver));
+        let (x, y) = plane.map_coordinate(&place(row));
+        let at = (x - left_px, y - root.get_base_pixel().1);
+        mark(&root, at, colour_of(colour), shape)?;
+        if *best {
             named.push((row.sender.as_str(), at));
         }
     }
-    draw_names(root, &named)?;
-    draw_key(&key, &senders, &kinds)
-}
-
-fn kind(row: &Row) -> String {
-    let middle = if row.gateway == "none" { "no gateway" } else { "gateway" };
-    format!("{}, {middle}", row.receiver)
+    draw_names(&root, edge_px as i32, &named)
 }
 
 fn distinct(rows: &[&Row], of: impl Fn(&Row) -> String) -> Vec<String> {
@@ -94,7 +132,7 @@ fn frontier(rows: &[&Row]) -> Vec<(f64, f64)> {
     places
 }
 
-/// The colour is the sender; the shape is the receiver, hollow without a gateway.
+/// The colour is the sender; the shape is the receiver, every second one full.
 fn mark(area: &Area<'_>, (x, y): (i32, i32), colour: RGBColor, shape: usize) -> Drawn {
     let corners: &[(i32, i32)] = match shape / 2 {
         0 => &OCTAGON,
@@ -119,7 +157,8 @@ fn colour_of(sender: usize) -> RGBColor {
 
 /// Names beside the best marks, where there is room: one that would lie on another one is left out, and so is one that stands
 /// nearby already. The key has all of them.
-fn draw_names(area: &Area<'_>, named: &[(&str, (i32, i32))]) -> Drawn {
+fn draw_names(area: &Area<'_>, edge_px: i32, named: &[(&str, (i32, i32))]) -> Drawn {
+    let right_px = area.dim_in_pixel().0 as i32;
     let mut taken: Vec<(&str, i32, i32, i32)> = Vec::new();
     for &(name, (x, y)) in named {
         let width = CHARACTER_PX * name.len() as i32;
@@ -128,7 +167,7 @@ fn draw_names(area: &Area<'_>, named: &[(&str, (i32, i32))]) -> Drawn {
             let apart = |&(_, l, t, w): &(&str, i32, i32, i32)| {
                 left + width < l || l + w < left || (top - t).abs() > 13
             };
-            left > EDGE_PX && left + width < (WIDTH_PX - KEY_PX) as i32 && taken.iter().all(apart)
+            left > edge_px && left + width < right_px && taken.iter().all(apart)
         };
         let again = taken
             .iter()
@@ -141,7 +180,7 @@ fn draw_names(area: &Area<'_>, named: &[(&str, (i32, i32))]) -> Drawn {
     Ok(())
 }
 
-fn draw_key(key: &Area<'_>, senders: &[String], kinds: &[String]) -> Drawn {
+fn draw_key(key: &Area<'_>, senders: &[String], receivers: &[String]) -> Drawn {
     let mut y = TITLE_PX as i32;
     let style = ("sans-serif", 13).into_text_style(key);
     for (colour, name) in senders.iter().enumerate() {
@@ -151,7 +190,7 @@ fn draw_key(key: &Area<'_>, senders: &[String], kinds: &[String]) -> Drawn {
         y += LINE_PX;
     }
     y += LINE_PX;
-    for (shape, name) in kinds.iter().enumerate() {
+    for (shape, name) in receivers.iter().enumerate() {
         mark(key, (12, y), BLACK, shape)?;
         key.draw_text(name, &style, (24, y - 7)).map_err(text)?;
         y += LINE_PX;
@@ -168,13 +207,14 @@ fn text<E: std::error::Error + Send + Sync>(error: DrawingAreaErrorKind<E>) -> S
     format!("{error:?}")
 }
 
-const WIDTH_PX: u32 = 1_000;
+/// Of one gateway's panel.
+const PANEL_PX: u32 = 380;
 const HEIGHT_PX: u32 = 620;
 const TITLE_PX: u32 = 44;
-const KEY_PX: u32 = 230;
+const KEY_PX: u32 = 200;
 const LINE_PX: i32 = 19;
-/// Where the plane begins.
-const EDGE_PX: i32 = 72;
+/// What the first panel's labels take.
+const EDGE_PX: u32 = 64;
 /// Of a character of a name, on average.
 const CHARACTER_PX: i32 = 7;
 const OCTAGON: [(i32, i32); 8] = [(-2, -5), (2, -5), (5, -2), (5, 2), (2, 5), (-2, 5), (-5, 2), (-5, -2)];
@@ -198,8 +238,9 @@ mod tests {
                 .map(|(name, gateway, mbps, p95)| example(name, gateway, mbps, p95));
         write(&path, "Both", &rows.iter().collect::<Vec<&Row>>()).unwrap();
         let text = std::fs::read_to_string(path).unwrap();
-        // The scheme with a gateway, three senders and one kind in the key are filled.
-        assert_eq!(text.matches("<polygon").count(), 1 + 3 + 1);
+        // Three senders in the key are filled; the first receiver is hollow.
+        assert_eq!(text.matches("<polygon").count(), 3);
+        assert_eq!(text.matches(">\nno gateway\n<").count(), 1);
         assert_eq!(text.matches(">\nreno\n<").count(), 1, "only in the key");
         assert_eq!(text.matches(">\nbbr\n<").count(), 2);
         assert!(text.contains("less is to the right"));

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use paceline_tcp::{Config, CongestionName, DetectionName, ReductionName};
+use paceline_tcp::{Config, CongestionName, DetectionName, ReceiveWindowName, ReductionName};
 use toml::{Table, Value};
 
 use crate::args::CompareArgs;
@@ -28,12 +28,15 @@ pub(super) fn dimensions(args: &CompareArgs) -> Result<Vec<Vary>> {
         });
     }
     let receivers = match args.receiver.as_slice() {
-        [] => RECEIVERS.map(|(name, _)| name.to_string()).to_vec(),
+        [] => all_receivers(),
         given => given.to_vec(),
     };
     let receivers = receivers.iter().map(|name| receiver(name)).collect::<Result<Vec<Case>>>()?;
-    let profile = |name: &str, profile: &str| case(name, &[("gateway.profile", profile.into())]);
-    let gateways = vec![profile("none", "off"), profile("gateway", "full")];
+    let gateways = match args.gateway.as_slice() {
+        [] => GATEWAYS.map(|(name, _)| name.to_string()).to_vec(),
+        given => given.to_vec(),
+    };
+    let gateways = gateways.iter().map(|name| gateway(name)).collect::<Result<Vec<Case>>>()?;
     Ok([senders, receivers, gateways].map(|cases| Vary { cases, ..Vary::default() }).into())
 }
 
@@ -85,17 +88,47 @@ fn names<T: std::fmt::Display>(all: &[T]) -> String {
     all.iter().map(ToString::to_string).collect::<Vec<String>>().join(", ")
 }
 
-/// What a receiver offers: a window that never limits, one tuned as Linux tunes it, and that of a small old client.
-const RECEIVERS: [(&str, Option<&str>); 3] =
-    [("fixed-4mb", Some("4mb")), ("autotuned", None), ("fixed-64kb", Some("64kb"))];
+/// Windows that never change: one that never limits, and that of a small old client.
+const FIXED: [(&str, &str); 2] = [("fixed-4mb", "4mb"), ("fixed-64kb", "64kb")];
+/// Of `drs-clamped`: the phone of the published HSPA+ network had 262,144 bytes of window (DRWA, Table 1).
+const CLAMPED_BUFFER: &str = "524288b";
+
+/// Fixed windows, and every one that sizes itself.
+fn all_receivers() -> Vec<String> {
+    let fixed = FIXED.iter().map(|(name, _)| name.to_string());
+    let sized = ReceiveWindowName::ALL.iter().filter(|name| **name != ReceiveWindowName::Fixed);
+    fixed.chain(sized.map(ToString::to_string)).collect()
+}
 
 fn receiver(name: &str) -> Result<Case> {
-    match RECEIVERS.iter().find(|(known, _)| *known == name) {
-        Some((_, Some(window))) => Ok(case(name, &[("client.receive-buffer", (*window).into())])),
-        Some((_, None)) => Ok(case(name, &[])),
-        None => {
-            let known = RECEIVERS.map(|(name, _)| name).join(", ");
+    if let Some((_, window)) = FIXED.iter().find(|(known, _)| *known == name) {
+        return Ok(case(name, &[("client.receive-buffer", (*window).into())]));
+    }
+    match name.parse::<ReceiveWindowName>() {
+        Ok(window) if window != ReceiveWindowName::Fixed => {
+            let mut case = case(name, &[("client.tcp.receive-window", name.into())]);
+            if window == ReceiveWindowName::DrsClamped {
+                case.set.insert("client.receive-buffer-max".into(), CLAMPED_BUFFER.into());
+            }
+            Ok(case)
+        }
+        _ => {
+            let known = all_receivers().join(", ");
             Err(Error::input(format!("--receiver {name}: known are {known}")))
+        }
+    }
+}
+
+/// What stands before the radio link, and its profile.
+const GATEWAYS: [(&str, &str); 4] =
+    [("none", "off"), ("gateway", "full"), ("gateway-drwa", "drwa"), ("gateway-split", "split")];
+
+fn gateway(name: &str) -> Result<Case> {
+    match GATEWAYS.iter().find(|(known, _)| *known == name) {
+        Some((_, profile)) => Ok(case(name, &[("gateway.profile", (*profile).into())])),
+        None => {
+            let known = GATEWAYS.map(|(name, _)| name).join(", ");
+            Err(Error::input(format!("--gateway {name}: known are {known}")))
         }
     }
 }
@@ -142,7 +175,16 @@ mod tests {
             ]
         );
         assert!(sender("cubicle").unwrap_err().to_string().contains("nobody is called `cubicle`"));
-        assert!(receiver("none").is_err());
+        assert!(receiver("none").is_err() && receiver("fixed").is_err() && gateway("full").is_err());
+    }
+
+    #[test]
+    fn every_receive_window_is_compared() {
+        let all = all_receivers();
+        assert_eq!(all.len(), ReceiveWindowName::ALL.len() - 1 + FIXED.len());
+        for name in &all {
+            assert!(!receiver(name).unwrap().set.is_empty(), "{name}");
+        }
     }
 
     #[test]

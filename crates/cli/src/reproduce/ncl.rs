@@ -26,6 +26,7 @@ pub(crate) fn command(args: &ReproduceNclArgs) -> Result<()> {
     };
     report.sections = figures::draw(&report.cells, out)?;
     report.sections.extend(grid::section(&report.cells));
+    report.sections.extend(grid::rests(&report.cells));
     report.sections.extend(model::section(&report.cells));
     report.bounds = bounds::judge(&report.cells);
     if plan.whole {

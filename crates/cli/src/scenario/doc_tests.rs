@@ -83,7 +83,8 @@ fn every_documented_key_is_in_the_example() {
         document.lines().filter(|line| line.starts_with("| `")).filter_map(|line| line.split('|').nth(1));
     let documented: Vec<&str> = first_cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
     assert!(documented.len() > 50, "{}", documented.len());
-    let profiles = ["off", "null", "window", "schedule", "local", "proactive", "thesis", "full", "split"];
+    let profiles =
+        ["off", "null", "window", "schedule", "local", "proactive", "thesis", "full", "drwa", "split"];
     for key in documented.into_iter().filter(|key| !profiles.contains(key)) {
         assert!(found.contains(key), "{key} is documented and not in the example");
     }

@@ -18,7 +18,7 @@ pub(crate) struct Gateway {
     pub(crate) events: Vec<GatewayEvent>,
 }
 
-/// A named set of parts. Each from `window` on adds one part to the one before it.
+/// A named set of parts. Each from `window` to `thesis` adds one part to the one before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Profile {
@@ -39,6 +39,8 @@ pub(crate) enum Profile {
     Thesis,
     /// Paceline's own default: sized window, bounded queue.
     Full,
+    /// Nothing but the client's window, lowered to what it would advertise with dynamic receive window adjustment.
+    Drwa,
     /// Every flow is split; the gateway sends to its client.
     Split,
 }
@@ -104,6 +106,10 @@ impl Profile {
         if matches!(self, Profile::Full) {
             return Some(GatewayConfig::default());
         }
+        if matches!(self, Profile::Drwa) {
+            config.virtual_window.mode = VirtualWindowMode::Drwa;
+            return Some(config);
+        }
         if matches!(self, Profile::Split) {
             return Some(GatewayConfig { mode: FlowMode::Split, ..GatewayConfig::default() });
         }
@@ -156,6 +162,12 @@ mod tests {
         assert_eq!(thesis.queue_bound.mode, QueueBoundMode::None);
         assert_eq!(Profile::Full.config(), Some(GatewayConfig::default()));
         assert_eq!(Profile::Null.config(), Some(GatewayConfig::all_off()));
+        let drwa = Profile::Drwa.config().unwrap();
+        assert_eq!(drwa.virtual_window.mode, VirtualWindowMode::Drwa);
+        assert_eq!(
+            GatewayConfig { virtual_window: GatewayConfig::all_off().virtual_window, ..drwa },
+            GatewayConfig::all_off()
+        );
         assert_eq!(Profile::Off.config(), None);
         let split = Profile::Split.config().unwrap();
         assert_eq!(GatewayConfig { mode: FlowMode::Transparent, ..split }, GatewayConfig::default());

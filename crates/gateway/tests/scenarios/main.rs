@@ -12,6 +12,7 @@ mod fairness;
 mod handover;
 mod hostile;
 mod lossy;
+mod lowered_window;
 mod model;
 mod modern;
 mod passthrough;

@@ -68,6 +68,10 @@ pub struct VaryingDelay {
     pub delay_max: Duration,
     /// It is drawn anew so often.
     pub every: Duration,
+    /// On the way back, too; else that way always has the shortest delay. ns-2 changes one direction (ns-lib.tcl, `delay`: simplex).
+    pub both_ways: bool,
+    /// Of the rest of the path, there and back.
+    pub rest: Duration,
     /// When the delay falls, what leaves later arrives earlier, as in ns-2 (DelayLink, avoidReordering_ false, its default).
     pub overtake: bool,
     /// Before the bottleneck.
@@ -119,6 +123,8 @@ impl Default for VaryingDelay {
             delay_min: Duration::from_millis(50),
             delay_max: Duration::from_millis(300),
             every: Duration::from_secs(20),
+            both_ways: false,
+            rest: Duration::from_millis(10),
             overtake: true,
             queue_packets: 50,
         }
@@ -276,14 +282,12 @@ impl VaryingDelay {
             .collect();
         // A jitter of nothing that does not keep the order lets each packet have its own delay.
         let jitter = self.overtake.then_some(Jitter { up_to: Duration::ZERO, keep_order: false });
-        // The link has one delay, for both ways.
-        let link = LinkConfig {
-            delay: Delay::Steps(steps),
-            jitter,
-            ..limited(self.mbps, Duration::ZERO, self.queue_packets)
-        };
-        let bottleneck = PathLink { name: "radio".into(), down: link.clone(), up: link };
-        vec![wire("wired", Duration::from_millis(5)), bottleneck]
+        let link =
+            |delay| LinkConfig { delay, jitter, ..limited(self.mbps, Duration::ZERO, self.queue_packets) };
+        let down = link(Delay::Steps(steps));
+        let up = if self.both_ways { down.clone() } else { link(Delay::Constant(self.delay_min)) };
+        let bottleneck = PathLink { name: "radio".into(), down, up };
+        vec![wire("wired", self.rest / 2), bottleneck]
     }
 }
 

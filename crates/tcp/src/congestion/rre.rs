@@ -16,7 +16,7 @@ use paceline_wire::{Duration, Instant, Rate};
 
 use super::{AckSample, CaState, CongestionControl, CongestionEvent, CongestionName, Window};
 use peer_clock::{PeerClock, PeerTime};
-use queue::{Aim, OneWayDelay};
+use queue::{Aim, Feedback, OneWayDelay};
 use receive_rate::{ReceiveRate, Train};
 
 /// The sender of the paper. Names are the paper's: rho, sigma, T, RD.
@@ -52,9 +52,13 @@ struct Monitor {
     since: Instant,
     /// The receive rate before.
     rho: Rate,
+    /// The sending rate before.
+    sigma: Rate,
     /// Packets of the burst.
     burst: u32,
     train: Train,
+    /// The receive rate when its first packet came.
+    before: Option<Rate>,
     /// RTT and RD of the burst's first packet, which met the queue as it was.
     first: Option<(Option<Duration>, i64)>,
 }
@@ -71,10 +75,11 @@ struct Reading {
 const BURST: u32 = 10;
 /// The ideal n of Section II-B, the largest bandwidth-delay product that the paper met.
 const BURST_MAX: u32 = 30;
-/// Our choice: a burst lasts so many ticks of the peer's clock, or its rate could not be told from another. With the paper's
-/// 10 ms at 8 Mbit/s that are 27 packets.
-const BURST_TICKS: u64 = 4;
-/// Longer in drain: monitor (Section II-C).
+/// Our choice: a burst lasts so many ticks of the peer's clock, as long as it does not exceed the largest, so that a tick at either end is
+/// less than what is no longer close. With the paper's 10 ms at 3 Mbit/s that are 20 packets.
+const BURST_TICKS: u64 = 8;
+/// Longer in drain: monitor (Section II-C). Our choice: round trips as the sender sees them, queue included. What is in the queue when the
+/// sender learns that it holds T takes up to four without it to drain and to be heard of, and more where T is thirty packets.
 const DRAIN_RTTS: u64 = 4;
 /// Our choice: rho' is close to rho if it is at least so many percent of it. What Fig. 13 has as a change is a third.
 const CLOSE_PERCENT: u64 = 85;
@@ -112,6 +117,13 @@ impl Rre {
         (sample.srtt / 4).max(MEMORY_MIN)
     }
 
+    /// RTT, and t_buff + RTT.
+    fn feedback(&self, sample: &AckSample) -> Feedback {
+        let least = self.rtt_min.map_or(sample.srtt, |min| min.min(sample.srtt));
+        let rtt = sample.srtt.saturating_sub(self.delay.buffering()).max(least);
+        Feedback { rtt, whole: sample.srtt }
+    }
+
     /// T, Bmax and Bmin for the present rho.
     fn aim(&self, sample: &AckSample) -> Aim {
         Aim::new(self.rate.rate(), self.rtt_min.unwrap_or(sample.srtt), sample.mss)
@@ -119,13 +131,13 @@ impl Rre {
 
     fn fill(&mut self, sample: &AckSample) {
         self.stage = Stage::Fill;
-        self.sigma = self.aim(sample).fill_rate(self.rate.rate(), sample.srtt);
+        self.sigma = self.aim(sample).fill_rate(self.rate.rate(), self.feedback(sample));
     }
 
     fn drain(&mut self, sample: &AckSample) {
         let rho = self.rate.rate();
         self.stage = Stage::Drain { since: sample.now, rho, rtt: sample.srtt };
-        self.sigma = self.aim(sample).drain_rate(rho, sample.srtt);
+        self.sigma = self.aim(sample).drain_rate(rho, self.feedback(sample));
     }
 
     /// The initial stage (Section II-B). Returns cwnd.
@@ -170,11 +182,11 @@ impl Rre {
             self.fill(sample);
             return window;
         }
-        // sigma was set for the RTT at the beginning, which shrinks as the queue drains, and so is 4 RTT.
+        // It shrinks as the queue drains.
         let rtt = rtt.max(sample.srtt);
         self.stage = Stage::Drain { since, rho: before.max(rho), rtt };
         // It may rise, never fall.
-        self.sigma = self.sigma.max(self.aim(sample).drain_rate(rho, sample.srtt));
+        self.sigma = self.sigma.max(self.aim(sample).drain_rate(rho, self.feedback(sample)));
         let long = sample.now.saturating_since(since) > rtt * DRAIN_RTTS;
         // Our choice: what was not sent at sigma yet tells that rho has fallen to it only if rho is far from what it was. With ACKs
         // that take seconds sigma lies so little below rho that any noise would do.
@@ -191,29 +203,28 @@ impl Rre {
         let tick = self.delay.tick();
         let burst = rho.bytes_in(tick * BURST_TICKS) / u64::from(sample.mss.max(1));
         let burst = (burst.min(u64::from(BURST_MAX)) as u32).max(BURST);
-        let since = sample.now;
-        self.stage = Stage::Monitor(Monitor { since, rho, burst, train: Train::default(), first: None });
+        let (since, sigma, train) = (sample.now, self.sigma, Train::default());
+        self.stage = Stage::Monitor(Monitor { since, rho, sigma, burst, train, before: None, first: None });
         self.sigma = self.sigma.mul_ratio(1, 2).max(Aim::least_rate(sample));
         window.burst = burst;
         window
     }
 
-    fn on_monitor_ack(&mut self, sample: &AckSample, reading: Reading, mut monitor: Monitor) {
-        let Some(sent) = sample.sent_at.filter(|sent| *sent >= monitor.since) else {
-            if monitor.first.is_some() {
-                // A retransmission of the burst: its bytes count, its delay does not.
-                monitor.train.on_ack(reading.time, self.received, None);
-                self.stage = Stage::Monitor(monitor);
-            }
+    fn on_monitor_ack(&mut self, sample: &AckSample, reading: Reading, before: Rate, mut monitor: Monitor) {
+        let sent = sample.sent_at.filter(|sent| *sent >= monitor.since);
+        // A retransmission of the burst: its bytes count, its delay does not.
+        if sent.is_none() && monitor.before.is_none() {
             return;
-        };
-        monitor.train.on_ack(reading.time, self.received, Some(sent));
-        if let (None, Some(delay)) = (monitor.first, reading.delay) {
+        }
+        monitor.before.get_or_insert(before);
+        monitor.train.on_ack(reading.time, self.received, sent);
+        if let (None, Some(_), Some(delay)) = (monitor.first, sent, reading.delay) {
             monitor.first = Some((sample.rtt, delay));
         }
-        let whole = u64::from(monitor.burst.saturating_sub(2)) * u64::from(sample.mss);
-        let over = sent.saturating_since(monitor.since) > sample.srtt / 4;
-        if monitor.train.bytes(self.received) >= whole || over {
+        let burst = u64::from(monitor.burst.saturating_sub(2)) * u64::from(sample.mss);
+        let whole = monitor.train.bytes(self.received) >= burst;
+        let over = sent.is_some_and(|sent| sent.saturating_since(monitor.since) > sample.srtt / 4);
+        if whole || over {
             self.end_monitor(sample, &monitor);
         } else {
             self.stage = Stage::Monitor(monitor);
@@ -221,9 +232,17 @@ impl Rre {
     }
 
     /// The burst is answered: has the network changed, or was the queue empty?
+    ///
+    /// rho' is what rho is all along, the average of Section IV, and so the flow's share of a queue that others fill. A burst passes a
+    /// queue in one go and shows the link's rate, as if nobody else were there, where Section III-F says that the flow backs off. Our
+    /// choice is to believe the burst only if all that was sent before it had arrived at just the rate at which it was sent, so that no
+    /// queue stood in its way.
     fn end_monitor(&mut self, sample: &AckSample, monitor: &Monitor) {
+        let passed = monitor
+            .before
+            .is_some_and(|before| is_close(before, monitor.sigma) && is_close(monitor.sigma, before));
         // Without two steps of the peer's clock nothing new is known of the rate.
-        let rho = monitor.train.rate().unwrap_or(monitor.rho);
+        let rho = if passed { monitor.train.rate().unwrap_or(monitor.rho) } else { self.rate.rate() };
         self.rate.restart(rho, Self::memory(sample), sample.now);
         if !is_close(rho, monitor.rho) {
             self.drain(sample);
@@ -259,20 +278,20 @@ impl CongestionControl for Rre {
         if core::mem::take(&mut self.timed_out) {
             return self.monitor(sample, self.rate.rate(), window);
         }
-        if let Stage::Monitor(monitor) = self.stage {
-            self.on_monitor_ack(sample, reading, monitor);
-            if !matches!(self.stage, Stage::Monitor(_)) {
-                window.burst = 0;
-            }
-            return window;
-        }
+        let before = self.rate.rate();
         if !sample.rate.is_app_limited {
             self.rate.on_ack(reading.time, self.received, sample.sent_at, Self::memory(sample));
         }
         match self.stage {
             Stage::Fill => self.on_fill_ack(sample),
             Stage::Drain { since, rho, rtt } => return self.on_drain_ack(sample, (since, rho, rtt), window),
-            Stage::Initial(_) | Stage::Monitor(_) => {}
+            Stage::Monitor(monitor) => {
+                self.on_monitor_ack(sample, reading, before, monitor);
+                if !matches!(self.stage, Stage::Monitor(_)) {
+                    window.burst = 0;
+                }
+            }
+            Stage::Initial(_) => {}
         }
         window
     }

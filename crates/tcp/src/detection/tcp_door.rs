@@ -40,9 +40,9 @@ impl LossDetection for TcpDoor {
     }
 
     fn on_measurement(&mut self, sample: &LossSample) {
-        if sample.reordered_by > 0 {
-            // The paper's receiver marks ACKs of what came out of order. SACK tells the same: something never sent again arrived
-            // below something that had.
+        if sample.reordered_by > 0 || sample.dsack {
+            // The paper's receiver marks ACKs of what came out of order, by numbers that every transmission has. SACK tells the same:
+            // something never sent again arrived below something that had. Where it was sent again before it came, D-SACK does.
             self.disabled_until = Some(sample.now + sample.srtt * T1_RTTS);
             self.out_of_order = true;
         }
@@ -103,6 +103,14 @@ mod tests {
         let outcome = door.on_ack(&mut reordered, &news(50));
         assert_eq!((outcome.marked, outcome.answer), (true, Answer::None));
         assert!(!door.answers_timeout(sample_at(100).now) && door.answers_timeout(sample_at(130).now));
+    }
+
+    #[test]
+    fn a_retransmission_that_was_overtaken_by_its_original_tells_too() {
+        let (mut door, mut board) = (TcpDoor::default(), board(10));
+        door.on_measurement(&LossSample { dsack: true, ..sample_at(45) });
+        board.sack(1_100, 1_500, |_| {});
+        assert_eq!(door.on_ack(&mut board, &news(50)).answer, Answer::None);
     }
 
     #[test]

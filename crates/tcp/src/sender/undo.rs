@@ -34,7 +34,9 @@ impl Sender {
     }
 
     fn may_undo(&self, tsecr: Option<u32>) -> bool {
-        self.undo.marker.is_some() && (self.undo.retrans == Some(0) || self.packet_delayed(tsecr))
+        self.config.undo
+            && self.undo.marker.is_some()
+            && (self.undo.retrans == Some(0) || self.packet_delayed(tsecr))
     }
 
     /// Window and threshold as before (tcp_undo_cwnd_reduction).
@@ -63,7 +65,7 @@ impl Sender {
 
     /// D-SACKs have answered every retransmission (tcp_try_undo_dsack).
     pub(super) fn try_undo_dsack(&mut self, now: Instant) -> bool {
-        let undone = self.undo.marker.is_some() && self.undo.retrans == Some(0);
+        let undone = self.config.undo && self.undo.marker.is_some() && self.undo.retrans == Some(0);
         if undone {
             self.undo_reduction(now, false);
         }
@@ -72,7 +74,7 @@ impl Sender {
 
     /// A partial ACK answers an original (tcp_try_undo_partial). True when nothing else is to be done for now.
     pub(super) fn try_undo_partial(&mut self, now: Instant, prior_una: u64, tsecr: Option<u32>) -> bool {
-        if self.undo.marker.is_none() || !self.packet_delayed(tsecr) {
+        if !self.config.undo || self.undo.marker.is_none() || !self.packet_delayed(tsecr) {
             return false;
         }
         self.check_reordering(prior_una);

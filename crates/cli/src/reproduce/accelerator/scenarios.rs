@@ -43,12 +43,13 @@ macro_rules! source {
     };
 }
 
-pub(super) const SOURCES: [Source; 22] = [
+pub(super) const SOURCES: [Source; 23] = [
     source!("window-limited", 1),
     source!("production", 10),
     source!("lossy", 10),
     source!("receiver-buffers", 10),
     source!("modern", 1),
+    source!("lowered-window", 1),
     source!("variable", 1),
     source!("variable-generated", 3),
     source!("short", 3),

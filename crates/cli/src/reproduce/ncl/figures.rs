@@ -46,30 +46,32 @@ const DRAWINGS: [Drawing; 8] = [
         name: "ncl-fig-7",
         title: "Fig. 7: flows of TCP-NCL over one bottleneck",
         across: "flows",
-        text: "Published: every normalised goodput is about one, and the total stays high.",
+        text: "10 Mbit/s, 100 ms, a queue of one round trip (83 packets), no bound on the window, so that one flow fills the link. \
+               Published: every normalised goodput is about one, and the total stays high.",
     },
     Drawing {
         figure: Figure::Fig9a,
         name: "ncl-fig-9a",
         title: "Fig. 9a: wireless last hop",
         across: "errors (%)",
-        text: "1 Mbit/s, 20 ms, no link-layer retransmission. Published: TCP-NCL keeps its goodput from 0 to 15 %, Westwood falls gently, \
-               all others drastically.",
+        text: "1 Mbit/s, 50 ms, windows to 20 packets (ns-2's default), no link-layer retransmission. Published: TCP-NCL keeps its \
+               goodput from 0 to 15 %, Westwood falls gently, all others drastically.",
     },
     Drawing {
         figure: Figure::Fig9b,
         name: "ncl-fig-9b",
         title: "Fig. 9b: four wireless hops",
         across: "errors of each attempt (%)",
-        text: "2 Mbit/s and 12.5 ms each, up to three link-layer retransmissions, which reorder. Published: TCP-DCR, TCP-NCL and TCP-PR are \
-               best below 9 %; then TCP-NCL slightly above TCP-PR, and TCP-DCR far below; TCP-DOOR is frozen nearly all the time.",
+        text: "2 Mbit/s and 12.5 ms each, windows to 20 packets, up to three link-layer retransmissions, which reorder. Published: \
+               TCP-DCR, TCP-NCL and TCP-PR are best below 9 %; then TCP-NCL slightly above TCP-PR, and TCP-DCR far below; TCP-DOOR is frozen nearly all the time.",
     },
     Drawing {
         figure: Figure::Fig9c,
         name: "ncl-fig-9c",
         title: "Fig. 9c: wired bottleneck of varying delay",
         across: "longest delay (ms)",
-        text: "2 Mbit/s; the delay is drawn anew from 50 ms to the longest every 20 s. Published: RR-TCP, TCP-NCL and TCP-PR are best.",
+        text: "2 Mbit/s, windows to 20 packets; the delay towards the receiver is drawn anew from 50 ms to the longest every 20 s (ns-2's `delay` changes \
+               one direction), the rest of the path takes 550 ms there and back. Published: RR-TCP, TCP-NCL and TCP-PR are best.",
     },
     Drawing {
         figure: Figure::Fig9d,
@@ -129,18 +131,22 @@ impl Drawing {
                 mrrls.into_iter().map(panel).collect()
             }
             Figure::Fig7 => {
-                let of = |label: &str, colour, value: &dyn Fn(&CellResult) -> Option<f64>| Line {
-                    label: label.into(),
-                    colour,
-                    points: cells.iter().filter_map(|cell| Some((cell.x, value(cell)?))).collect(),
-                };
-                let least = of("least", 0, &|cell| cell.normalised.map(|n| n[0]));
-                let largest = of("largest", 1, &|cell| cell.normalised.map(|n| n[1]));
-                let total = of("all", 2, &|cell| Some(cell.goodput_mbps));
-                vec![
-                    Panel { title: "normalised goodput".into(), lines: vec![least, largest] },
-                    Panel { title: "total goodput (Mbit/s)".into(), lines: vec![total] },
-                ]
+                let mut panels = [("normalised goodput", Vec::new()), ("total goodput (Mbit/s)", Vec::new())];
+                for (colour, scheme) in ["ncl", "ncl-second-rd"].into_iter().enumerate() {
+                    let line = |label: &str, value: &dyn Fn(&CellResult) -> Option<f64>| {
+                        let of = cells.iter().filter(|cell| cell.scheme == scheme);
+                        let points = of.filter_map(|cell| Some((cell.x, value(cell)?))).collect();
+                        Line { label: label.into(), colour, points }
+                    };
+                    panels[0]
+                        .1
+                        .push(line(&format!("{scheme}, least"), &|cell| cell.normalised.map(|n| n[0])));
+                    panels[0]
+                        .1
+                        .push(line(&format!("{scheme}, largest"), &|cell| cell.normalised.map(|n| n[1])));
+                    panels[1].1.push(line(scheme, &|cell| Some(cell.goodput_mbps)));
+                }
+                panels.map(|(title, lines)| Panel { title: title.into(), lines }).into()
             }
             _ => {
                 let scheme = |cell: &CellResult| cell.scheme.to_string();

@@ -89,9 +89,7 @@ pub(super) fn show(records: &Records, _runs: u64, folder: &Path) -> Result<Shown
     let queue = of(CongestionName::Rre, "wait_s") / of(CongestionName::Cubic, "wait_s");
     let bounds = vec![
         Bound::at_most("Fig. 13: settled after the slowest of six steps, s", SETTLED_S, slowest)
-            .with_note("receive rate within 10 % of the link's and queue below 2 T, over every second until the next step; the rate is so within a second. After 24 s the mean \
-                 queue is about 2 T, because RDmin still holds what was queued when the monitor state took it over at 17.6 s, and \
-                 50 ms by which the path became shorter at 20 s"),
+            .with_note("receive rate within 10 % of the link's and queue below 2 T, over every second until the next step"),
         Bound::at_most("Fig. 13: mean queue of RRE over that of CUBIC", 0.1, queue),
     ];
     let cells = vec![

@@ -17,6 +17,8 @@ pub struct NclExperiment {
     pub ncl: NclConfig,
     /// The shortest retransmission timeout: RFC 6298 says 1 s, Linux has 200 ms.
     pub rto_min: Duration,
+    /// The window never exceeds so many packets.
+    pub window_max: u32,
     /// The path.
     pub path: WirelessPath,
     /// Both halves.
@@ -63,7 +65,8 @@ impl NclExperiment {
         let times = Measurement { seed, warm_up: duration / 2, duration };
         // As ns-2's receiver, which answers every packet.
         let receiver = Config { delayed_ack: false, sack_compression: false, ..Config::default() };
-        let sender = Config { rto_min: self.rto_min, ..self.scheme.config(self.ncl) };
+        let sender =
+            Config { rto_min: self.rto_min, cwnd_clamp: self.window_max, ..self.scheme.config(self.ncl) };
         let flows = measure_watched(&self.path, &sender, &receiver, times, watch)?;
         let sum = |of: &dyn Fn(&crate::wireless::FlowMeasure) -> u64| flows.iter().map(of).sum::<u64>();
         let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
@@ -90,7 +93,14 @@ mod tests {
         let Some(path) = WirelessPath::named("last-hop", error) else { return f64::NAN };
         let limit = NclExperiment::payload_mbps(path.mbps()) * (1.0 - error);
         let rto_min = Duration::from_millis(200);
-        let experiment = NclExperiment { scheme, ncl: NclConfig::default(), rto_min, path, seconds: 100 };
+        let experiment = NclExperiment {
+            scheme,
+            ncl: NclConfig::default(),
+            rto_min,
+            window_max: u32::MAX,
+            path,
+            seconds: 100,
+        };
         experiment.run(1, &mut ()).unwrap().goodput_mbps[0] / limit
     }
 

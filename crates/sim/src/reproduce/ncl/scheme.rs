@@ -1,6 +1,6 @@
 //! Who is compared.
 
-use paceline_tcp::{Config, CongestionName, DetectionName, NclConfig, ReductionName};
+use paceline_tcp::{Config, CongestionName, DetectionName, NclConfig, ReductionName, RtoName};
 
 /// A sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,8 +79,8 @@ impl Scheme {
         }
     }
 
-    /// The sender's configuration. All but CUBIC are of the paper's time: Reno's growth where nothing else is said, the window
-    /// halved at once, no F-RTO.
+    /// The sender's configuration. All but CUBIC are of the paper's time, as ns-2 2.29 had them: Reno's growth where nothing else is
+    /// said, the window halved at once, a timeout by RFC 6298, no F-RTO, and nothing taken back but where that is what makes the sender.
     pub fn config(self, ncl: NclConfig) -> Config {
         let base = Config { detection: self.detection(), ncl, ..Config::default() };
         let congestion = match self {
@@ -89,6 +89,15 @@ impl Scheme {
             Scheme::Cubic => return base,
             _ => CongestionName::Reno,
         };
-        Config { congestion, reduction: ReductionName::Rfc6675, frto: false, initial_cwnd: 2, ..base }
+        Config {
+            congestion,
+            reduction: ReductionName::Rfc6675,
+            rto: RtoName::Rfc6298,
+            // By D-SACK: RR-TCP, Section 3.
+            undo: self == Scheme::RrTcp,
+            frto: false,
+            initial_cwnd: 2,
+            ..base
+        }
     }
 }

@@ -200,6 +200,23 @@ mod tests {
         assert!(ratio >= 2.0 && rre.overflow() == 0, "{ratio}");
     }
 
+    /// Fig. 12: CUBIC floods the buffer, and what RRE is left it takes for all that there is; it takes its share from one of its kind.
+    #[test]
+    fn a_later_cubic_starves_it_and_a_later_rre_does_not() {
+        let shared = |second| {
+            let first = Transfer::download(CongestionName::Rre, Some(LONG_BYTES));
+            let second = Transfer::download(second, Some(LONG_BYTES)).after(4.0);
+            Setup::new(3.0, GOOD_UP_MBPS, RTT_MS)
+                .run(&[first, second], RUN_MAX_S, 1, &mut ())
+                .unwrap()
+                .downlink
+        };
+        let [cubic, rre] = [CongestionName::Cubic, CongestionName::Rre].map(shared);
+        assert!(cubic.share_of_first() < 0.25, "{}", cubic.share_of_first());
+        let (share, wait_s) = (rre.share_of_first(), rre.mean_wait_s());
+        assert!((0.3..0.7).contains(&share) && wait_s < 1.0, "{share}, {wait_s} s of queue");
+    }
+
     /// No rule of TCP is broken by a sender that does not wait for ACKs.
     #[test]
     fn the_checker_finds_nothing() {

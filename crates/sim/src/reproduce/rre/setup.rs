@@ -121,7 +121,8 @@ impl Setup {
     fn flow(&self, transfer: &Transfer) -> Flow {
         let host = Config {
             receive_buffer: ReceiveBuffer::Fixed(RECEIVE_WINDOW_BYTES),
-            // Section III-C: CUBIC, Reno and Westwood are hard to tell apart, since slow start is the same. With HyStart it is not.
+            // Section III-C: CUBIC, Reno and Westwood are hard to tell apart, since slow start is the same. With HyStart it is not. ns-2.35
+            // has the CUBIC of Linux 2.6.22 (tcp/linux/src/tcp_cubic.c), to which HyStart came with 2.6.29.
             hystart: HystartName::Off,
             ..Config::default()
         };

@@ -44,8 +44,19 @@ impl OneWayDelay {
 pub(super) struct Aim {
     /// T.
     pub(super) t: u64,
-    /// Bmax - T, and T - Bmin.
+    /// Half a BDP, which is Bmax - T and T - Bmin.
     pub(super) swing: u64,
+    /// The least of it.
+    pub(super) swing_min: u64,
+}
+
+/// What the sender waits for the answer to what it does (Section II-B: t_buff + RTT).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Feedback {
+    /// RTT.
+    pub(super) rtt: Duration,
+    /// t_buff + RTT.
+    pub(super) whole: Duration,
 }
 
 /// The least T (Section II-E).
@@ -61,19 +72,19 @@ impl Aim {
     pub(super) fn new(rho: Rate, rtt_min: Duration, mss: u32) -> Aim {
         let bdp = rho.bytes_in(rtt_min.min(RTT_MIN_MAX));
         let mss = u64::from(mss);
-        Aim { t: bdp.max(T_MIN_PACKETS * mss), swing: (bdp / 2).max(SWING_MIN_PACKETS * mss) }
+        Aim { t: bdp.max(T_MIN_PACKETS * mss), swing: bdp / 2, swing_min: SWING_MIN_PACKETS * mss }
     }
 
     /// sigma = rho + (Bmax - T) x MSS / RTT: Eq. (4) solved for sigma. Eq. (5) as printed divides by MSS.
-    pub(super) fn fill_rate(&self, rho: Rate, rtt: Duration) -> Rate {
-        Rate::from_bytes_per_sec(rho.as_bytes_per_sec() + self.correction(rtt))
+    pub(super) fn fill_rate(&self, rho: Rate, feedback: Feedback) -> Rate {
+        Rate::from_bytes_per_sec(rho.as_bytes_per_sec() + self.correction(feedback))
     }
 
     /// sigma = rho - (T - Bmin) x MSS / RTT, Eq. (6) likewise. Our choice: at least half of rho, the strongest reduction that the paper
     /// has, because ten packets a round trip can be more than a slow link's rate.
-    pub(super) fn drain_rate(&self, rho: Rate, rtt: Duration) -> Rate {
+    pub(super) fn drain_rate(&self, rho: Rate, feedback: Feedback) -> Rate {
         let rho = rho.as_bytes_per_sec();
-        Rate::from_bytes_per_sec(rho.saturating_sub(self.correction(rtt)).max(rho / 2))
+        Rate::from_bytes_per_sec(rho.saturating_sub(self.correction(feedback)).max(rho / 2))
     }
 
     /// Our choice: sigma never falls below a packet in an RTT, or in a second, so that it can find back.
@@ -81,8 +92,14 @@ impl Aim {
         Rate::from_bytes_in(u64::from(sample.mss), sample.srtt.max(Duration::from_secs(1)))
     }
 
-    fn correction(&self, rtt: Duration) -> u64 {
-        Rate::from_bytes_in(self.swing, rtt.max(Duration::from_millis(1))).as_bytes_per_sec()
+    /// (Bmax - T) x MSS / RTT. Our choice: the limit of ten packets is one of what the queue does, and so counts with all the time in which it
+    /// grows unheard, t_buff included. On slow links, where t_buff of thirty packets is far more than RTT, it would grow by several T.
+    fn correction(&self, feedback: Feedback) -> u64 {
+        let over = |bytes, time: Duration| {
+            Rate::from_bytes_in(bytes, time.max(Duration::from_millis(1))).as_bytes_per_sec()
+        };
+        let least = over(self.swing_min, feedback.whole);
+        if self.swing > self.swing_min { over(self.swing, feedback.rtt).max(least) } else { least }
     }
 }
 
@@ -95,22 +112,34 @@ mod tests {
     #[test]
     fn the_aim_is_a_bandwidth_delay_product_and_not_too_small() {
         // 8 Mbit/s x 100 ms = 100,000 bytes.
-        assert_eq!(Aim::new(Rate::from_mbps(8.0), RTT, 1_448), Aim { t: 100_000, swing: 50_000 });
-        assert_eq!(Aim::new(Rate::from_mbps(0.5), RTT, 1_448), Aim { t: 43_440, swing: 14_480 });
+        assert_eq!(
+            Aim::new(Rate::from_mbps(8.0), RTT, 1_448),
+            Aim { t: 100_000, swing: 50_000, swing_min: 14_480 }
+        );
+        assert_eq!(
+            Aim::new(Rate::from_mbps(0.5), RTT, 1_448),
+            Aim { t: 43_440, swing: 3_125, swing_min: 14_480 }
+        );
         // An uplink that was full from the start.
         let full = Aim::new(Rate::from_mbps(8.0), Duration::from_secs(20), 1_448);
-        assert_eq!(full, Aim { t: 200_000, swing: 100_000 });
+        assert_eq!(full, Aim { t: 200_000, swing: 100_000, swing_min: 14_480 });
     }
 
     #[test]
     fn rates_follow_from_eq_4() {
-        let (rho, aim) = (Rate::from_mbps(8.0), Aim { t: 100_000, swing: 50_000 });
-        // Half a BDP more in one RTT.
-        assert_eq!(aim.fill_rate(rho, RTT), Rate::from_mbps(12.0));
-        assert_eq!(aim.drain_rate(rho, RTT * 2), Rate::from_mbps(6.0));
-        // Ten packets in an RTT of a slow link.
-        let slow = Rate::from_mbps(0.5);
-        assert_eq!(Aim::new(slow, RTT, 1_448).drain_rate(slow, RTT), Rate::from_mbps(0.25));
+        let (rho, aim) = (Rate::from_mbps(8.0), Aim { t: 100_000, swing: 50_000, swing_min: 14_480 });
+        let feedback = |ms, whole_ms| Feedback {
+            rtt: Duration::from_millis(ms),
+            whole: Duration::from_millis(whole_ms),
+        };
+        // Half a BDP more in one RTT, however long the queue.
+        assert_eq!(aim.fill_rate(rho, feedback(100, 200)), Rate::from_mbps(12.0));
+        assert_eq!(aim.drain_rate(rho, feedback(200, 300)), Rate::from_mbps(6.0));
+        // Ten packets in what an RTT and the queue of a slow link take, 0.58 Mbit/s, or half of it.
+        let slow = Rate::from_mbps(1.0);
+        let aim = Aim::new(slow, RTT, 1_448);
+        assert_eq!(aim.fill_rate(slow, feedback(100, 200)).as_bytes_per_sec(), 125_000 + 72_400);
+        assert_eq!(aim.drain_rate(slow, feedback(100, 200)), Rate::from_mbps(0.5));
     }
 
     #[test]
