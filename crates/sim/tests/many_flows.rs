@@ -35,7 +35,8 @@ fn downloads(flows: u32, mode: VirtualWindowMode, max_bytes: u64, pool: usize) -
     config.limits.max_buffer_bytes = pool;
     let download = Flow { count: flows, interval: Duration::from_millis(1), ..Flow::default() };
     run(&Scenario {
-        duration: Duration::from_secs(40),
+        // Long enough that the start, in which all begin at once, does not decide.
+        duration: Duration::from_secs(120),
         path: vec![path_link("wired", 20, None), path_link("radio", 30, Some(rate))],
         gateway: Some(GatewayAt { links_before: 1, config }),
         flows: vec![download],
