@@ -4,14 +4,13 @@
 
 use std::fs;
 use std::io::{self, BufWriter, Read, Write};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nix::sys::stat::{Mode, umask};
 use paceline_wire::Instant as WireInstant;
 use serde::Deserialize;
 use serde_json::json;
@@ -64,11 +63,8 @@ impl Control {
             }
             fs::remove_file(path).map_err(|error| failed(&error))?;
         }
-        // No moment in which others may connect.
-        let before = umask(Mode::from_bits_truncate(0o177));
-        let listener = UnixListener::bind(path);
-        umask(before);
-        Ok(Control { path: path.to_path_buf(), listener: listener.map_err(|error| failed(&error))? })
+        let listener = bind_private(path).map_err(|error| failed(&error))?;
+        Ok(Control { path: path.to_path_buf(), listener })
     }
 
     /// Answers for as long as the process lives.
@@ -86,6 +82,19 @@ impl Control {
         });
         Ok(())
     }
+}
+
+/// A socket that only its owner may connect to, from its first moment: it is made in a folder that is closed to others, and then
+/// moved. (The umask would do the same, but belongs to all threads.)
+fn bind_private(path: &Path) -> io::Result<UnixListener> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let closed = fs::Permissions::from_mode(0o700);
+    let private = tempfile::Builder::new().prefix(".paceline").permissions(closed).tempdir_in(folder)?;
+    let socket = private.path().join("s");
+    let listener = UnixListener::bind(&socket)?;
+    fs::set_permissions(&socket, fs::Permissions::from_mode(0o600))?;
+    fs::rename(&socket, path)?;
+    Ok(listener)
 }
 
 impl Drop for Control {
@@ -245,7 +254,6 @@ const LISTS_PATIENCE: Duration = Duration::from_secs(8);
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
 
     use paceline_gateway::config::SharingConfig;
     use paceline_gateway::{Gateway, GatewayConfig};
