@@ -6,11 +6,11 @@
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
-use paceline_wire::{Flags, FlowKey, Instant, Node, Packet, PortId, Seq, Tcp};
+use paceline_wire::{Flags, FlowKey, Instant, Node, Packet, PortId};
 
 use crate::config::{GatewayConfig, RetransmissionMode, VirtualWindowMode};
 use crate::counters::{Counters, PassReason};
-use crate::flow::{Context, Flow, LinkReport, Phase};
+use crate::flow::{Context, Flow, LinkReport, Phase, SynIs};
 use crate::handshake::Shifts;
 use crate::icmp;
 use crate::mode::Mode;
@@ -172,21 +172,19 @@ impl Gateway {
     /// A new connection, or another try of one that is known.
     fn on_syn(&mut self, now: Instant, from: PortId, key: FlowKey, packet: Packet) {
         let Some(tcp) = packet.tcp() else { return };
-        let (isn, flags) = (tcp.seq().0, tcp.flags());
-        if flags.intersects(Flags::RST | Flags::FIN) {
-            self.shared.counters.pass(PassReason::Unacceptable);
-            return self.shared.forward(from, packet);
-        }
-        let known = self.table.find(&key);
-        if let Some(id) = known
-            && !self.belongs(id, from, tcp)
-        {
-            return self.on_strange_syn(now, from, id, packet);
-        }
-        let known = known.filter(|&id| self.is_same(id, from, isn, flags));
+        let known = self.table.find(&key).map(|id| (id, self.table.flow_mut(id).judge_syn(from, tcp)));
         let id = match known {
-            Some(id) => id,
-            None => match self.admit(now, from, &key, &packet) {
+            Some((id, SynIs::OfTheFlow)) => id,
+            Some((_, SynIs::Strange)) => {
+                self.shared.counters.pass(PassReason::Unacceptable);
+                return self.shared.forward(from, packet);
+            }
+            Some((id, SynIs::AnswerToAnother)) => {
+                self.remove(now, id, FlowStage::Replaced);
+                self.shared.counters.pass(PassReason::MidFlow);
+                return self.shared.forward(from, packet);
+            }
+            Some((_, SynIs::AnotherFlow)) | None => match self.admit(now, from, &key, &packet) {
                 Ok(Admitted::Split) => return,
                 Ok(Admitted::Transparent(id)) => id,
                 Err(reason) => {
@@ -203,43 +201,6 @@ impl Gateway {
             flow.on_client_syn(&mut ctx, packet, shift)
         }
         self.after(id, now, 0, LinkReport::default());
-    }
-
-    /// Whether a SYN may change the flow that is known by its addresses and ports. While that flow is open, only the
-    /// SYNs that opened it may (RFC 5961, Section 4), and an answer must acknowledge the SYN that it answers.
-    fn belongs(&self, id: u32, from: PortId, tcp: Tcp<'_>) -> bool {
-        let flow = self.table.flow(id);
-        let (seen, other) =
-            if from == WAN { (flow.server_isn, flow.client_isn) } else { (flow.client_isn, flow.server_isn) };
-        if tcp.flags().contains(Flags::ACK) {
-            return seen.is_none_or(|isn| isn == tcp.seq().0)
-                && other.is_some_and(|isn| {
-                    tcp.ack().distance(Seq(isn)) > 0 && tcp.ack().distance(Seq(isn)) <= 1_500
-                });
-        }
-        matches!(flow.phase, Phase::Closed | Phase::Opening) || seen.is_none_or(|isn| isn == tcp.seq().0)
-    }
-
-    /// A SYN beside an open flow passes. If it is a new connection of a client that has forgotten the old one, the server answers,
-    /// and the old one is over; else the server asks the client (RFC 5961, Section 4.2).
-    fn on_strange_syn(&mut self, now: Instant, from: PortId, id: u32, packet: Packet) {
-        self.shared.counters.pass(PassReason::Unacceptable);
-        let Some(tcp) = packet.tcp() else { return };
-        let flow = self.table.flow_mut(id);
-        if !tcp.flags().contains(Flags::ACK) {
-            flow.pending_syn = Some(tcp.seq().add(tcp.seq_len()));
-        } else if from == WAN && flow.pending_syn == Some(tcp.ack()) {
-            self.remove(now, id, FlowStage::Replaced);
-        }
-        self.shared.forward(from, packet);
-    }
-
-    /// A SYN that was seen before, or the answer to one. A new initial sequence number is a new connection, except for
-    /// an answer: an old duplicate must not end a flow (RFC 9293, Section 3.10.7.4).
-    fn is_same(&self, id: u32, from: PortId, isn: u32, flags: Flags) -> bool {
-        let flow = self.table.flow(id);
-        let seen = if from == WAN { flow.server_isn } else { flow.client_isn };
-        flags.contains(Flags::ACK) || seen == Some(isn) || (seen.is_none() && flow.phase == Phase::Opening)
     }
 
     /// The new flow that `syn` begins, unless it is to pass.

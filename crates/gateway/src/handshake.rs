@@ -1,6 +1,6 @@
 //! The SYNs: what the two ends agreed on, and the window scale option that a client lacks.
 
-use paceline_wire::{Packet, Tcp};
+use paceline_wire::{Flags, Packet, Tcp};
 
 use crate::counters::{Counters, PassReason};
 
@@ -121,7 +121,10 @@ impl Handshake {
 
 /// Why a flow that starts with this SYN must not be edited (design, the gateway, 5).
 pub(crate) fn must_pass(tcp: Tcp<'_>) -> Option<PassReason> {
-    if tcp.covers_headers() {
+    if tcp.flags().intersects(Flags::RST | Flags::FIN) {
+        // A listener ignores a RST (RFC 9293, Section 3.10.7.2). Our choice for a FIN: nobody begins with the end.
+        Some(PassReason::Unacceptable)
+    } else if tcp.covers_headers() {
         Some(PassReason::Authenticated)
     } else if tcp.mptcp() {
         Some(PassReason::Mptcp)

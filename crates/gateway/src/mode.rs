@@ -1,6 +1,6 @@
 //! What becomes of a new flow: the one place where its SYN decides.
 
-use paceline_wire::{FlowKey, Packet};
+use paceline_wire::{FlowKey, Packet, Tcp};
 
 use crate::config::{FlowAction, FlowMode, FlowRule, GatewayConfig, ShareConfig};
 use crate::counters::PassReason;
@@ -35,25 +35,26 @@ impl GatewayConfig {
         let rule = self.rule(client_to_server, Some(syn));
         let window_max_bytes = rule.and_then(|rule| rule.virtual_window_max_bytes);
         let share = rule.map_or_else(ShareConfig::default, |rule| rule.share.clone());
-        let Some(tcp) = syn.tcp() else {
-            return Choice { mode: Mode::Pass(PassReason::NotTcp), share, window_max_bytes };
+        let mode = match syn.tcp() {
+            None => Mode::Pass(PassReason::NotTcp),
+            Some(tcp) => must_pass(tcp).map_or_else(|| self.mode_of(rule, tcp), Mode::Pass),
         };
-        if let Some(reason) = must_pass(tcp) {
-            return Choice { mode: Mode::Pass(reason), share, window_max_bytes };
-        }
+        Choice { mode, share, window_max_bytes }
+    }
+
+    fn mode_of(&self, rule: Option<&FlowRule>, tcp: Tcp<'_>) -> Mode {
         let split = match tcp.fast_open() || tcp.payload_len() > 0 {
             // Data in a SYN is the server's to take or to refuse (RFC 7413).
             true => Mode::Transparent,
             false => Mode::Split(rule.and_then(|rule| rule.sender).unwrap_or(self.split.sender)),
         };
-        let mode = match rule.map_or(FlowAction::Accelerate, |rule| rule.action) {
+        match rule.map_or(FlowAction::Accelerate, |rule| rule.action) {
             FlowAction::Bypass => Mode::Pass(PassReason::Rule),
             FlowAction::Transparent => Mode::Transparent,
             FlowAction::Split => split,
             FlowAction::Accelerate if self.mode == FlowMode::Split => split,
             FlowAction::Accelerate => Mode::Transparent,
-        };
-        Choice { mode, share, window_max_bytes }
+        }
     }
 
     /// Share and largest window of a flow whose SYN nobody remembers: rules about the SYN's own marks do not match it.

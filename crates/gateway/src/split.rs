@@ -8,7 +8,6 @@ mod relay;
 mod status;
 
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
 
 use hashbrown::HashMap;
 use paceline_wire::{FlowKey, Instant, Packet, PortId};
@@ -20,6 +19,7 @@ use crate::config::GatewayConfig;
 use crate::flow::Context;
 use crate::icmp::IcmpError;
 use crate::observe::Event;
+use crate::ring::{Linked, Links, Ring};
 use crate::status::{FlowStatus, Page};
 use crate::table::page;
 use crate::timers::{Timers, disarm};
@@ -34,7 +34,7 @@ pub(crate) struct Split {
     pairs: Slab<Box<Pair>>,
     by_key: HashMap<FlowKey, u32>,
     /// Flows that may have something to send, in turn.
-    ready: VecDeque<u32>,
+    ready: Ring,
     /// Packets that the first of them may still send in this turn.
     turn: u32,
     timers: Timers,
@@ -44,6 +44,12 @@ pub(crate) struct Split {
 
 /// Our choice: so many packets of a flow leave side by side, for a device to send them as one super-packet.
 const TURN: u32 = 16;
+
+impl Linked for Box<Pair> {
+    fn links(&mut self) -> &mut Links {
+        &mut self.links
+    }
+}
 
 impl Split {
     pub(crate) fn len(&self) -> usize {
@@ -175,32 +181,32 @@ impl Split {
 
     /// The next packet to send.
     pub(crate) fn transmit(&mut self, ctx: &mut Context<'_>) -> Option<(PortId, Packet)> {
-        while let Some(&id) = self.ready.front() {
+        while let Some(id) = self.ready.front() {
             let pair = &mut *self.pairs[id as usize];
             if let Some(next) = pair.transmit(ctx.now) {
                 self.turn -= 1;
                 if self.turn == 0 {
                     self.turn = TURN;
-                    self.ready.rotate_left(1);
+                    self.ready.rotate(&mut self.pairs);
                 }
                 return Some(next);
             }
             self.turn = TURN;
-            self.ready.pop_front();
-            pair.ready = false;
             if pair.is_over() {
                 self.remove(ctx, id);
-            } else {
-                let at = pair.timeout(ctx.config.limits.idle_timeout_s);
-                self.timers.set(&mut pair.armed, id, at);
+                continue;
             }
+            pair.ready = false;
+            let at = pair.timeout(ctx.config.limits.idle_timeout_s);
+            self.timers.set(&mut pair.armed, id, at);
+            self.ready.remove(&mut self.pairs, id);
         }
         None
     }
 
     /// When something is to be done next.
     pub(crate) fn next_timeout(&self) -> Option<Instant> {
-        if self.ready.is_empty() { self.timers.next() } else { Some(Instant::ZERO) }
+        if self.ready.front().is_none() { self.timers.next() } else { Some(Instant::ZERO) }
     }
 
     /// After every event of a flow: what it keeps is counted, and it may send.
@@ -215,20 +221,20 @@ impl Split {
     fn mark_ready(&mut self, id: u32) {
         let pair = &mut *self.pairs[id as usize];
         if !core::mem::replace(&mut pair.ready, true) {
-            if self.ready.is_empty() {
+            if self.ready.front().is_none() {
                 self.turn = TURN;
             }
-            self.ready.push_back(id);
+            self.ready.push_back(&mut self.pairs, id);
         }
     }
 
     fn remove(&mut self, ctx: &mut Context<'_>, id: u32) {
+        if self.pairs[id as usize].ready {
+            self.ready.remove(&mut self.pairs, id);
+        }
         let pair = self.pairs.remove(id as usize);
         self.by_key.remove(&pair.key);
         *ctx.buffered = ctx.buffered.saturating_sub(pair.counted);
-        if pair.ready {
-            self.ready.retain(|&other| other != id);
-        }
         if pair.client.is_some() {
             let ended = Event::Ended(pair.final_status(ctx.config, ctx.now));
             ctx.observer.on_event(ctx.now, &pair.key, &ended);

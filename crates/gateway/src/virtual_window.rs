@@ -30,6 +30,8 @@ pub(crate) struct WindowInput {
     pub(crate) segment: u64,
     /// Packets that leave in one turn of the scheduler.
     pub(crate) weight: u32,
+    /// The constant of `fixed`, the ceiling of `sized` and `drwa`, for this flow.
+    pub(crate) max_bytes: u64,
     /// What the shared memory lets this flow be promised, in bytes.
     pub(crate) pool_share: u64,
     /// The gateway no longer keeps anything: only what was promised before goes beyond the client's own window.
@@ -86,13 +88,13 @@ impl VirtualWindow {
             _ if input.client_window == 0 => 0,
             _ if input.passes => input.client_window,
             VirtualWindowMode::None => input.client_window,
-            VirtualWindowMode::Fixed => config.max_bytes.max(input.client_window),
+            VirtualWindowMode::Fixed => input.max_bytes.max(input.client_window),
             VirtualWindowMode::Sized => {
                 let sized = self.sized(config, input, now).saturating_sub(input.ack);
-                sized.min(config.max_bytes).min(pool_share(input))
+                sized.min(input.max_bytes).min(pool_share(input))
             }
             // Never more than the client's own.
-            VirtualWindowMode::Drwa => self.drwa(config, input, now).min(input.client_window),
+            VirtualWindowMode::Drwa => self.drwa(input, now).min(input.client_window),
         };
         // The right edge does not move back (RFC 9293, Section 3.8.6), not even by rounding (RFC 7323, Section 2.4),
         // unless the client's own window closes or is passed on: that is shown at once.
@@ -106,8 +108,8 @@ impl VirtualWindow {
     }
 
     /// What the client would advertise if it had DRWA.
-    fn drwa(&mut self, config: &VirtualWindowConfig, input: &WindowInput, now: Instant) -> u64 {
-        let start = || Box::new(ClientDrwa::new(input.ack, config.max_bytes));
+    fn drwa(&mut self, input: &WindowInput, now: Instant) -> u64 {
+        let start = || Box::new(ClientDrwa::new(input.ack, input.max_bytes));
         let rtt = input.sample.map(|rtt| rtt + input.server_rtt);
         let view = AckView { now, ack: input.ack, edge: self.edge, rtt };
         self.drwa.get_or_insert_with(start).window(view)
@@ -167,6 +169,7 @@ mod tests {
             sample: None,
             segment: 1_448,
             weight: 1,
+            max_bytes: 8_000_000,
             pool_share: u64::MAX,
             passes: false,
         }

@@ -3,10 +3,11 @@
 //! Whoever does not see the flow has to guess its numbers. A packet whose numbers cannot be right passes, since its receiver
 //! is the judge, but the gateway believes none of it.
 
-use paceline_wire::{Flags, Packet, Seq, Tcp};
+use paceline_wire::{Flags, Packet, PortId, Seq, Tcp};
 
-use super::{Context, Flow};
+use super::{Context, Flow, Phase};
 use crate::counters::PassReason;
+use crate::{RADIO, WAN};
 
 /// Our choice: no receive buffer in use is larger; Linux's grow to 6 MB by themselves.
 const WINDOW_MAX: u64 = 64 << 20;
@@ -28,7 +29,57 @@ impl Uplink {
     }
 }
 
+/// What a SYN means to the flow that has its addresses and ports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SynIs {
+    /// One of those that open it.
+    OfTheFlow,
+    /// It begins another flow in place of this one.
+    AnotherFlow,
+    /// The server has answered a SYN that came while this flow was open, which is over.
+    AnswerToAnother,
+    /// Not to be believed.
+    Strange,
+}
+
 impl Flow {
+    /// RFC 9293, Section 3.10.7, and RFC 5961, Section 4: a SYN beside an open flow is for the server to answer, with a SYN if it does
+    /// not know the flow either (a client that has forgotten it begins anew), else with a question to the client.
+    pub(crate) fn judge_syn(&mut self, from: PortId, tcp: Tcp<'_>) -> SynIs {
+        let (seen, asked) = if from == WAN {
+            (self.server_isn, self.client_isn.zip(self.uplink.map(|uplink| Seq::from(uplink.acked))))
+        } else {
+            (self.client_isn, self.server_isn.zip(Some(Seq::from(self.received))))
+        };
+        let (is_same, is_new) = (seen == Some(tcp.seq().0), seen.is_none());
+        if tcp.flags().intersects(Flags::RST | Flags::FIN) {
+            return SynIs::Strange;
+        }
+        if tcp.flags().contains(Flags::ACK) {
+            if from == WAN && self.pending_syn == Some(tcp.ack()) {
+                return SynIs::AnswerToAnother;
+            }
+            // Of data in the SYN (RFC 7413) the answer takes all, some or nothing.
+            let answers = asked.is_some_and(|(isn, end)| {
+                let distance = tcp.ack().distance(Seq(isn));
+                distance > 0 && distance <= end.distance(Seq(isn))
+            });
+            let opens = is_same || is_new && self.phase == Phase::Opening;
+            return if answers && opens { SynIs::OfTheFlow } else { SynIs::Strange };
+        }
+        match self.phase {
+            _ if is_same => SynIs::OfTheFlow,
+            Phase::Opening if is_new => SynIs::OfTheFlow,
+            Phase::Opening | Phase::Closed => SynIs::AnotherFlow,
+            Phase::Open | Phase::Resumed => {
+                if from == RADIO {
+                    self.pending_syn = Some(tcp.seq().add(1));
+                }
+                SynIs::Strange
+            }
+        }
+    }
+
     /// A packet of the server whose stream positions are `start..end`.
     pub(super) fn is_of_server(&mut self, tcp: Tcp<'_>, start: u64, end: u64) -> bool {
         let una = self.board.una();

@@ -34,6 +34,7 @@ use crate::supply::Supply;
 use crate::virtual_window::VirtualWindow;
 use crate::{RADIO, WAN};
 
+pub(crate) use acceptance::SynIs;
 use acceptance::Uplink;
 use ack_filter::AckFilter;
 use recovery::Recovery;
@@ -120,8 +121,8 @@ pub(crate) struct Flow {
     was_resumed: bool,
     /// The client's stream; none before its numbers are known.
     uplink: Option<Uplink>,
-    /// A SYN that came while the flow was open: it is over if the server answers it.
-    pub(crate) pending_syn: Option<Seq>,
+    /// What acknowledges a SYN of the client that came while the flow was open: it is over if the server answers that.
+    pending_syn: Option<Seq>,
     /// Position after the newest byte from the server.
     received: u64,
     store: Store,

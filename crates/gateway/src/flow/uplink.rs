@@ -6,7 +6,6 @@ use paceline_wire::{Duration, Flags, Packet};
 
 use super::recovery::Left;
 use super::{Context, Flow, LinkReport, Phase};
-use crate::config::VirtualWindowConfig;
 use crate::flight::Arrived;
 use crate::modulation::{Edit, Held, ModulationInput};
 use crate::observe::Event;
@@ -285,6 +284,7 @@ impl Flow {
             sample: self.rtt_sample.take(),
             segment: self.segment(),
             weight: self.weight,
+            max_bytes: self.window_max_bytes.unwrap_or(u64::MAX).min(ctx.config.virtual_window.max_bytes),
             pool_share: most_promised(
                 ctx.config.limits.max_buffer_bytes as u64,
                 *ctx.promised,
@@ -293,9 +293,7 @@ impl Flow {
             ),
             passes: self.gave_up,
         };
-        let own = &ctx.config.virtual_window;
-        let max_bytes = self.window_max_bytes.map_or(own.max_bytes, |max| max.min(own.max_bytes));
-        let config = &VirtualWindowConfig { max_bytes, ..own.clone() };
+        let config = &ctx.config.virtual_window;
         let shown_before = self.virtual_window.edge();
         let field = self.virtual_window.field(config, &input, self.shifts.shown, ctx.now);
         if held.edit == Edit::WindowUpdate && self.virtual_window.edge() <= shown_before {

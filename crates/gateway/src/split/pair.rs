@@ -13,6 +13,7 @@ use paceline_wire::{Duration, Flags, FlowKey, Instant, Packet, PathMarks, PortId
 use super::SenderConfig;
 use super::opening::Opening;
 use crate::config::GatewayConfig;
+use crate::ring::Links;
 use crate::{RADIO, WAN};
 
 /// One flow.
@@ -33,6 +34,7 @@ pub(super) struct Pair {
     pub(super) counted: u64,
     /// It may have something to send.
     pub(super) ready: bool,
+    pub(super) links: Links,
     /// Its timer.
     pub(super) armed: Option<Instant>,
 }
@@ -68,6 +70,7 @@ impl Pair {
             target: Duration::from_millis(config.virtual_window.target_ms),
             counted: 0,
             ready: false,
+            links: Links::default(),
             armed: None,
         })
     }

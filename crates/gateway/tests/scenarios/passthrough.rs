@@ -371,3 +371,18 @@ fn both_ends_may_open_at_once() {
         assert_eq!((received(at_client), received(at_server)), (2_000_000, 200_000));
     }
 }
+
+/// RFC 5961, Section 4: whether a SYN beside an open flow begins another one, the server says.
+#[test]
+fn a_client_that_has_forgotten_its_flow_begins_anew() {
+    let mut script = script();
+    script.handshake(none(), none());
+    let syn = script.from_client(70_000, 0, Flags::SYN, 17_520, none(), 0);
+    script.pass_unchanged(RADIO, syn);
+    let question = script.from_server(1, 1, Flags::ACK, 60_000, none(), 0);
+    script.pass(WAN, question);
+    assert_eq!(script.gateway.flows(), 1, "the server knows the flow still");
+    let answer = script.from_server(90_000, 70_001, Flags::SYN | Flags::ACK, 60_000, none(), 0);
+    script.pass_unchanged(WAN, answer);
+    assert_eq!(script.gateway.flows(), 0, "the server has answered");
+}
