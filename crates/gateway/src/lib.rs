@@ -16,6 +16,7 @@ mod flow;
 mod gateway;
 mod handshake;
 mod icmp;
+mod member;
 mod mode;
 mod modulation;
 mod observe;
