@@ -3,6 +3,7 @@
 //! A segment is recognised by its flow and sequence number. Its delay runs from when it last left the wired link until the
 //! radio link began to send the copy that arrived first. So a segment that the gateway repaired counts with all the time
 //! that the repair took, while one that the server sent again starts anew: a comparison never favours the gateway.
+//! A gateway that splits flows cuts segments anew: then it is the segment of the wired link that has the first byte.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -27,6 +28,8 @@ pub struct PathDelay {
 #[derive(Debug)]
 pub(super) struct Probe {
     exits: HashMap<(u32, u32), WiredExit>,
+    /// How far into a segment of the wired link the last one began that was cut anew.
+    offset: u32,
     /// In order of time, for forgetting.
     order: VecDeque<((u32, u32), Instant)>,
     delays: Quantiles,
@@ -45,6 +48,7 @@ impl Probe {
     pub(super) fn new(start: Instant) -> Self {
         Probe {
             exits: HashMap::new(),
+            offset: 0,
             order: VecDeque::new(),
             delays: Quantiles::new(),
             delay_max_us: Series::new(start),
@@ -75,7 +79,8 @@ impl Probe {
 
     /// The segment at `seq`, which entered the radio link at `entered` and then waited for `queue_delay`, was delivered.
     pub(super) fn left_radio_link(&mut self, flow: u32, seq: Seq, entered: Instant, queue_delay: Duration) {
-        match self.exits.get_mut(&(flow, seq.0)) {
+        let origin = self.origin(flow, seq.0);
+        match self.exits.get_mut(&(flow, origin)) {
             None => self.unmatched += 1,
             Some(exit) if exit.delivered => self.copies += 1,
             Some(exit) => {
@@ -86,6 +91,18 @@ impl Probe {
                 self.delay_max_us.raise(entered + queue_delay, us);
             }
         }
+    }
+
+    /// Where the segment of the wired link begins that has this one's first byte. They stay as far apart as they once are until one
+    /// is short.
+    fn origin(&mut self, flow: u32, seq: u32) -> u32 {
+        if self.exits.contains_key(&(flow, seq)) {
+            return seq;
+        }
+        let mut offsets = [self.offset].into_iter().chain(1..SEGMENT_MAX);
+        let found = offsets.find(|offset| self.exits.contains_key(&(flow, seq.wrapping_sub(*offset))));
+        self.offset = found.unwrap_or(self.offset);
+        seq.wrapping_sub(found.unwrap_or(0))
     }
 
     pub(super) fn report(&self) -> PathDelay {
@@ -105,6 +122,9 @@ impl Probe {
         }
     }
 }
+
+/// No segment is longer.
+const SEGMENT_MAX: u32 = 1_460;
 
 /// Our choice: 64 s of full-sized packets at 50 Mbit/s; some 20 MB.
 const SEGMENTS_MAX: usize = 262_144;

@@ -17,6 +17,9 @@ pub struct Delivery {
     pub sent_at: Option<Instant>,
 }
 
+/// Our choice: what five rounds of slow start from ten segments send, and so more than short transfers need.
+const AT_ONCE: u64 = 524_288;
+
 impl Connection {
     /// So many bytes may be sent from here on, each time at least the segment that is begun; `u64::MAX`, as it is at first, is
     /// no bound. What everything waits for (the first segment, when it was lost, and probes) needs no allowance.
@@ -86,7 +89,7 @@ impl Connection {
     }
 
     /// Bytes that it would send within `time` as its windows are now, if no more than `most` may be in flight: at least an
-    /// initial window, and in its first slow start, which doubles its window in a round trip, what it may send in the next one.
+    /// initial window, and in its first slow start, whose ACKs come in bursts, what a whole round trip may ask for.
     pub fn demand(&self, time: Duration, most: u64) -> u64 {
         let sender = &self.sender;
         let mss = u64::from(sender.mss);
@@ -94,11 +97,11 @@ impl Connection {
         let most = most.min(sender.snd_wnd);
         let unhurt = sender.totals.recoveries == 0 && sender.totals.timeouts == 0;
         let doubles = unhurt && sender.window.in_slow_start() && cwnd < most;
-        let (wanted, time) = if doubles { (2 * cwnd, time.max(self.srtt())) } else { (cwnd, time) };
-        let window = wanted.min(most);
+        let window = if doubles { 2 * cwnd } else { cwnd }.min(most);
         let srtt = self.srtt().as_nanos().max(1);
         let share = u128::from(window) * u128::from(time.as_nanos()) / u128::from(srtt);
-        u64::try_from(share).unwrap_or(u64::MAX).max(u64::from(self.config.initial_cwnd) * mss)
+        let at_once = if doubles { window.min(AT_ONCE) } else { u64::from(self.config.initial_cwnd) * mss };
+        u64::try_from(share).unwrap_or(u64::MAX).max(at_once)
     }
 
     /// The smoothed RTT; zero before the first sample.
