@@ -211,7 +211,7 @@ impl Pair {
 
     /// The server has answered and the client has not: until then the server hears nothing either, so that who floods the client's
     /// side with SYNs gets no further with the server than without a gateway.
-    fn awaits_client(&self) -> bool {
+    pub(super) fn awaits_client(&self) -> bool {
         let is_answering = |side: &Side| side.connection.state() == State::SynReceived;
         self.client.as_ref().is_some_and(is_answering)
     }
