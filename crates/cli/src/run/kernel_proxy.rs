@@ -49,9 +49,11 @@ impl<'scope> KernelProxy<'scope> {
             drop(ready);
             proxy.run(&stopped).map_err(|error| Error::io("run the proxy", &error))
         });
-        // An error is told at the end.
-        let _ = opened.recv();
-        Ok(KernelProxy(Some(Running { thread, stop })))
+        let running = KernelProxy(Some(Running { thread, stop }));
+        match opened.recv() {
+            Ok(()) => Ok(running),
+            Err(_) => running.finish().map(|_| KernelProxy(None)),
+        }
     }
 
     /// Ends it; what it counted, as a gateway tells it.

@@ -66,11 +66,14 @@ fn execute_once(
             .map(|config| GatewayProcess::start(&lab, scenario, &config, scratch.path()))
             .transpose();
         let proxy = KernelProxy::start(scope, &lab, scenario, &plan);
-        let outcome = gateway.and_then(|gateway| measure(&lab, &plan, &links, gateway, watch));
-        let proxied = proxy.and_then(KernelProxy::finish);
+        let outcome = proxy.and_then(|proxy| {
+            let outcome = gateway.and_then(|gateway| measure(&lab, &plan, &links, gateway, watch));
+            let proxied = proxy.finish();
+            Ok((outcome?, proxied?))
+        });
         let reports = links.finish();
-        let (start, traffic, mut gateway, samples) = outcome?;
-        gateway.extend(proxied?);
+        let ((start, traffic, mut gateway, samples), proxied) = outcome?;
+        gateway.extend(proxied);
         Ok::<_, Error>((
             Measured { start, traffic, links: reports?, gateway, downlink: downlink.clone() },
             samples,

@@ -4,7 +4,7 @@ use paceline_gateway::GatewayConfig;
 use paceline_gateway::config::{
     FlowMode, QueueBoundMode, RetransmissionMode, RttModulationMode, ScheduleMode, VirtualWindowMode,
 };
-use paceline_gateway::{SenderConfig, SplitConfig};
+use paceline_gateway::split::{SenderConfig, SplitConfig};
 use paceline_tcp::{CongestionName, ReductionName, SendBufferName};
 use serde::{Deserialize, Serialize};
 
@@ -98,7 +98,10 @@ impl Gateway {
         let config: GatewayConfig = table.try_into().map_err(|e: toml::de::Error| e.message().to_string())?;
         config.check()?;
         if self.profile == Profile::KernelSplit {
-            let sender = SenderConfig { congestion_control: config.split.sender.congestion_control, ..base.split.sender };
+            let sender = SenderConfig {
+                congestion_control: config.split.sender.congestion_control,
+                ..base.split.sender
+            };
             let split = SplitConfig { sender, ..base.split.clone() };
             if config != (GatewayConfig { split, ..base }) {
                 return Err("of kernel-split only split.sender.congestion-control can be chosen: the rest is the kernel's".into());

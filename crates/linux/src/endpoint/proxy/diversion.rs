@@ -17,8 +17,7 @@ impl Diversion {
     pub(super) fn begin(interfaces: &[String]) -> Result<Diversion, SystemError> {
         let mut diversion = Diversion { netlink: Netlink::open()?, routes: Vec::new() };
         for ipv6 in [false, true] {
-            let any: IpAddr =
-                if ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+            let any: IpAddr = if ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
             let mut route = Route::new(Prefix::new(any, 0), RouteTarget::Local);
             route.table = Some(TABLE);
             diversion.netlink.set_route(&route)?;
