@@ -83,7 +83,7 @@ counters! {
     split_drops_no_memory,
     /// Packets of split flows dropped because their checksum is wrong.
     split_bad_checksums,
-    /// Packets other than TCP that went to clients, from the gateway's queue or past it.
+    /// Packets other than TCP that came for clients.
     other_downlink_packets,
     /// Their bytes.
     other_downlink_bytes,
