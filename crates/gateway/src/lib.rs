@@ -19,6 +19,7 @@ mod icmp;
 mod mode;
 mod modulation;
 mod observe;
+mod other;
 mod pool;
 mod prefix;
 mod reception_rate;

@@ -133,6 +133,12 @@ pub struct SubscriberStatus {
     pub rate: Rate,
     /// The shortest round trip of late.
     pub rtt_min: Option<Duration>,
+    /// Bytes other than TCP that left for it, in all.
+    pub other_downlink_bytes: u64,
+    /// Bytes other than TCP that came from it.
+    pub other_uplink_bytes: u64,
+    /// Bytes other than TCP that wait for their turn.
+    pub other_waiting: u64,
 }
 
 /// A part of a long list, so that no call takes long.
