@@ -35,21 +35,21 @@ const SPLIT_PLACES: usize = usize::MAX / 2;
 
 /// An accelerator, transparent or split.
 pub struct Gateway {
-    table: Table,
-    split: Split,
-    shared: Shared,
+    pub(crate) table: Table,
+    pub(crate) split: Split,
+    pub(crate) shared: Shared,
 }
 
 /// What every flow uses.
-struct Shared {
-    config: GatewayConfig,
-    counters: Counters,
+pub(crate) struct Shared {
+    pub(crate) config: GatewayConfig,
+    pub(crate) counters: Counters,
     observer: Box<dyn Observer + Send>,
-    out: VecDeque<(PortId, Packet)>,
+    pub(crate) out: VecDeque<(PortId, Packet)>,
     /// Payload bytes kept for all flows.
-    buffered: u64,
+    pub(crate) buffered: u64,
     /// Bytes that servers may have on their way, for all flows.
-    promised: u64,
+    pub(crate) promised: u64,
 }
 
 impl Shared {

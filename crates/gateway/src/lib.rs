@@ -14,6 +14,8 @@ mod counters;
 mod flight;
 mod flow;
 mod gateway;
+#[cfg(feature = "serde")]
+mod handover;
 mod handshake;
 mod icmp;
 mod mode;
@@ -43,6 +45,8 @@ mod virtual_window;
 pub use config::GatewayConfig;
 pub use counters::{Counters, PassReason};
 pub use gateway::{Gateway, RADIO, WAN};
+#[cfg(feature = "serde")]
+pub use handover::{State, TakenOver};
 pub use handshake::Shifts;
 pub use mode::{Choice, Mode};
 pub use observe::{Event, Observer};

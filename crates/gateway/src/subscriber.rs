@@ -37,6 +37,7 @@ pub(crate) fn prefix(config: &SharingConfig, client: IpAddr) -> IpAddr {
 
 /// The path between gateway and client, as all flows of the subscriber have seen it.
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct PathEstimate {
     /// The shortest RTT of late.
     pub(crate) rtt: Option<Duration>,
@@ -46,6 +47,7 @@ pub(crate) struct PathEstimate {
 
 /// The state of one subscriber.
 #[derive(Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Subscriber {
     pub(crate) prefix: IpAddr,
     /// Flows in the table.

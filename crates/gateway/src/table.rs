@@ -22,6 +22,7 @@ use crate::timers::{Timers, disarm};
 mod other;
 
 /// A flow and its place in circles and timers.
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct Entry {
     flow: Flow,
     /// What it may have of its subscriber's link.
@@ -46,10 +47,13 @@ impl Linked for Entry {
 }
 
 /// All flows.
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Table {
     entries: Slab<Entry>,
+    #[cfg_attr(feature = "serde", serde(skip))]
     by_key: HashMap<FlowKey, u32>,
     subscribers: Slab<Subscriber>,
+    #[cfg_attr(feature = "serde", serde(skip))]
     by_prefix: HashMap<IpAddr, u32>,
     /// Subscribers with something to send.
     active: Rings,
@@ -82,6 +86,18 @@ impl Table {
             max_flows: config.limits.max_flows,
             idle_timeout_s: config.limits.idle_timeout_s,
         }
+    }
+
+    /// Goes on here as it was in another process; what is not the flows' or subscribers' own is as `config` says.
+    #[cfg(feature = "serde")]
+    pub(crate) fn continued(mut self, config: &GatewayConfig) -> Table {
+        let new = Table::new(config);
+        (self.max_flows, self.idle_timeout_s) = (new.max_flows, new.idle_timeout_s);
+        self.capacity = new.capacity.continued(&self.capacity);
+        self.by_key = self.entries.iter().map(|(id, entry)| (entry.flow.key, id as u32)).collect();
+        let prefixes = self.subscribers.iter().map(|(id, subscriber)| (subscriber.prefix, id as u32));
+        self.by_prefix = prefixes.collect();
+        self
     }
 
     pub(crate) fn len(&self) -> usize {
