@@ -6,6 +6,7 @@ use hashbrown::HashMap;
 use paceline_wire::{FlowKey, Instant};
 use slab::Slab;
 
+use crate::auto::Decision;
 use crate::config::{GatewayConfig, ScheduleMode, ShareConfig};
 use crate::flow::{Flow, LinkReport};
 use crate::pool::Holdings;
@@ -129,7 +130,7 @@ impl Table {
         let prefix = prefix(&config.sharing, key.src.ip());
         let subscribers = &mut self.subscribers;
         let subscriber = *self.by_prefix.entry(prefix).or_insert_with(|| {
-            subscribers.insert(Subscriber::new(prefix, &config.queue_bound, &config.sharing)) as u32
+            subscribers.insert(Subscriber::new(prefix, config)) as u32
         });
         self.subscribers[subscriber as usize].flows += 1;
         let entry = Entry {
@@ -168,7 +169,8 @@ impl Table {
         entry.flow
     }
 
-    /// After a packet or timeout: the subscriber learns what it said, the flow may send, its timer is set.
+    /// After a packet or timeout: the subscriber learns what it said, the flow may send, its timer is set. Returns what `auto` decided
+    /// about the link.
     pub(crate) fn after_event(
         &mut self,
         id: u32,
@@ -176,11 +178,11 @@ impl Table {
         in_flight_before: u64,
         report: &LinkReport,
         repairs: bool,
-    ) {
+    ) -> Option<Decision> {
         let entry = &mut self.entries[id as usize];
         let index = entry.flow.subscriber;
         let subscriber = &mut self.subscribers[index as usize];
-        subscriber.on_report(now, in_flight_before, entry.flow.in_flight(), report);
+        let decision = subscriber.on_report(now, in_flight_before, entry.flow.in_flight(), report);
         subscriber.holdings.replace(entry.holdings, entry.flow.holdings());
         entry.holdings = entry.flow.holdings();
         entry.flow.set_path(subscriber.path());
@@ -190,6 +192,12 @@ impl Table {
         }
         self.activate(index, now);
         self.arm(id, repairs);
+        decision
+    }
+
+    /// Flows of a subscriber.
+    pub(crate) fn flows_of(&self, prefix: IpAddr) -> usize {
+        self.by_prefix.get(&prefix).map_or(0, |&index| self.subscribers[index as usize].flows as usize)
     }
 
     /// After a packet of `bytes` left.
