@@ -11,6 +11,7 @@ use crate::schedule::Departure;
 use crate::subscriber::PathEstimate;
 
 /// A member of the circles.
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) enum Member {
     Flow(Box<Flow>),
     Split(SplitMember),
@@ -18,6 +19,7 @@ pub(crate) enum Member {
 
 /// A split flow's place there; the flow itself is with those of its kind, and tells what it wants after each event.
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct SplitMember {
     pub(crate) subscriber: u32,
     /// Its number among split flows.
@@ -28,6 +30,7 @@ pub(crate) struct SplitMember {
 
 /// What a split flow wants of its subscriber's link.
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Wish {
     /// Bytes in flight to the client.
     pub(crate) in_flight: u64,

@@ -16,6 +16,7 @@ use slab::Slab;
 
 pub use config::{SenderConfig, SplitConfig};
 
+use crate::auto::{Reason, Seen};
 use crate::config::{GatewayConfig, ShareConfig};
 use crate::flow::{Context, LinkReport};
 use crate::icmp::IcmpError;
@@ -59,6 +60,25 @@ impl Split {
         self.pairs.len()
     }
 
+    /// All flows that could not go on without this process, or one before it.
+    #[cfg(feature = "serde")]
+    pub(crate) fn keys(&self) -> impl Iterator<Item = FlowKey> {
+        let told = self.pairs.iter().filter(|(_, pair)| pair.client.is_some());
+        told.map(|(_, pair)| pair.key).chain(self.lapsed.keys())
+    }
+
+    /// What they keep, of that of all flows.
+    #[cfg(feature = "serde")]
+    pub(crate) fn buffered(&self) -> u64 {
+        self.pairs.iter().map(|(_, pair)| pair.counted).sum()
+    }
+
+    /// What their servers may have on their way, of that of all flows.
+    #[cfg(feature = "serde")]
+    pub(crate) fn promised(&self) -> u64 {
+        self.pairs.iter().map(|(_, pair)| pair.promised).sum()
+    }
+
     /// The flows in some places.
     pub(crate) fn statuses(&self, config: &GatewayConfig, from: usize, places: usize) -> Page<FlowStatus> {
         page(&self.pairs, from, places, |pair| Some(pair.status(config)))
@@ -87,6 +107,13 @@ impl Split {
         self.by_key.insert(key, id);
         self.mark_ready(id);
         true
+    }
+
+    /// `auto` decided that the flow is split.
+    pub(crate) fn set_reason(&mut self, key: &FlowKey, reason: Option<Reason>) {
+        if let Some(id) = self.find(key) {
+            self.pairs[id as usize].reason = reason;
+        }
     }
 
     /// A packet of flow `id`. It comes back if it begins a new flow in place of this one.
@@ -309,7 +336,11 @@ impl Split {
         *ctx.promised = ctx.promised.saturating_sub(pair.promised);
         table.remove(ctx.now, pair.place);
         if pair.client.is_some() {
-            let ended = Event::Ended(pair.final_status(ctx.config, ctx.now));
+            let status = pair.final_status(ctx.config, ctx.now);
+            let (rtt, server_rtt) = (status.totals.rtt_min, status.server_rtt);
+            let seen = Seen { rtt, server_rtt, split: true, ..Seen::default() };
+            ctx.memory.note(ctx.now, status.subscriber, pair.key.dst.ip(), &seen);
+            let ended = Event::Ended(status);
             ctx.observer.on_event(ctx.now, &pair.key, &ended);
             ctx.observer.on_event(ctx.now, &pair.key, &Event::SplitClosed);
         }

@@ -3,10 +3,13 @@
 use alloc::boxed::Box;
 use core::net::IpAddr;
 
+use alloc::vec::Vec;
+
 use hashbrown::HashMap;
 use paceline_wire::{FlowKey, Instant};
 use slab::Slab;
 
+use crate::auto::Decision;
 use crate::config::{GatewayConfig, ScheduleMode, ShareConfig};
 use crate::flow::{Flow, LinkReport};
 use crate::member::{Member, SplitMember, Wish};
@@ -19,7 +22,10 @@ use crate::status::{FlowStatus, Page, SubscriberStatus};
 use crate::subscriber::{PathEstimate, Subscriber, prefix};
 use crate::timers::{Timers, disarm};
 
+mod other;
+
 /// A flow and its place in circles and timers.
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct Entry {
     member: Member,
     /// What it may have of its subscriber's link.
@@ -44,16 +50,23 @@ impl Linked for Entry {
 }
 
 /// All flows.
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Table {
     entries: Slab<Entry>,
+    #[cfg_attr(feature = "serde", serde(skip))]
     by_key: HashMap<FlowKey, u32>,
     subscribers: Slab<Subscriber>,
+    #[cfg_attr(feature = "serde", serde(skip))]
     by_prefix: HashMap<IpAddr, u32>,
     /// Subscribers with something to send.
     active: Rings,
     /// What they have together.
     capacity: Share,
     timers: Timers,
+    /// Subscribers that have, or had, packets other than TCP.
+    other_timers: Timers,
+    /// Those whose packets other than TCP may leave.
+    stirred: Vec<u32>,
     max_flows: usize,
     idle_timeout_s: u64,
 }
@@ -71,9 +84,34 @@ impl Table {
                 ..ShareConfig::default()
             }),
             timers: Timers::default(),
+            other_timers: Timers::default(),
+            stirred: Vec::new(),
             max_flows: config.limits.max_flows,
             idle_timeout_s: config.limits.idle_timeout_s,
         }
+    }
+
+    /// Goes on here as it was in another process; what is not the flows' or subscribers' own is as `config` says.
+    #[cfg(feature = "serde")]
+    pub(crate) fn continued(mut self, config: &GatewayConfig) -> Table {
+        let new = Table::new(config);
+        (self.max_flows, self.idle_timeout_s) = (new.max_flows, new.idle_timeout_s);
+        self.capacity = new.capacity.continued(&self.capacity);
+        let prefixes = self.subscribers.iter().map(|(id, subscriber)| (subscriber.prefix, id as u32));
+        self.by_prefix = prefixes.collect();
+        let is_split = |entry: &Entry| matches!(entry.member, Member::Split(_));
+        let split: Vec<u32> =
+            self.entries.iter().filter(|(_, entry)| is_split(entry)).map(|(id, _)| id as u32).collect();
+        for id in split {
+            // Those that stay find their circles with their next events.
+            self.remove(Instant::ZERO, id);
+        }
+        let flows = self.entries.iter().filter_map(|(id, entry)| match &entry.member {
+            Member::Flow(flow) => Some((flow.key, id as u32)),
+            Member::Split(_) => None,
+        });
+        self.by_key = flows.collect();
+        self
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -174,14 +212,6 @@ impl Table {
         Some(self.enter(subscriber, share, Member::Split(member)))
     }
 
-    fn subscriber_of(&mut self, config: &GatewayConfig, client: IpAddr) -> u32 {
-        let prefix = prefix(&config.sharing, client);
-        let subscribers = &mut self.subscribers;
-        *self.by_prefix.entry(prefix).or_insert_with(|| {
-            subscribers.insert(Subscriber::new(prefix, &config.queue_bound, &config.sharing)) as u32
-        })
-    }
-
     fn enter(&mut self, subscriber: u32, share: Share, member: Member) -> u32 {
         self.subscribers[subscriber as usize].flows += 1;
         let entry = Entry {
@@ -197,6 +227,23 @@ impl Table {
         self.entries.insert(entry) as u32
     }
 
+    /// The subscriber of a client, perhaps a new one.
+    fn subscriber_of(&mut self, config: &GatewayConfig, client: IpAddr) -> u32 {
+        let prefix = prefix(&config.sharing, client);
+        let subscribers = &mut self.subscribers;
+        *self
+            .by_prefix
+            .entry(prefix)
+            .or_insert_with(|| subscribers.insert(Subscriber::new(prefix, config)) as u32)
+    }
+
+    /// A subscriber goes.
+    fn forget(&mut self, index: u32) {
+        self.deactivate(index);
+        let subscriber = self.subscribers.remove(index as usize);
+        self.by_prefix.remove(&subscriber.prefix);
+    }
+
     /// Takes a flow out, and its subscriber with the last one.
     pub(crate) fn remove(&mut self, now: Instant, id: u32) -> Member {
         self.leave(id);
@@ -208,11 +255,12 @@ impl Table {
         let subscriber = &mut self.subscribers[index as usize];
         subscriber.holdings.replace(entry.holdings, Holdings::default());
         subscriber.outstanding = subscriber.outstanding.saturating_sub(entry.member.in_flight());
+        subscriber.forget_other();
         subscriber.flows -= 1;
-        if subscriber.flows == 0 {
+        if subscriber.is_over() {
+            self.forget(index);
+        } else if subscriber.rings.is_empty() {
             self.deactivate(index);
-            let subscriber = self.subscribers.remove(index as usize);
-            self.by_prefix.remove(&subscriber.prefix);
         } else {
             // It may have been the one whose timer would bring the others back.
             self.activate(index, now);
@@ -247,7 +295,8 @@ impl Table {
         }
     }
 
-    /// After a packet or timeout: the subscriber learns what it said, the flow may send, its timer is set.
+    /// After a packet or timeout: the subscriber learns what it said, the flow may send, its timer is set. Returns what `auto` decided
+    /// about the link.
     pub(crate) fn after_event(
         &mut self,
         id: u32,
@@ -255,11 +304,11 @@ impl Table {
         in_flight_before: u64,
         report: &LinkReport,
         repairs: bool,
-    ) {
+    ) -> Option<Decision> {
         let entry = &mut self.entries[id as usize];
         let index = entry.member.subscriber();
         let subscriber = &mut self.subscribers[index as usize];
-        subscriber.on_report(now, in_flight_before, entry.member.in_flight(), report);
+        let decision = subscriber.on_report(now, in_flight_before, entry.member.in_flight(), report);
         subscriber.holdings.replace(entry.holdings, entry.member.holdings());
         entry.holdings = entry.member.holdings();
         entry.member.set_path(subscriber.path());
@@ -269,6 +318,12 @@ impl Table {
         }
         self.activate(index, now);
         self.arm(id, repairs);
+        decision
+    }
+
+    /// Flows of a subscriber.
+    pub(crate) fn flows_of(&self, prefix: IpAddr) -> usize {
+        self.by_prefix.get(&prefix).map_or(0, |&index| self.subscribers[index as usize].flows as usize)
     }
 
     /// After a packet of `bytes` left.
@@ -286,6 +341,7 @@ impl Table {
         entry.share.on_sent(now, bytes);
         let subscriber = &mut self.subscribers[index as usize];
         subscriber.on_sent(more_in_flight);
+        subscriber.on_tcp_sent(now, bytes);
         subscriber.share.on_sent(now, bytes);
         self.capacity.on_sent(now, bytes);
         if entry.class.is_some() {
@@ -294,6 +350,7 @@ impl Table {
         if self.subscribers[index as usize].class.is_some() {
             self.activate(index, now);
         }
+        self.stir(index);
         self.arm(id, repairs);
     }
 
@@ -347,6 +404,7 @@ impl Table {
         if let Some(class) = self.subscribers[index as usize].class.take() {
             self.active.remove(class, &mut self.subscribers, index);
         }
+        self.stir(index);
     }
 
     /// The flow whose packet leaves next, and the bytes that packet may have.
@@ -447,7 +505,7 @@ impl Table {
 
     /// When the next timer is due.
     pub(crate) fn next_timeout(&self) -> Option<Instant> {
-        self.timers.next()
+        [self.timers.next(), self.other_timers.next()].into_iter().flatten().min()
     }
 
     fn arm(&mut self, id: u32, repairs: bool) {

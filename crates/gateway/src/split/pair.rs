@@ -13,6 +13,7 @@ use paceline_wire::{Duration, Flags, FlowKey, Instant, Packet, PathMarks, PortId
 
 use super::SenderConfig;
 use super::opening::Opening;
+use crate::auto::Reason;
 use crate::config::GatewayConfig;
 use crate::ring::Links;
 use crate::{RADIO, WAN};
@@ -31,6 +32,8 @@ pub(super) struct Pair {
     pub(super) opening: Option<Box<Opening>>,
     pub(super) since: Instant,
     pub(super) last_packet: Instant,
+    /// Why it is split, if it is `auto` that decided.
+    pub(super) reason: Option<Reason>,
     /// Its place among its subscriber's flows.
     pub(super) place: u32,
     pub(super) bounds: Bounds,
@@ -105,6 +108,7 @@ impl Pair {
             opening: Some(Box::new(opening)),
             since: now,
             last_packet: now,
+            reason: None,
             place: 0,
             bounds: Bounds {
                 target: Duration::from_millis(config.virtual_window.target_ms),
