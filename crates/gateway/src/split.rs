@@ -98,7 +98,9 @@ impl Split {
         share: &ShareConfig,
         syn: &Packet,
     ) -> bool {
-        let Some(pair) = Pair::open(key, ctx.config, sender, share.weight, syn, ctx.now) else { return false };
+        let Some(pair) = Pair::open(key, ctx.config, sender, share.weight, syn, ctx.now) else {
+            return false;
+        };
         let entry = self.pairs.vacant_entry();
         let id = entry.key() as u32;
         let place = table.insert_split(ctx.config, key.src.ip(), Share::new(share), id);
@@ -296,7 +298,11 @@ impl Split {
 
     /// When something is to be done next.
     pub(crate) fn next_timeout(&self) -> Option<Instant> {
-        if self.ready.front().is_none() && self.turn.is_none() { self.timers.next() } else { Some(Instant::ZERO) }
+        if self.ready.front().is_none() && self.turn.is_none() {
+            self.timers.next()
+        } else {
+            Some(Instant::ZERO)
+        }
     }
 
     /// After every event of a flow: what it keeps is counted, its subscriber learns, and it may send.
@@ -307,7 +313,12 @@ impl Split {
         // What it was promised before is its own.
         pair.bound(ctx, table.limit_of_subscriber(pair.place));
         let wants = pair.is_held();
-        let path = table.after_split_event(pair.place, ctx.now, pair.wish(wants), &report);
+        let (path, decision) = table.after_split_event(pair.place, ctx.now, pair.wish(wants), &report);
+        if let Some(decision) = decision {
+            pair.reason = Some(decision.reason);
+            ctx.counters.decide(decision.reason);
+            ctx.observer.on_event(ctx.now, &pair.key, &Event::Decided(decision));
+        }
         if let Some(rtt) = report.rtt {
             ctx.observer.on_event(ctx.now, &pair.key, &Event::Measured { rtt, rtt_min: path.rtt });
         }

@@ -268,17 +268,18 @@ impl Table {
         entry.member
     }
 
-    /// After a packet or timeout of a split flow, whose place is `id`: what it wants from here on. Returns the path to its client.
+    /// After a packet or timeout of a split flow, whose place is `id`: what it wants from here on. Returns the path to its client, and
+    /// what `auto` decided about the link.
     pub(crate) fn after_split_event(
         &mut self,
         id: u32,
         now: Instant,
         wish: Wish,
         report: &LinkReport,
-    ) -> PathEstimate {
+    ) -> (PathEstimate, Option<Decision>) {
         let before = self.set_wish(id, wish);
-        self.after_event(id, now, before, report, false);
-        self.split(id).map(|member| member.path).unwrap_or_default()
+        let decision = self.after_event(id, now, before, report, false);
+        (self.split(id).map(|member| member.path).unwrap_or_default(), decision)
     }
 
     /// After a packet of a split flow, of `bytes`, left for its client.

@@ -29,7 +29,11 @@ impl Pair {
     /// Enters what it keeps and what its server was promised among that of all flows.
     pub(super) fn settle(&mut self, ctx: &mut Context<'_>) {
         // Nothing comes before the client has answered: a flood of SYNs takes nothing from those who have.
-        let promised = if self.opening.is_some() || self.awaits_client() { 0 } else { self.server.connection.promised() };
+        let promised = if self.opening.is_some() || self.awaits_client() {
+            0
+        } else {
+            self.server.connection.promised()
+        };
         let buffered = self.buffered();
         *ctx.buffered = (*ctx.buffered + buffered).saturating_sub(self.counted);
         *ctx.promised = (*ctx.promised + promised).saturating_sub(self.promised);

@@ -3,13 +3,9 @@
 //! A segment is recognised by its flow and its place in the stream. Its delay runs from when it last left the wired link until
 //! the radio link began to send the copy that arrived first. So a segment that the gateway repaired counts with all the time
 //! that the repair took, while one that the server sent again starts anew: a comparison never favours the gateway.
-<<<<<<< HEAD
 //!
 //! Whoever splits a flow cuts the stream anew, a proxy of kernel sockets with sequence numbers of its own towards the client: the first
 //! byte of a segment counts, with the segment that brought it.
-=======
-//! A gateway that splits flows cuts segments anew: then it is the segment of the wired link that has the first byte.
->>>>>>> split
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -33,16 +29,10 @@ pub struct PathDelay {
 
 #[derive(Debug)]
 pub(super) struct Probe {
-<<<<<<< HEAD
     /// Initial sequence numbers at both links.
     begins: HashMap<u32, [Option<Seq>; 2]>,
     /// By flow and place in the stream.
     exits: BTreeMap<(u32, u32), WiredExit>,
-=======
-    exits: HashMap<(u32, u32), WiredExit>,
-    /// How far into a segment of the wired link the last one began that was cut anew.
-    offset: u32,
->>>>>>> split
     /// In order of time, for forgetting.
     order: VecDeque<((u32, u32), Instant)>,
     delays: Quantiles,
@@ -61,13 +51,8 @@ struct WiredExit {
 impl Probe {
     pub(super) fn new(start: Instant) -> Self {
         Probe {
-<<<<<<< HEAD
             begins: HashMap::new(),
             exits: BTreeMap::new(),
-=======
-            exits: HashMap::new(),
-            offset: 0,
->>>>>>> split
             order: VecDeque::new(),
             delays: Quantiles::new(),
             delay_max_us: Series::new(start),
@@ -115,16 +100,11 @@ impl Probe {
 
     /// The segment at `seq`, which entered the radio link at `entered` and then waited for `queue_delay`, was delivered.
     pub(super) fn left_radio_link(&mut self, flow: u32, seq: Seq, entered: Instant, queue_delay: Duration) {
-<<<<<<< HEAD
         let [_, radio] = self.begins(flow);
         let place = seq.0.wrapping_sub(radio.0);
         let before = self.exits.range_mut((flow, 0)..=(flow, place)).next_back();
         let exit = before.filter(|(key, exit)| place - key.1 < exit.len).map(|(_, exit)| exit);
         match exit {
-=======
-        let origin = self.origin(flow, seq.0);
-        match self.exits.get_mut(&(flow, origin)) {
->>>>>>> split
             None => self.unmatched += 1,
             Some(exit) if exit.delivered => self.copies += 1,
             Some(exit) => {
@@ -135,18 +115,6 @@ impl Probe {
                 self.delay_max_us.raise(entered + queue_delay, us);
             }
         }
-    }
-
-    /// Where the segment of the wired link begins that has this one's first byte. They stay as far apart as they once are until one
-    /// is short.
-    fn origin(&mut self, flow: u32, seq: u32) -> u32 {
-        if self.exits.contains_key(&(flow, seq)) {
-            return seq;
-        }
-        let mut offsets = [self.offset].into_iter().chain(1..SEGMENT_MAX);
-        let found = offsets.find(|offset| self.exits.contains_key(&(flow, seq.wrapping_sub(*offset))));
-        self.offset = found.unwrap_or(self.offset);
-        seq.wrapping_sub(found.unwrap_or(0))
     }
 
     pub(super) fn report(&self) -> PathDelay {
@@ -166,9 +134,6 @@ impl Probe {
         }
     }
 }
-
-/// No segment is longer.
-const SEGMENT_MAX: u32 = 1_460;
 
 /// Our choice: 64 s of full-sized packets at 50 Mbit/s; some 20 MB.
 const SEGMENTS_MAX: usize = 262_144;
