@@ -463,7 +463,9 @@ impl GatewayConfig {
         }
         self.split.sender.check()?;
         self.sharing.flows.iter().filter_map(|rule| rule.sender).try_for_each(|sender| sender.check())?;
-        let empty = |rule: &FlowRule| rule.matches.rtt_min_ms.zip(rule.matches.rtt_max_ms).is_some_and(|(a, b)| a > b);
+        let empty = |rule: &FlowRule| {
+            rule.matches.rtt_min_ms.zip(rule.matches.rtt_max_ms).is_some_and(|(a, b)| a > b)
+        };
         if sharing.flows.iter().any(empty) {
             return fail("sharing.flows: match.rtt-min-ms is above match.rtt-max-ms");
         }

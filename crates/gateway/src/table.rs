@@ -129,9 +129,10 @@ impl Table {
         }
         let prefix = prefix(&config.sharing, key.src.ip());
         let subscribers = &mut self.subscribers;
-        let subscriber = *self.by_prefix.entry(prefix).or_insert_with(|| {
-            subscribers.insert(Subscriber::new(prefix, config)) as u32
-        });
+        let subscriber = *self
+            .by_prefix
+            .entry(prefix)
+            .or_insert_with(|| subscribers.insert(Subscriber::new(prefix, config)) as u32);
         self.subscribers[subscriber as usize].flows += 1;
         let entry = Entry {
             flow: make(subscriber),

@@ -196,7 +196,9 @@ fn decided(flow: &FlowKey, decision: &Decision) {
             let target_ms = ms(target);
             tracing::info!(%client, %server, %reason, target_ms, "auto: queue target");
         }
-        What::ServerRepairs => tracing::info!(%client, %server, %reason, "auto: the server repairs from here on"),
+        What::ServerRepairs => {
+            tracing::info!(%client, %server, %reason, "auto: the server repairs from here on")
+        }
         What::Passes => tracing::warn!(%client, %server, %reason, "auto: the flow passes from here on"),
     }
 }

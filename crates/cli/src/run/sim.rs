@@ -5,11 +5,11 @@ mod setup;
 
 use std::path::Path;
 
+use paceline_gateway::auto::Memory;
 use paceline_sim::measure::Percentiles as SimPercentiles;
 use paceline_sim::result::{
     FlowResult as SimFlow, GatewayResult as SimGateway, LinkResult as SimLink, RunResult,
 };
-use paceline_gateway::auto::Memory;
 use paceline_sim::scenario::Scenario as SimScenario;
 use paceline_sim::{ScenarioError, Watch as SimWatch, run_watched};
 use paceline_wire::Instant;

@@ -81,8 +81,14 @@ mod tests {
 
     #[test]
     fn late_acks_ask_for_rre_and_heavy_loss_for_a_sender_that_repairs() {
-        let late = with(ClientRecord { late_acks: Some(Instant::ZERO + Duration::from_secs(90)), ..Default::default() });
-        assert_eq!(decide(&late, true), Decision { what: What::Mode(Mode::Split(rre())), reason: Reason::LateAcks });
+        let late = with(ClientRecord {
+            late_acks: Some(Instant::ZERO + Duration::from_secs(90)),
+            ..Default::default()
+        });
+        assert_eq!(
+            decide(&late, true),
+            Decision { what: What::Mode(Mode::Split(rre())), reason: Reason::LateAcks }
+        );
         assert_eq!(decide(&late, false).what, What::Mode(Mode::Transparent));
         let lossy = ClientRecord { delivered: 950_000, lost: 50_000, window: 200_000, ..Default::default() };
         assert_eq!(decide(&with(lossy), true).reason, Reason::HeavyLoss);

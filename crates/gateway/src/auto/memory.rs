@@ -145,9 +145,7 @@ impl Memory {
 fn server_prefix(server: IpAddr) -> IpAddr {
     match server {
         IpAddr::V4(address) => IpAddr::V4((address.to_bits() & (u32::MAX << (32 - SERVER_BITS_V4))).into()),
-        IpAddr::V6(address) => {
-            IpAddr::V6((address.to_bits() & (u128::MAX << (128 - SERVER_BITS_V6))).into())
-        }
+        IpAddr::V6(address) => IpAddr::V6((address.to_bits() & (u128::MAX << (128 - SERVER_BITS_V6))).into()),
     }
 }
 

@@ -32,7 +32,8 @@ impl QueueTarget {
         // A flow that comes back after a break begins anew.
         let passed = if self.at == Instant::ZERO || passed > MEMORY { STEP } else { passed };
         self.at = now;
-        let sample = (error.as_bytes_per_sec().saturating_mul(1_000) / forecast.as_bytes_per_sec()).min(1_000);
+        let sample =
+            (error.as_bytes_per_sec().saturating_mul(1_000) / forecast.as_bytes_per_sec()).min(1_000);
         let (old, new) = (self.error_permille * 1_000, sample * 1_000);
         let weight = |value: u64, time: Duration| value.saturating_mul(time.as_micros());
         let all = (MEMORY + passed).as_micros();

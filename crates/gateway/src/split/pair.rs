@@ -11,8 +11,8 @@ use paceline_tcp::{Connection, State};
 use paceline_wire::{Duration, Flags, FlowKey, Instant, Packet, PathMarks, PortId};
 
 use super::SenderConfig;
-use crate::auto::Reason;
 use super::opening::Opening;
+use crate::auto::Reason;
 use crate::config::GatewayConfig;
 use crate::ring::Links;
 use crate::{RADIO, WAN};
