@@ -2,6 +2,7 @@
 
 mod attach;
 mod board;
+pub(crate) mod capture;
 pub(crate) mod control;
 mod doctor;
 mod http;

@@ -1,5 +1,6 @@
 //! A subscriber: one radio link, and the bounds that belong to it whatever the number of its flows.
 
+use alloc::boxed::Box;
 use core::net::IpAddr;
 
 use paceline_wire::{Duration, Instant, Rate};
@@ -7,6 +8,7 @@ use paceline_wire::{Duration, Instant, Rate};
 use crate::bound::{BoundSample, QueueBound, QueueBoundConfig};
 use crate::config::{self, QueueBoundMode, ShareConfig, SharingConfig, SubscriberRule};
 use crate::flow::LinkReport;
+use crate::other::Other;
 use crate::pool::Holdings;
 use crate::ring::{Linked, Links};
 use crate::rings::Rings;
@@ -35,6 +37,7 @@ pub(crate) fn prefix(config: &SharingConfig, client: IpAddr) -> IpAddr {
 
 /// The path between gateway and client, as all flows of the subscriber have seen it.
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct PathEstimate {
     /// The shortest RTT of late.
     pub(crate) rtt: Option<Duration>,
@@ -44,6 +47,7 @@ pub(crate) struct PathEstimate {
 
 /// The state of one subscriber.
 #[derive(Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Subscriber {
     pub(crate) prefix: IpAddr,
     /// Flows in the table.
@@ -61,6 +65,12 @@ pub(crate) struct Subscriber {
     pub(crate) outstanding: u64,
     /// What its flows hold of the memory that all share.
     pub(crate) holdings: Holdings,
+    /// What it receives besides TCP, if it does.
+    pub(crate) other: Option<Box<Other>>,
+    /// The timer of that.
+    pub(crate) armed: Option<Instant>,
+    /// It is on the list of those whose other packets may leave.
+    pub(crate) stirred: bool,
     bound: Option<QueueBound>,
     /// Used where there is no bound, which keeps its own.
     rtt_min: RttMin,
@@ -85,6 +95,9 @@ impl Subscriber {
             links: Links::default(),
             outstanding: 0,
             holdings: Holdings::default(),
+            other: None,
+            armed: None,
+            stirred: false,
             bound: (bound.mode == QueueBoundMode::Adaptive).then(|| QueueBound::new(bound_config(bound))),
             rtt_min: RttMin::new(RTT_MIN_WINDOW),
             limited: false,
@@ -112,6 +125,9 @@ impl Subscriber {
             limit: self.bound.as_ref().and_then(QueueBound::limit),
             rate: self.bound.as_ref().map_or(Rate::ZERO, QueueBound::rate),
             rtt_min: self.path().rtt,
+            other_downlink_bytes: self.other.as_ref().map_or(0, |other| other.downlink_bytes),
+            other_uplink_bytes: self.other.as_ref().map_or(0, |other| other.uplink_bytes),
+            other_waiting: self.other.as_ref().map_or(0, |other| other.waiting_bytes()),
         }
     }
 
@@ -142,9 +158,52 @@ impl Subscriber {
         self.outstanding += bytes;
     }
 
+    /// Nobody needs it any more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.flows == 0 && self.other.is_none()
+    }
+
+    /// `bytes` of TCP left, in which what is not TCP has a share.
+    pub(crate) fn on_tcp_sent(&mut self, now: Instant, bytes: u64) {
+        let per_ms = self.bound.as_ref().map_or(0, |bound| bound.rate().bytes_in(Duration::from_millis(1)));
+        if let Some(other) = &mut self.other {
+            other.on_tcp_sent(now, bytes, self.rings.len(), per_ms);
+        }
+    }
+
+    /// `bytes` that are not TCP left for the client. Where no ACK of TCP will tell when they have arrived, they do not count.
+    pub(crate) fn on_other_sent(&mut self, now: Instant, bytes: u64) {
+        self.share.on_sent(now, bytes);
+        let Some(other) = &mut self.other else { return };
+        if self.outstanding > other.outstanding() {
+            other.on_departure(now, bytes);
+            self.outstanding += bytes;
+        }
+    }
+
+    /// What is not TCP, and left before what has arrived, has arrived too. Returns how much that was.
+    fn other_arrived(&mut self, sent: Option<Instant>) -> u64 {
+        let Some(other) = &mut self.other else { return 0 };
+        let arrived = sent.map_or(0, |sent| other.on_arrival(sent));
+        self.outstanding -= arrived;
+        arrived
+    }
+
+    /// Without TCP on the link nothing tells when the rest arrives.
+    pub(crate) fn forget_other(&mut self) {
+        if let Some(other) = &mut self.other
+            && self.outstanding <= other.outstanding()
+        {
+            other.forget_departures();
+            self.outstanding = 0;
+        }
+    }
+
     /// The bytes in flight of one of its flows went from `before` to `after`, and its client reported.
     pub(crate) fn on_report(&mut self, now: Instant, before: u64, after: u64, report: &LinkReport) {
         self.outstanding = (self.outstanding + after).saturating_sub(before);
+        let arrived = self.other_arrived(report.age.map(|age| now - age));
+        self.forget_other();
         let Some(bound) = &mut self.bound else {
             if let Some(rtt) = report.rtt {
                 self.rtt_min.update(now, rtt);
@@ -159,7 +218,7 @@ impl Subscriber {
         }
         bound.on_ack(&BoundSample {
             now,
-            delivered: report.delivered,
+            delivered: report.delivered + arrived,
             rtt: report.rtt,
             age: report.age,
             outstanding: self.outstanding,

@@ -11,6 +11,7 @@ use paceline_wire::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::board::{Board, Collector, Snapshot};
+use super::capture::{Desk, Interfaces, Watched};
 use super::control::{self, Control, Identity};
 use super::metrics::{Labels, Metrics};
 use super::notify::Supervisor;
@@ -46,6 +47,7 @@ pub(super) fn run(args: &GatewayArgs, config: GatewayConfig) -> Result<()> {
             Fallback::Reset => node.end(flow),
         }
     }
+    let mut node = Watched::new(node, service.desk.clone());
     drive(args, &mut node, Some(rescaling), |node, moment| service.on(node, moment))
 }
 
@@ -55,6 +57,7 @@ struct Service<'a> {
     identity: Identity,
     log: Shared,
     board: Arc<Board>,
+    desk: Arc<Desk>,
     collector: Collector,
     /// When statistics are due.
     due: Instant,
@@ -97,11 +100,23 @@ impl<'a> Service<'a> {
             None => None,
         };
         let records = args.records.as_deref().map(|path| Records::create(path, prefixes)).transpose()?;
+        let interfaces = match &args.tun {
+            Some(tun) => [wan, radio].map(|name| format!("{tun} ({name})")),
+            None => [wan, radio].map(str::to_owned),
+        };
+        let interfaces = Interfaces { names: interfaces, raw: args.tun.is_some() };
         Ok(Service {
             args,
-            identity: Identity { wan: wan.to_owned(), radio: radio.to_owned(), started, prefixes },
+            identity: Identity {
+                wan: wan.to_owned(),
+                radio: radio.to_owned(),
+                started,
+                prefixes,
+                interfaces,
+            },
             log,
             board,
+            desk: Arc::default(),
             collector: Collector::default(),
             due: Instant::ZERO,
             reload: Reload::new(config.clone()),
@@ -114,10 +129,13 @@ impl<'a> Service<'a> {
         })
     }
 
-    fn on(&mut self, node: &mut Gateway, moment: Moment<'_, '_>) -> io::Result<()> {
+    fn on(&mut self, node: &mut Watched, moment: Moment<'_, '_>) -> io::Result<()> {
         match moment {
             Moment::Start => self.start(),
-            Moment::Turn(housekeeping) => self.turn(node, housekeeping),
+            Moment::Turn(housekeeping) => {
+                node.turn(housekeeping.now);
+                self.turn(node, housekeeping)
+            }
             Moment::Hangup => {
                 if let Some(recorder) = &self.recorder {
                     recorder.reopen();
@@ -134,7 +152,7 @@ impl<'a> Service<'a> {
             http::serve(listener, metrics);
         }
         if let Some(control) = &self.control {
-            control.serve(self.board.clone(), self.identity.clone())?;
+            control.serve(self.board.clone(), self.desk.clone(), self.identity.clone())?;
         }
         self.writing = self.records.take().map(Records::start);
         self.supervisor.start();
