@@ -8,6 +8,7 @@ use alloc::collections::VecDeque;
 
 use paceline_wire::{Flags, FlowKey, Instant, Node, Packet, PortId};
 
+use crate::auto::{Decision, Memory, Reason, What, may_open};
 use crate::config::{GatewayConfig, OtherMode, RetransmissionMode, VirtualWindowMode};
 use crate::counters::{Counters, PassReason};
 use crate::flow::{Context, Flow, LinkReport, Phase, SynIs};
@@ -20,6 +21,7 @@ use crate::pool::Holdings;
 use crate::share::Share;
 use crate::split::Split;
 use crate::status::{FlowStage, FlowStatus, Page, SubscriberStatus};
+use crate::subscriber::prefix;
 use crate::table::Table;
 
 /// The port towards the servers.
@@ -50,6 +52,8 @@ pub(crate) struct Shared {
     pub(crate) buffered: u64,
     /// Bytes that servers may have on their way, for all flows.
     pub(crate) promised: u64,
+    /// What flows showed of clients and servers.
+    pub(crate) memory: Memory,
 }
 
 impl Shared {
@@ -63,6 +67,7 @@ impl Shared {
             buffered: &mut self.buffered,
             promised: &mut self.promised,
             subscriber: Holdings::default(),
+            memory: &mut self.memory,
         }
     }
 
@@ -89,7 +94,15 @@ impl Gateway {
         Gateway {
             table,
             split: Split::default(),
-            shared: Shared { config, counters, observer, out: VecDeque::new(), buffered: 0, promised: 0 },
+            shared: Shared {
+                config,
+                counters,
+                observer,
+                out: VecDeque::new(),
+                buffered: 0,
+                promised: 0,
+                memory: Memory::default(),
+            },
         }
     }
 
@@ -119,6 +132,16 @@ impl Gateway {
     /// A flow was split before a restart: its ends are told, each with its next packet.
     pub fn end(&mut self, client_to_server: FlowKey) {
         self.split.lapsed.add(client_to_server);
+    }
+
+    /// What flows showed of clients and servers.
+    pub fn memory(&self) -> &Memory {
+        &self.shared.memory
+    }
+
+    /// Goes on with what another gateway remembered.
+    pub fn set_memory(&mut self, memory: Memory) {
+        self.shared.memory = memory;
     }
 
     /// Counts since the start.
@@ -221,25 +244,43 @@ impl Gateway {
         if syn.tcp().is_none_or(|tcp| tcp.flags().contains(Flags::ACK)) {
             return Err(PassReason::MidFlow);
         }
-        let choice = self.shared.config.choose(key, syn);
+        let Shared { config, memory, .. } = &self.shared;
+        let choice = config.choose(key, syn, &memory.known(now, &config.sharing, key));
         if let Mode::Pass(reason) = choice.mode {
             return Err(reason);
         }
         if self.flows() >= self.shared.config.limits.max_flows {
             return Err(PassReason::TableFull);
         }
+        let own = self.table.flows_of(prefix(&self.shared.config.sharing, key.src.ip()));
+        if !may_open(self.shared.config.limits.max_flows, self.flows(), own) {
+            return Err(PassReason::TooManyFlows);
+        }
         // What a server opens has its sender behind the radio link: splitting would not help it.
         if let (Mode::Split(sender), true) = (choice.mode, from == RADIO)
             && self.split.open(&mut self.shared.context(now), *key, sender, syn)
         {
+            self.tell(now, key, choice.mode, choice.reason);
+            self.split.set_reason(key, choice.reason);
             return Ok(Admitted::Split);
         }
+        self.tell(now, key, Mode::Transparent, choice.reason);
         let interval = self.shared.config.schedule.ack_interval;
         let make = |subscriber| {
-            Flow::new(*key, subscriber, choice.share.weight, interval, now).bounded(choice.window_max_bytes)
+            Flow::new(*key, subscriber, choice.share.weight, interval, now)
+                .bounded(choice.window_max_bytes)
+                .decided(choice.reason)
         };
         let id = self.table.insert(&self.shared.config, *key, Share::new(&choice.share), make);
         id.map(Admitted::Transparent).ok_or(PassReason::TableFull)
+    }
+
+    /// `auto` decided what a new flow becomes.
+    fn tell(&mut self, now: Instant, key: &FlowKey, mode: Mode, reason: Option<Reason>) {
+        let Some(reason) = reason else { return };
+        self.shared.counters.decide(reason);
+        let decision = Decision { what: What::Mode(mode), reason };
+        self.shared.observer.on_event(now, key, &Event::Decided(decision));
     }
 
     fn on_segment(&mut self, now: Instant, from: PortId, id: u32, packet: Packet) {
@@ -267,7 +308,16 @@ impl Gateway {
     fn after(&mut self, id: u32, now: Instant, in_flight_before: u64, report: LinkReport) {
         let peak = &mut self.shared.counters.peak_buffered_bytes;
         *peak = self.shared.buffered.max(*peak);
-        self.table.after_event(id, now, in_flight_before, &report, self.shared.repairs());
+        let repairs = self.shared.repairs();
+        let decision = self.table.after_event(id, now, in_flight_before, &report, repairs);
+        let (flow, mut ctx) = (self.table.flow_mut(id), self.shared.context(now));
+        if let Some(decision) = decision {
+            flow.note_decision(&mut ctx, decision);
+        }
+        if let Some(seen) = flow.seen(now) {
+            let client = prefix(&ctx.config.sharing, flow.key.src.ip());
+            ctx.memory.note(now, client, flow.key.dst.ip(), &seen);
+        }
     }
 
     fn remove(&mut self, now: Instant, id: u32, end: FlowStage) {

@@ -7,6 +7,7 @@
 
 extern crate alloc;
 
+pub mod auto;
 pub mod bound;
 mod client_drwa;
 pub mod config;

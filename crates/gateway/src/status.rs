@@ -4,6 +4,7 @@ use core::net::IpAddr;
 
 use paceline_wire::{Duration, FlowKey, Instant, Rate};
 
+use crate::auto::Reason;
 use crate::config::FlowMode;
 
 /// What a flow has done since it was first seen.
@@ -77,6 +78,8 @@ pub struct FlowStatus {
     pub key: FlowKey,
     /// How it is served.
     pub mode: FlowMode,
+    /// Why, if it is `auto` that decided: the newest decision.
+    pub reason: Option<Reason>,
     /// The prefix that names its subscriber.
     pub subscriber: IpAddr,
     /// How far it is.

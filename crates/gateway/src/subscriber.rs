@@ -5,8 +5,11 @@ use core::net::IpAddr;
 
 use paceline_wire::{Duration, Instant, Rate};
 
+use crate::auto::{Decision, QueueTarget, Reason, What};
 use crate::bound::{BoundSample, QueueBound, QueueBoundConfig};
-use crate::config::{self, QueueBoundMode, ShareConfig, SharingConfig, SubscriberRule};
+use crate::config::{
+    self, FlowMode, GatewayConfig, QueueBoundMode, ShareConfig, SharingConfig, SubscriberRule,
+};
 use crate::flow::LinkReport;
 use crate::other::Other;
 use crate::pool::Holdings;
@@ -43,6 +46,8 @@ pub(crate) struct PathEstimate {
     pub(crate) rtt: Option<Duration>,
     /// An even share of what the link delivers; zero while unknown.
     pub(crate) share: Rate,
+    /// What of each flow may wait in the gateway, if not as configured.
+    pub(crate) supply: Option<Duration>,
 }
 
 /// The state of one subscriber.
@@ -76,10 +81,13 @@ pub(crate) struct Subscriber {
     rtt_min: RttMin,
     /// The bound has held a packet back since the last ACK.
     limited: bool,
+    /// Only where `auto` decides.
+    target: Option<QueueTarget>,
 }
 
 impl Subscriber {
-    pub(crate) fn new(prefix: IpAddr, bound: &config::QueueBoundConfig, sharing: &SharingConfig) -> Self {
+    pub(crate) fn new(prefix: IpAddr, config: &GatewayConfig) -> Self {
+        let GatewayConfig { queue_bound: bound, sharing, .. } = config;
         let about = |rule: &&SubscriberRule| {
             rule.address.contains(prefix) || self::prefix(sharing, rule.address.address()) == prefix
         };
@@ -101,6 +109,7 @@ impl Subscriber {
             bound: (bound.mode == QueueBoundMode::Adaptive).then(|| QueueBound::new(bound_config(bound))),
             rtt_min: RttMin::new(RTT_MIN_WINDOW),
             limited: false,
+            target: (config.mode == FlowMode::Auto).then(QueueTarget::default),
         }
     }
 
@@ -109,9 +118,10 @@ impl Subscriber {
         match &self.bound {
             Some(bound) => {
                 let share = bound.rate().mul_ratio(1, u64::from(self.flows.max(1)));
-                PathEstimate { rtt: bound.rtt_min(), share }
+                let supply = self.target.as_ref().and_then(QueueTarget::supply);
+                PathEstimate { rtt: bound.rtt_min(), share, supply }
             }
-            None => PathEstimate { rtt: self.rtt_min.get(), share: Rate::ZERO },
+            None => PathEstimate { rtt: self.rtt_min.get(), ..PathEstimate::default() },
         }
     }
 
@@ -200,7 +210,14 @@ impl Subscriber {
     }
 
     /// The bytes in flight of one of its flows went from `before` to `after`, and its client reported.
-    pub(crate) fn on_report(&mut self, now: Instant, before: u64, after: u64, report: &LinkReport) {
+    /// Returns what `auto` decided by that.
+    pub(crate) fn on_report(
+        &mut self,
+        now: Instant,
+        before: u64,
+        after: u64,
+        report: &LinkReport,
+    ) -> Option<Decision> {
         self.outstanding = (self.outstanding + after).saturating_sub(before);
         let arrived = self.other_arrived(report.age.map(|age| now - age));
         self.forget_other();
@@ -208,13 +225,13 @@ impl Subscriber {
             if let Some(rtt) = report.rtt {
                 self.rtt_min.update(now, rtt);
             }
-            return;
+            return None;
         };
         if report.lost > 0 {
             bound.on_loss(now);
         }
         if report.delivered == 0 && report.age.is_none() {
-            return;
+            return None;
         }
         bound.on_ack(&BoundSample {
             now,
@@ -225,6 +242,12 @@ impl Subscriber {
             limited: self.limited,
         });
         self.limited = false;
+        let target = self.target.as_mut()?;
+        let varies = target.on_forecast(now, bound.rate(), bound.error())?;
+        let queue = target.queue().unwrap_or(QueueBoundConfig::default().target);
+        bound.set_target(queue);
+        let reason = if varies { Reason::VaryingLink } else { Reason::SteadyLink };
+        Some(Decision { what: What::QueueTarget(queue), reason })
     }
 }
 

@@ -8,6 +8,7 @@ use hashbrown::HashMap;
 use paceline_wire::{FlowKey, Instant};
 use slab::Slab;
 
+use crate::auto::Decision;
 use crate::config::{GatewayConfig, ScheduleMode, ShareConfig};
 use crate::flow::{Flow, LinkReport};
 use crate::pool::Holdings;
@@ -173,9 +174,10 @@ impl Table {
     fn subscriber_of(&mut self, config: &GatewayConfig, client: IpAddr) -> u32 {
         let prefix = prefix(&config.sharing, client);
         let subscribers = &mut self.subscribers;
-        *self.by_prefix.entry(prefix).or_insert_with(|| {
-            subscribers.insert(Subscriber::new(prefix, &config.queue_bound, &config.sharing)) as u32
-        })
+        *self
+            .by_prefix
+            .entry(prefix)
+            .or_insert_with(|| subscribers.insert(Subscriber::new(prefix, config)) as u32)
     }
 
     /// A subscriber goes.
@@ -207,7 +209,8 @@ impl Table {
         entry.flow
     }
 
-    /// After a packet or timeout: the subscriber learns what it said, the flow may send, its timer is set.
+    /// After a packet or timeout: the subscriber learns what it said, the flow may send, its timer is set. Returns what `auto` decided
+    /// about the link.
     pub(crate) fn after_event(
         &mut self,
         id: u32,
@@ -215,11 +218,11 @@ impl Table {
         in_flight_before: u64,
         report: &LinkReport,
         repairs: bool,
-    ) {
+    ) -> Option<Decision> {
         let entry = &mut self.entries[id as usize];
         let index = entry.flow.subscriber;
         let subscriber = &mut self.subscribers[index as usize];
-        subscriber.on_report(now, in_flight_before, entry.flow.in_flight(), report);
+        let decision = subscriber.on_report(now, in_flight_before, entry.flow.in_flight(), report);
         subscriber.holdings.replace(entry.holdings, entry.flow.holdings());
         entry.holdings = entry.flow.holdings();
         entry.flow.set_path(subscriber.path());
@@ -229,6 +232,12 @@ impl Table {
         }
         self.activate(index, now);
         self.arm(id, repairs);
+        decision
+    }
+
+    /// Flows of a subscriber.
+    pub(crate) fn flows_of(&self, prefix: IpAddr) -> usize {
+        self.by_prefix.get(&prefix).map_or(0, |&index| self.subscribers[index as usize].flows as usize)
     }
 
     /// After a packet of `bytes` left.

@@ -18,6 +18,8 @@ pub(crate) struct Gateway {
     /// Keys of the gateway's configuration that differ from the profile's.
     pub(crate) config: toml::Table,
     pub(crate) events: Vec<GatewayEvent>,
+    /// It has seen the same flows once before. Only in the simulator.
+    pub(crate) seen_before: bool,
 }
 
 /// A named set of parts. Each from `window` to `thesis` adds one part to the one before it.
@@ -45,6 +47,8 @@ pub(crate) enum Profile {
     Drwa,
     /// Every flow is split; the gateway sends to its client.
     Split,
+    /// Mode, sender and queue target as the gateway finds best by what it measures.
+    Auto,
     /// No gateway of ours: a proxy of kernel sockets, to be compared with. In the simulator something like it.
     #[value(skip)]
     KernelSplit,
@@ -155,6 +159,9 @@ impl Profile {
         }
         if matches!(self, Profile::Split) {
             return Some(GatewayConfig { mode: FlowMode::Split, ..GatewayConfig::default() });
+        }
+        if matches!(self, Profile::Auto) {
+            return Some(GatewayConfig { mode: FlowMode::Auto, ..GatewayConfig::default() });
         }
         let parts = self as u8 - Profile::Null as u8;
         if parts >= 1 {
