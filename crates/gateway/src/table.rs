@@ -318,6 +318,7 @@ impl Table {
             self.join(id, now);
         }
         self.activate(index, now);
+        self.stir(index);
         self.arm(id, repairs);
         decision
     }
