@@ -101,10 +101,12 @@ class Soak:
             if what is None:
                 self.whole += 1
                 self.longest = max(self.longest, gap)
-            elif port == SPLIT and restarted and "hung" not in what and "wrong" not in what:
+            elif port == SPLIT and restarted and "wrong" not in what:
+                # Reset; or, where both ends wait for the other (an upload that the gateway had acknowledged), nobody learns.
                 self.cut += 1
             else:
-                self.wrong.append((port, what))
+                self.wrong.append((port, way, size, what))
+                print(f"wrong: {self.wrong[-1]}", flush=True)
             await asyncio.sleep(own.uniform(0, 0.05))
 
     async def datagrams(self):
