@@ -33,6 +33,7 @@ const STANDING_WINDOW: Duration = Duration::from_millis(250);
 
 /// Parameters of [`QueueBound`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct QueueBoundConfig {
     /// The queueing delay of a steady link.
     pub target: Duration,
@@ -82,6 +83,7 @@ pub struct BoundSample {
 
 /// The bound of one subscriber.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct QueueBound {
     config: QueueBoundConfig,
     baseline: Baseline,
@@ -152,6 +154,16 @@ impl QueueBound {
     /// Bytes that may be outstanding; `None` before the first estimate: forward on arrival.
     pub fn limit(&self) -> Option<u64> {
         self.limit
+    }
+
+    /// The queueing delay of a steady link, from here on.
+    pub fn set_target(&mut self, target: Duration) {
+        self.config.target = target;
+    }
+
+    /// How far off the forecast was of late, on average.
+    pub fn error(&self) -> Rate {
+        self.delivery.error()
     }
 
     /// The rate that the link is expected to have for the next round trip.

@@ -4,6 +4,8 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use paceline_wire::Duration;
+
 use crate::prefix::Prefix;
 use crate::split::{SenderConfig, SplitConfig};
 
@@ -42,6 +44,8 @@ pub enum FlowMode {
     Transparent,
     /// Two connections back to back: the gateway acknowledges, and sends with algorithms of its own.
     Split,
+    /// What is best for the flow by what is measured ([`crate::auto`]).
+    Auto,
 }
 
 /// How the window towards the server is made.
@@ -225,9 +229,25 @@ pub struct FlowMatch {
     pub dscp: Option<u8>,
     /// The outer VLAN of the SYN.
     pub vlan: Option<u16>,
+    /// The least round trip between client and server, by what earlier flows showed; without any the rule does not match.
+    pub rtt_min_ms: Option<u64>,
+    /// The largest, likewise.
+    pub rtt_max_ms: Option<u64>,
 }
 
 impl FlowMatch {
+    /// The round trip is among those wanted.
+    pub(crate) fn has_rtt(&self, rtt: Option<Duration>) -> bool {
+        if self.rtt_min_ms.is_none() && self.rtt_max_ms.is_none() {
+            return true;
+        }
+        let wanted = |rtt: Duration| {
+            self.rtt_min_ms.is_none_or(|least| rtt >= Duration::from_millis(least))
+                && self.rtt_max_ms.is_none_or(|most| rtt <= Duration::from_millis(most))
+        };
+        rtt.is_some_and(wanted)
+    }
+
     /// The server's port is among those wanted.
     pub(crate) fn has_port(&self, port: u16) -> bool {
         self.server_port.is_none_or(|first| (first..=self.server_port_last.unwrap_or(first)).contains(&port))
@@ -246,6 +266,8 @@ pub enum FlowAction {
     Transparent,
     /// Split it.
     Split,
+    /// As [`FlowMode::Auto`] decides.
+    Auto,
     /// Forward it unchanged.
     Bypass,
 }
@@ -456,6 +478,12 @@ impl GatewayConfig {
         }
         self.split.sender.check()?;
         self.sharing.flows.iter().filter_map(|rule| rule.sender).try_for_each(|sender| sender.check())?;
+        let empty = |rule: &FlowRule| {
+            rule.matches.rtt_min_ms.zip(rule.matches.rtt_max_ms).is_some_and(|(a, b)| a > b)
+        };
+        if sharing.flows.iter().any(empty) {
+            return fail("sharing.flows: match.rtt-min-ms is above match.rtt-max-ms");
+        }
         let flows = sharing.flows.iter().map(|rule| &rule.share);
         let subscribers = sharing.subscribers.iter().map(|rule| &rule.share);
         flows

@@ -8,11 +8,13 @@ use alloc::collections::VecDeque;
 
 use paceline_wire::{Flags, FlowKey, Instant, Node, Packet, PortId};
 
+use crate::auto::{Decision, Memory, Reason, What, may_open};
 use crate::config::{GatewayConfig, OtherMode, RetransmissionMode, VirtualWindowMode};
 use crate::counters::{Counters, PassReason};
 use crate::flow::{Context, Flow, LinkReport, Phase, SynIs};
 use crate::handshake::Shifts;
 use crate::icmp;
+use crate::member::Member;
 use crate::mode::Mode;
 use crate::observe::{Event, Observer};
 use crate::other::Offered;
@@ -20,6 +22,7 @@ use crate::pool::Holdings;
 use crate::share::Share;
 use crate::split::Split;
 use crate::status::{FlowStage, FlowStatus, Page, SubscriberStatus};
+use crate::subscriber::prefix;
 use crate::table::Table;
 
 /// The port towards the servers.
@@ -35,21 +38,23 @@ const SPLIT_PLACES: usize = usize::MAX / 2;
 
 /// An accelerator, transparent or split.
 pub struct Gateway {
-    table: Table,
-    split: Split,
-    shared: Shared,
+    pub(crate) table: Table,
+    pub(crate) split: Split,
+    pub(crate) shared: Shared,
 }
 
 /// What every flow uses.
-struct Shared {
-    config: GatewayConfig,
-    counters: Counters,
+pub(crate) struct Shared {
+    pub(crate) config: GatewayConfig,
+    pub(crate) counters: Counters,
     observer: Box<dyn Observer + Send>,
-    out: VecDeque<(PortId, Packet)>,
+    pub(crate) out: VecDeque<(PortId, Packet)>,
     /// Payload bytes kept for all flows.
-    buffered: u64,
+    pub(crate) buffered: u64,
     /// Bytes that servers may have on their way, for all flows.
-    promised: u64,
+    pub(crate) promised: u64,
+    /// What flows showed of clients and servers.
+    pub(crate) memory: Memory,
 }
 
 impl Shared {
@@ -63,6 +68,7 @@ impl Shared {
             buffered: &mut self.buffered,
             promised: &mut self.promised,
             subscriber: Holdings::default(),
+            memory: &mut self.memory,
         }
     }
 
@@ -89,7 +95,15 @@ impl Gateway {
         Gateway {
             table,
             split: Split::default(),
-            shared: Shared { config, counters, observer, out: VecDeque::new(), buffered: 0, promised: 0 },
+            shared: Shared {
+                config,
+                counters,
+                observer,
+                out: VecDeque::new(),
+                buffered: 0,
+                promised: 0,
+                memory: Memory::default(),
+            },
         }
     }
 
@@ -121,6 +135,16 @@ impl Gateway {
         self.split.lapsed.add(client_to_server);
     }
 
+    /// What flows showed of clients and servers.
+    pub fn memory(&self) -> &Memory {
+        &self.shared.memory
+    }
+
+    /// Goes on with what another gateway remembered.
+    pub fn set_memory(&mut self, memory: Memory) {
+        self.shared.memory = memory;
+    }
+
     /// Counts since the start.
     pub fn counters(&self) -> &Counters {
         &self.shared.counters
@@ -128,7 +152,7 @@ impl Gateway {
 
     /// Flows in the table.
     pub fn flows(&self) -> usize {
-        self.table.len() + self.split.len()
+        self.table.len()
     }
 
     /// Of those, split ones.
@@ -221,25 +245,50 @@ impl Gateway {
         if syn.tcp().is_none_or(|tcp| tcp.flags().contains(Flags::ACK)) {
             return Err(PassReason::MidFlow);
         }
-        let choice = self.shared.config.choose(key, syn);
+        let Shared { config, memory, .. } = &self.shared;
+        let choice = config.choose(key, syn, &memory.known(now, &config.sharing, key));
         if let Mode::Pass(reason) = choice.mode {
             return Err(reason);
         }
         if self.flows() >= self.shared.config.limits.max_flows {
             return Err(PassReason::TableFull);
         }
+        let own = self.table.flows_of(prefix(&self.shared.config.sharing, key.src.ip()));
+        if !may_open(self.shared.config.limits.max_flows, self.flows(), own) {
+            return Err(PassReason::TooManyFlows);
+        }
         // What a server opens has its sender behind the radio link: splitting would not help it.
         if let (Mode::Split(sender), true) = (choice.mode, from == RADIO)
-            && self.split.open(&mut self.shared.context(now), *key, sender, syn)
+            && self.split.open(
+                &mut self.shared.context(now),
+                &mut self.table,
+                *key,
+                sender,
+                &choice.share,
+                syn,
+            )
         {
+            self.tell(now, key, choice.mode, choice.reason);
+            self.split.set_reason(key, choice.reason);
             return Ok(Admitted::Split);
         }
+        self.tell(now, key, Mode::Transparent, choice.reason);
         let interval = self.shared.config.schedule.ack_interval;
         let make = |subscriber| {
-            Flow::new(*key, subscriber, choice.share.weight, interval, now).bounded(choice.window_max_bytes)
+            Flow::new(*key, subscriber, choice.share.weight, interval, now)
+                .bounded(choice.window_max_bytes)
+                .decided(choice.reason)
         };
         let id = self.table.insert(&self.shared.config, *key, Share::new(&choice.share), make);
         id.map(Admitted::Transparent).ok_or(PassReason::TableFull)
+    }
+
+    /// `auto` decided what a new flow becomes.
+    fn tell(&mut self, now: Instant, key: &FlowKey, mode: Mode, reason: Option<Reason>) {
+        let Some(reason) = reason else { return };
+        self.shared.counters.decide(reason);
+        let decision = Decision { what: What::Mode(mode), reason };
+        self.shared.observer.on_event(now, key, &Event::Decided(decision));
     }
 
     fn on_segment(&mut self, now: Instant, from: PortId, id: u32, packet: Packet) {
@@ -267,11 +316,20 @@ impl Gateway {
     fn after(&mut self, id: u32, now: Instant, in_flight_before: u64, report: LinkReport) {
         let peak = &mut self.shared.counters.peak_buffered_bytes;
         *peak = self.shared.buffered.max(*peak);
-        self.table.after_event(id, now, in_flight_before, &report, self.shared.repairs());
+        let repairs = self.shared.repairs();
+        let decision = self.table.after_event(id, now, in_flight_before, &report, repairs);
+        let (flow, mut ctx) = (self.table.flow_mut(id), self.shared.context(now));
+        if let Some(decision) = decision {
+            flow.note_decision(&mut ctx, decision);
+        }
+        if let Some(seen) = flow.seen(now) {
+            let client = prefix(&ctx.config.sharing, flow.key.src.ip());
+            ctx.memory.note(now, client, flow.key.dst.ip(), &seen);
+        }
     }
 
     fn remove(&mut self, now: Instant, id: u32, end: FlowStage) {
-        let flow = self.table.remove(now, id);
+        let Member::Flow(flow) = self.table.remove(now, id) else { return };
         let Holdings { kept, promised } = flow.holdings();
         self.shared.buffered = self.shared.buffered.saturating_sub(kept);
         self.shared.promised = self.shared.promised.saturating_sub(promised);
@@ -286,7 +344,7 @@ impl Gateway {
     fn on_opaque(&mut self, now: Instant, from: PortId, packet: &Packet) -> bool {
         self.shared.counters.pass(PassReason::NotTcp);
         let Some(error) = icmp::parse(packet.header()) else { return true };
-        if self.split.on_icmp(&mut self.shared.context(now), from, &error) {
+        if self.split.on_icmp(&mut self.shared.context(now), &mut self.table, from, &error) {
             return false;
         }
         // About what the server sent to the client.
@@ -332,7 +390,9 @@ impl Gateway {
     /// A packet of a split flow; it comes back if it is of none.
     fn on_split(&mut self, now: Instant, from: PortId, key: &FlowKey, packet: Packet) -> Option<Packet> {
         match self.split.find(key) {
-            Some(id) => self.split.on_packet(&mut self.shared.context(now), id, from, packet),
+            Some(id) => {
+                self.split.on_packet(&mut self.shared.context(now), &mut self.table, id, from, packet)
+            }
             None => self.split.lapsed.on_packet(&mut self.shared.context(now), from, key, packet),
         }
     }
@@ -368,9 +428,14 @@ impl Node for Gateway {
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        self.split.on_timeout(&mut self.shared.context(now));
+        self.split.on_timeout(&mut self.shared.context(now), &mut self.table);
         self.table.other_timeouts(now);
         while let Some(id) = self.table.pop_due(now) {
+            if let Some(member) = self.table.split(id) {
+                // Its share has changed.
+                self.table.after_split_event(id, now, member.wish, &LinkReport::default());
+                continue;
+            }
             if self.table.flow(id).is_expired(now, self.shared.config.limits.idle_timeout_s) {
                 if self.table.flow(id).phase != Phase::Closed {
                     self.shared.counters.flows_expired += 1;
@@ -393,7 +458,7 @@ impl Node for Gateway {
                 self.shared.counters.packets_out += 1;
                 return Some(next);
             }
-            if let Some(next) = self.split.transmit(&mut self.shared.context(now)) {
+            if let Some(next) = self.split.transmit(&mut self.shared.context(now), &mut self.table) {
                 self.shared.counters.packets_out += 1;
                 return Some(next);
             }
@@ -407,6 +472,16 @@ impl Node for Gateway {
                 self.shared.counters.packets_out += 1;
                 return Some((RADIO, next));
             };
+            if let Some(member) = self.table.split(id) {
+                let mut ctx = self.shared.context(now);
+                match self.split.take_turn(&mut ctx, &mut self.table, member.pair, limit) {
+                    Some(packet) => {
+                        self.shared.counters.packets_out += 1;
+                        return Some((RADIO, packet));
+                    }
+                    None => continue,
+                }
+            }
             let (flow, mut ctx) = (self.table.flow_mut(id), self.shared.context(now));
             let before = flow.in_flight();
             let packet = flow.take_next(&mut ctx, limit);

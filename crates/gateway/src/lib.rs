@@ -7,6 +7,7 @@
 
 extern crate alloc;
 
+pub mod auto;
 pub mod bound;
 mod client_drwa;
 pub mod config;
@@ -14,8 +15,11 @@ mod counters;
 mod flight;
 mod flow;
 mod gateway;
+#[cfg(feature = "serde")]
+mod handover;
 mod handshake;
 mod icmp;
+mod member;
 mod mode;
 mod modulation;
 mod observe;
@@ -43,6 +47,8 @@ mod virtual_window;
 pub use config::GatewayConfig;
 pub use counters::{Counters, PassReason};
 pub use gateway::{Gateway, RADIO, WAN};
+#[cfg(feature = "serde")]
+pub use handover::{State, TakenOver};
 pub use handshake::Shifts;
 pub use mode::{Choice, Mode};
 pub use observe::{Event, Observer};

@@ -41,6 +41,7 @@ pub(crate) const REMEMBERED: Duration = Duration::from_secs(60);
 
 /// What is not TCP, of one subscriber.
 #[derive(Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Other {
     waiting: VecDeque<(Instant, Packet)>,
     waiting_bytes: u64,

@@ -4,10 +4,12 @@ use core::net::IpAddr;
 
 use paceline_wire::{Duration, FlowKey, Instant, Rate};
 
+use crate::auto::Reason;
 use crate::config::FlowMode;
 
 /// What a flow has done since it was first seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct FlowTotals {
     /// Payload that left for the client, each byte once.
     pub downlink_bytes: u64,
@@ -53,6 +55,7 @@ impl FlowTotals {
 
 /// How far a flow is, or how it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum FlowStage {
     /// Not both SYNs have passed.
     Opening,
@@ -75,6 +78,8 @@ pub struct FlowStatus {
     pub key: FlowKey,
     /// How it is served.
     pub mode: FlowMode,
+    /// Why, if it is `auto` that decided: the newest decision.
+    pub reason: Option<Reason>,
     /// The prefix that names its subscriber.
     pub subscriber: IpAddr,
     /// How far it is.

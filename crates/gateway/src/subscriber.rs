@@ -5,8 +5,11 @@ use core::net::IpAddr;
 
 use paceline_wire::{Duration, Instant, Rate};
 
+use crate::auto::{Decision, QueueTarget, Reason, What};
 use crate::bound::{BoundSample, QueueBound, QueueBoundConfig};
-use crate::config::{self, QueueBoundMode, ShareConfig, SharingConfig, SubscriberRule};
+use crate::config::{
+    self, FlowMode, GatewayConfig, QueueBoundMode, ShareConfig, SharingConfig, SubscriberRule,
+};
 use crate::flow::LinkReport;
 use crate::other::{Other, WAIT_MAX};
 use crate::pool::Holdings;
@@ -40,15 +43,19 @@ pub(crate) fn prefix(config: &SharingConfig, client: IpAddr) -> IpAddr {
 
 /// The path between gateway and client, as all flows of the subscriber have seen it.
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct PathEstimate {
     /// The shortest RTT of late.
     pub(crate) rtt: Option<Duration>,
     /// An even share of what the link delivers; zero while unknown.
     pub(crate) share: Rate,
+    /// What of each flow may wait in the gateway, if not as configured.
+    pub(crate) supply: Option<Duration>,
 }
 
 /// The state of one subscriber.
 #[derive(Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Subscriber {
     pub(crate) prefix: IpAddr,
     /// Flows in the table.
@@ -77,10 +84,13 @@ pub(crate) struct Subscriber {
     rtt_min: RttMin,
     /// The bound has held a packet back since the last ACK.
     limited: bool,
+    /// Only where `auto` decides.
+    target: Option<QueueTarget>,
 }
 
 impl Subscriber {
-    pub(crate) fn new(prefix: IpAddr, bound: &config::QueueBoundConfig, sharing: &SharingConfig) -> Self {
+    pub(crate) fn new(prefix: IpAddr, config: &GatewayConfig) -> Self {
+        let GatewayConfig { queue_bound: bound, sharing, .. } = config;
         let about = |rule: &&SubscriberRule| {
             rule.address.contains(prefix) || self::prefix(sharing, rule.address.address()) == prefix
         };
@@ -102,6 +112,7 @@ impl Subscriber {
             bound: (bound.mode == QueueBoundMode::Adaptive).then(|| QueueBound::new(bound_config(bound))),
             rtt_min: RttMin::new(RTT_MIN_WINDOW),
             limited: false,
+            target: (config.mode == FlowMode::Auto).then(QueueTarget::default),
         }
     }
 
@@ -110,9 +121,10 @@ impl Subscriber {
         match &self.bound {
             Some(bound) => {
                 let share = bound.rate().mul_ratio(1, u64::from(self.flows.max(1)));
-                PathEstimate { rtt: bound.rtt_min(), share }
+                let supply = self.target.as_ref().and_then(QueueTarget::supply);
+                PathEstimate { rtt: bound.rtt_min(), share, supply }
             }
-            None => PathEstimate { rtt: self.rtt_min.get(), share: Rate::ZERO },
+            None => PathEstimate { rtt: self.rtt_min.get(), ..PathEstimate::default() },
         }
     }
 
@@ -132,10 +144,17 @@ impl Subscriber {
         }
     }
 
+    /// Bytes that all its flows may have outstanding; `u64::MAX` without a bound or before the first estimate.
+    pub(crate) fn limit(&self) -> u64 {
+        self.bound.as_ref().and_then(QueueBound::limit).unwrap_or(u64::MAX)
+    }
+
     /// Bytes that may leave now; `u64::MAX` without a bound or before the first estimate.
     pub(crate) fn room(&self) -> u64 {
-        let limit = self.bound.as_ref().and_then(QueueBound::limit);
-        limit.map_or(u64::MAX, |limit| limit.saturating_sub(self.outstanding))
+        match self.limit() {
+            u64::MAX => u64::MAX,
+            limit => limit.saturating_sub(self.outstanding),
+        }
     }
 
     /// A super-packet is not cut smaller than this, because packets cost more than bytes: as tcp_tso_autosize() of Linux
@@ -212,7 +231,14 @@ impl Subscriber {
     }
 
     /// The bytes in flight of one of its flows went from `before` to `after`, and its client reported.
-    pub(crate) fn on_report(&mut self, now: Instant, before: u64, after: u64, report: &LinkReport) {
+    /// Returns what `auto` decided by that.
+    pub(crate) fn on_report(
+        &mut self,
+        now: Instant,
+        before: u64,
+        after: u64,
+        report: &LinkReport,
+    ) -> Option<Decision> {
         self.outstanding = (self.outstanding + after).saturating_sub(before);
         let arrived = self.other_arrived(report.age.map(|age| now - age));
         self.forget_other();
@@ -220,13 +246,13 @@ impl Subscriber {
             if let Some(rtt) = report.rtt {
                 self.rtt_min.update(now, rtt);
             }
-            return;
+            return None;
         };
         if report.lost > 0 {
             bound.on_loss(now);
         }
         if report.delivered == 0 && report.age.is_none() {
-            return;
+            return None;
         }
         bound.on_ack(&BoundSample {
             now,
@@ -237,6 +263,12 @@ impl Subscriber {
             limited: self.limited,
         });
         self.limited = false;
+        let target = self.target.as_mut()?;
+        let varies = target.on_forecast(now, bound.rate(), bound.error())?;
+        let queue = target.queue().unwrap_or(QueueBoundConfig::default().target);
+        bound.set_target(queue);
+        let reason = if varies { Reason::VaryingLink } else { Reason::SteadyLink };
+        Some(Decision { what: What::QueueTarget(queue), reason })
     }
 }
 

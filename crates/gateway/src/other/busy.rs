@@ -13,6 +13,7 @@ const BUSY_BYTES: u32 = 8_000;
 
 /// Bytes by place, in this period.
 #[derive(Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Busy {
     bytes: [u32; PLACES],
     since: Instant,

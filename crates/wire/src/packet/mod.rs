@@ -10,6 +10,8 @@ mod parse;
 mod path;
 mod payload;
 mod segment;
+#[cfg(feature = "serde")]
+mod state;
 mod tcp;
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -212,6 +214,7 @@ impl Clone for Packet {
 
 /// Why a packet is passed on without being looked into.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum OpaqueReason {
     /// Neither IPv4 nor IPv6: ARP, or anything else.
     NotIp,
