@@ -53,7 +53,11 @@ fn a_full_table_empties() {
             let syn = segment(conspirators(n), header(0, 0, Flags::SYN), &[]);
             world.gateway.handle_packet(world.now, RADIO, syn);
         }
-        assert!(world.gateway.flows() <= MAX_FLOWS * 4 / 5, "one client left {} places", MAX_FLOWS - world.gateway.flows());
+        assert!(
+            world.gateway.flows() <= MAX_FLOWS * 4 / 5,
+            "one client left {} places",
+            MAX_FLOWS - world.gateway.flows()
+        );
         for n in 0..2 * MAX_FLOWS as u32 {
             let key = FlowKey { src: SocketAddr::new(IpAddr::V4(n.into()), 1_024), dst: conspirators(0).dst };
             world.gateway.handle_packet(world.now, RADIO, segment(key, header(0, 0, Flags::SYN), &[]));
