@@ -4,6 +4,7 @@ use std::io;
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use paceline_gateway::config::OtherMode;
 use paceline_gateway::{Gateway, GatewayConfig};
 use paceline_linux::shift_file::ShiftFile;
 use paceline_linux::{EventLoopConfig, Fallback, Housekeeping, clock};
@@ -39,6 +40,7 @@ pub(super) fn run(args: &GatewayArgs, config: GatewayConfig) -> Result<()> {
     let open_flows = store.load();
     let rescaling = Rescaling::new(&open_flows);
     let mut service = Service::new(args, started, log.clone(), &config)?;
+    let datagrams = config.sharing.other == OtherMode::Shared;
     let tap = Tap::new(log, Some(store), Some(rescaling.feed()), service.recorder.clone());
     let mut node = Gateway::with_observer(config, Box::new(tap));
     for (flow, fallback) in open_flows {
@@ -48,7 +50,7 @@ pub(super) fn run(args: &GatewayArgs, config: GatewayConfig) -> Result<()> {
         }
     }
     let mut node = Watched::new(node, service.desk.clone());
-    drive(args, &mut node, Some(rescaling), |node, moment| service.on(node, moment))
+    drive(args, &mut node, datagrams, Some(rescaling), |node, moment| service.on(node, moment))
 }
 
 /// What goes on beside the packets.

@@ -71,9 +71,6 @@ impl Totals {
             Event::Lost { bytes } => self.lost_bytes += bytes,
             Event::Ended(status) => {
                 if status.mode == FlowMode::Split {
-                    // These do not tell of each packet.
-                    self.downlink_bytes += status.totals.downlink_bytes;
-                    self.retransmitted_bytes += status.totals.retransmitted_bytes;
                     self.split_retransmissions += status.totals.retransmissions;
                 }
                 if status.server_rtt > Duration::ZERO {

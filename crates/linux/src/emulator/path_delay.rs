@@ -4,8 +4,8 @@
 //! the radio link began to send the copy that arrived first. So a segment that the gateway repaired counts with all the time
 //! that the repair took, while one that the server sent again starts anew: a comparison never favours the gateway.
 //!
-//! A proxy of kernel sockets has sequence numbers of its own towards the client, and cuts the stream anew: there the first byte of
-//! a segment counts, with the segment that brought it.
+//! A gateway that splits flows cuts the stream anew, and a proxy of kernel sockets has sequence numbers of its own towards the client,
+//! too: there the first byte of a segment counts, with the segment of the wired link that brought it.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -100,15 +100,8 @@ impl Probe {
 
     /// The segment at `seq`, which entered the radio link at `entered` and then waited for `queue_delay`, was delivered.
     pub(super) fn left_radio_link(&mut self, flow: u32, seq: Seq, entered: Instant, queue_delay: Duration) {
-        let [wired, radio] = self.begins(flow);
-        let place = seq.0.wrapping_sub(radio.0);
-        let exit = if wired == radio {
-            self.exits.get_mut(&(flow, place))
-        } else {
-            let before = self.exits.range_mut((flow, 0)..=(flow, place)).next_back();
-            before.filter(|(key, exit)| place - key.1 < exit.len).map(|(_, exit)| exit)
-        };
-        match exit {
+        let [_, radio] = self.begins(flow);
+        match self.exit(flow, seq.0.wrapping_sub(radio.0)) {
             None => self.unmatched += 1,
             Some(exit) if exit.delivered => self.copies += 1,
             Some(exit) => {
@@ -119,6 +112,12 @@ impl Probe {
                 self.delay_max_us.raise(entered + queue_delay, us);
             }
         }
+    }
+
+    /// The segment of the wired link that begins at `place` in the stream; where it was cut anew, the one that holds this place.
+    fn exit(&mut self, flow: u32, place: u32) -> Option<&mut WiredExit> {
+        let (key, exit) = self.exits.range_mut((flow, 0)..=(flow, place)).next_back()?;
+        (place - key.1 < exit.len).then_some(exit)
     }
 
     pub(super) fn report(&self) -> PathDelay {
