@@ -4,6 +4,7 @@ mod attach;
 mod board;
 pub(crate) mod control;
 mod doctor;
+mod handover;
 mod http;
 mod metrics;
 mod notify;
@@ -14,12 +15,13 @@ mod reload;
 mod rescaling;
 pub(crate) mod rows;
 mod service;
+mod successor;
 mod totals;
 
 use std::io;
 use std::path::Path;
 
-use nix::libc::SIGHUP;
+use nix::libc::{SIGHUP, SIGUSR2};
 use nix::unistd::getppid;
 use paceline_gateway::GatewayConfig;
 use paceline_linux::{Ended, EventLoop, EventLoopConfig, Housekeeping, NullForwarder, Termination, timer};
@@ -28,6 +30,8 @@ use paceline_wire::Node;
 use crate::args::{GatewayAction, GatewayArgs};
 use crate::error::{Error, Result};
 use crate::result::write_whole;
+use attach::Attached;
+use handover::Inherited;
 use rescaling::Rescaling;
 
 pub(crate) fn command(args: &GatewayArgs) -> Result<()> {
@@ -41,7 +45,7 @@ pub(crate) fn command(args: &GatewayArgs) -> Result<()> {
     let config = configuration(args, args.config.as_deref())?;
     if args.forward_only {
         let mut told = false;
-        return drive(args, &mut NullForwarder::new(), None, |_, moment| match moment {
+        return drive(args, &mut NullForwarder::new(), None, None, |_, moment| match moment {
             // Once, for those who wait until it forwards.
             Moment::Turn(_) if !std::mem::replace(&mut told, true) => write_whole_io(args, "{}\n"),
             _ => Ok(()),
@@ -58,15 +62,35 @@ pub(super) enum Moment<'a, 'b> {
     Turn(&'a mut Housekeeping<'b>),
     /// SIGHUP.
     Hangup,
+    /// The loop was stopped, perhaps for a successor.
+    Stopped(&'a mut Handing<'b>),
     /// Packets pass no more.
     End,
 }
 
-/// Lets packets pass through `node` until a signal comes.
+/// What a successor gets, and whether it has it.
+pub(super) struct Handing<'a> {
+    event_loop: &'a mut EventLoop,
+    attached: &'a Attached,
+    outcome: Handed,
+}
+
+/// Why a loop was stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Handed {
+    /// For another reason: the gateway ends.
+    Nothing,
+    /// A successor could not take over: the gateway goes on.
+    InVain,
+    Over,
+}
+
+/// Lets packets pass through `node` until a signal comes, or a successor.
 fn drive<N: Node>(
     args: &GatewayArgs,
     node: &mut N,
     rescaling: Option<Rescaling>,
+    mut inherited: Option<Inherited>,
     mut tell: impl FnMut(&mut N, Moment<'_, '_>) -> io::Result<()>,
 ) -> Result<()> {
     // Before anything else runs: the threads of this process inherit the mask.
@@ -75,12 +99,19 @@ fn drive<N: Node>(
     let mut event_loop = EventLoop::new(config).map_err(|error| Error::io("open a timer", &error))?;
     event_loop.end_on(termination).map_err(|error| Error::io("watch for signals", &error))?;
     let (wan, radio) = args.interfaces()?;
-    let mut attached = match &args.tun {
-        None => attach::bridged(&mut event_loop, wan, radio)?,
-        Some(tun) => attach::routed(&mut event_loop, tun, args)?,
+    let mut attached = match (&mut inherited, &args.tun) {
+        (Some(inherited), _) => attach::adopted(&mut event_loop, inherited, args)?,
+        (None, None) => attach::bridged(&mut event_loop, wan, radio)?,
+        (None, Some(tun)) => attach::routed(&mut event_loop, tun, args)?,
     };
+    if let Some(inherited) = &mut inherited {
+        inherited.go_on(&mut event_loop);
+        inherited.confirm().map_err(|error| Error::io("take over", &error))?;
+    }
     let rescaling = match (rescaling, attached.rescale_config(args)?) {
-        (Some(rescaling), Some(config)) => Some(rescaling.start(config)),
+        (Some(rescaling), Some(config)) => {
+            Some(rescaling.start(config, inherited.map(|inherited| inherited.stream)))
+        }
         _ => None,
     };
     let wrong = |error: io::Error| Error::io("forward packets", &error);
@@ -99,10 +130,27 @@ fn drive<N: Node>(
             tell(node, Moment::Turn(housekeeping))
         };
         let ended = event_loop.run(node, turn).map_err(wrong)?;
-        if ended != Ended::Signal(SIGHUP) || args.config.is_none() {
-            break;
+        match ended {
+            Ended::Signal(SIGHUP) if args.config.is_some() => tell(node, Moment::Hangup).map_err(wrong)?,
+            Ended::Signal(SIGUSR2) => successor::start(),
+            Ended::Signal(_) => break,
+            Ended::Stopped => {
+                let (event_loop, attached) = (&mut event_loop, &attached);
+                let mut handing = Handing { event_loop, attached, outcome: Handed::Nothing };
+                tell(node, Moment::Stopped(&mut handing)).map_err(wrong)?;
+                match handing.outcome {
+                    Handed::Nothing => break,
+                    Handed::InVain => {}
+                    Handed::Over => {
+                        if let Some(rescaling) = rescaling {
+                            rescaling.leave();
+                        }
+                        // Everything is another process's: nothing of it may be undone here.
+                        std::process::exit(0);
+                    }
+                }
+            }
         }
-        tell(node, Moment::Hangup).map_err(wrong)?;
     }
     attached.detach()?;
     if let Some(rescaling) = rescaling {

@@ -1,6 +1,7 @@
 //! Packet I/O, the event loop and the lab on Linux. The only crate with `unsafe`, sockets and devices.
 
 pub mod endpoint;
+pub mod handover;
 pub mod lab;
 pub mod netlink;
 pub mod netns;

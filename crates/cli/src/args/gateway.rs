@@ -51,6 +51,10 @@ pub(crate) struct GatewayArgs {
     /// Socket for `paceline flows` and `paceline top` [default: /run/paceline/WAN-RADIO.sock]
     #[arg(long, value_name = "FILE")]
     pub(crate) control: Option<PathBuf>,
+    /// Take over from the gateway that runs between these interfaces, with its flows, and end it. The options should be those
+    /// that it was started with
+    #[arg(long)]
+    pub(crate) take_over: bool,
     /// Append a JSON line to this file for each flow that ends (docs/operating.md)
     #[arg(long, value_name = "FILE")]
     pub(crate) records: Option<PathBuf>,

@@ -1,6 +1,7 @@
 //! Where the gateway's packets come from, and what the kernel does with them when the gateway is gone.
 
 use std::io;
+use std::os::fd::OwnedFd;
 
 use paceline_gateway::{RADIO, WAN};
 use paceline_linux::netlink::{Netlink, Prefix};
@@ -9,6 +10,7 @@ use paceline_linux::tun_routes::{TunRoutes, TunRoutesConfig};
 use paceline_linux::{Device, EventLoop, Filter, Housekeeping, PacketSocket, PacketSocketConfig, Tun};
 use paceline_wire::Instant;
 
+use super::handover::{Inherited, Place, Role};
 use crate::args::GatewayArgs;
 use crate::error::{Error, Result};
 use crate::run::lab::system;
@@ -96,12 +98,11 @@ pub(super) fn routed(event_loop: &mut EventLoop, tun: &str, args: &GatewayArgs) 
     }
     let device =
         Tun::open(tun).map_err(|error| Error::io(format_args!("make the TUN device {tun}"), &error))?;
-    let device = Device::Tun { tun: device, clients: args.clients.clone(), wan: WAN, radio: RADIO };
-    event_loop.add(device).map_err(|error| Error::io(format_args!("use the TUN device {tun}"), &error))?;
-    let clients =
-        args.clients.iter().map(|client| Prefix::new(client.network(), client.prefix_len())).collect();
-    let mut ports = distinct(wan, radio);
-    ports.push(tun);
+    event_loop
+        .add(tun_device(device, args))
+        .map_err(|error| Error::io(format_args!("use the TUN device {tun}"), &error))?;
+    let (ports, clients) = routed_places(tun, args)?;
+    let ports: Vec<&str> = ports.iter().map(String::as_str).collect();
     let config = FailOpenConfig::marking(&name_of(wan, radio), &ports, MARK);
     let rule = match FailOpen::install(&config) {
         Ok((rule, _)) => Some(rule),
@@ -115,6 +116,68 @@ pub(super) fn routed(event_loop: &mut EventLoop, tun: &str, args: &GatewayArgs) 
     let routes = TunRoutesConfig::new(tun, &[wan], &[radio], clients);
     let routes = Routes::Waiting(TunRoutesConfig { mark: rule.as_ref().map(|_| MARK), ..routes });
     Ok(Attached::Routed(Box::new(Routed { rule, routes })))
+}
+
+/// Puts the gateway in the place of another process.
+pub(super) fn adopted(
+    event_loop: &mut EventLoop,
+    inherited: &mut Inherited,
+    args: &GatewayArgs,
+) -> Result<Attached> {
+    let (wan, radio) = args.interfaces()?;
+    let failed = |error: io::Error| Error::io("take over the devices", &error);
+    match &args.tun {
+        Some(tun) => {
+            let device = inherited.take(Role::Device).map_err(failed)?;
+            let device = tun_device(Tun::adopt(device, tun), args);
+            event_loop.add(device).map_err(failed)?;
+        }
+        None => {
+            for port in [WAN, RADIO] {
+                let device = inherited.take(Role::Device).map_err(failed)?;
+                let socket = PacketSocket::adopt(device, &PacketSocketConfig::default());
+                event_loop.add(Device::Packet { port, socket }).map_err(failed)?;
+            }
+        }
+    }
+    let rule = |inherited: &mut Inherited, config: &FailOpenConfig| {
+        let fresh_until = Instant::from_nanos(inherited.offer.fresh_until_ns);
+        let socket = inherited.take(Role::Rule).ok();
+        socket.map(|socket| FailOpen::adopt(config, socket, fresh_until)).transpose().map_err(system)
+    };
+    Ok(match inherited.offer.place {
+        Place::Alone => Attached::Alone,
+        Place::Bridged => {
+            // The addresses are those that the rule has already.
+            let config = FailOpenConfig::new(&name_of(wan, radio), &[wan, radio], Vec::new());
+            let missing = || Error::failed("the other gateway has kept its rule");
+            let rule = rule(inherited, &config)?.ok_or_else(missing)?;
+            Attached::Bridged(Box::new(Bridged { rule, stale_before: None }))
+        }
+        Place::Routed => {
+            let tun = args.tun.as_deref().unwrap_or_default();
+            let (ports, clients) = routed_places(tun, args)?;
+            let ports: Vec<&str> = ports.iter().map(String::as_str).collect();
+            let rule = rule(inherited, &FailOpenConfig::marking(&name_of(wan, radio), &ports, MARK))?;
+            let routes = TunRoutesConfig::new(tun, &[wan], &[radio], clients);
+            let routes = TunRoutesConfig { mark: rule.as_ref().map(|_| MARK), ..routes };
+            let routes = Routes::Laid(TunRoutes::adopt(&routes).map_err(system)?);
+            Attached::Routed(Box::new(Routed { rule, routes }))
+        }
+    })
+}
+
+fn tun_device(tun: Tun, args: &GatewayArgs) -> Device {
+    Device::Tun { tun, clients: args.clients.clone(), wan: WAN, radio: RADIO }
+}
+
+/// The interfaces of a routed gateway, and its clients.
+fn routed_places(tun: &str, args: &GatewayArgs) -> Result<(Vec<String>, Vec<Prefix>)> {
+    let (wan, radio) = args.interfaces()?;
+    let mut ports: Vec<String> = distinct(wan, radio).into_iter().map(str::to_owned).collect();
+    ports.push(tun.to_owned());
+    let clients = args.clients.iter().map(|client| Prefix::new(client.network(), client.prefix_len()));
+    Ok((ports, clients.collect()))
 }
 
 fn no_interface(name: &str) -> Error {
@@ -161,6 +224,17 @@ impl Attached {
         };
         let (wan, radio) = args.interfaces()?;
         Ok(Some(RescaleConfig::new(&name_of(wan, radio), &distinct(wan, radio), mark)))
+    }
+
+    /// What a successor has to know and to have, besides the devices.
+    pub(super) fn place(&self) -> io::Result<(Place, Option<(OwnedFd, Instant)>)> {
+        Ok(match self {
+            Attached::Bridged(bridged) => (Place::Bridged, Some(bridged.rule.descriptor()?)),
+            Attached::Alone => (Place::Alone, None),
+            Attached::Routed(routed) => {
+                (Place::Routed, routed.rule.as_ref().map(FailOpen::descriptor).transpose()?)
+            }
+        })
     }
 
     /// Hands everything back to the kernel.

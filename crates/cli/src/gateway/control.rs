@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::io::{self, BufWriter, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -67,12 +68,22 @@ impl Control {
         Ok(Control { path: path.to_path_buf(), listener })
     }
 
+    /// The socket of another process, at the same place.
+    pub(super) fn adopt(path: &Path, descriptor: OwnedFd) -> Control {
+        Control { path: path.to_path_buf(), listener: UnixListener::from(descriptor) }
+    }
+
+    /// For [`Control::adopt`].
+    pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
+    }
+
     /// Answers for as long as the process lives.
     pub(super) fn serve(&self, board: Arc<Board>, identity: Identity) -> io::Result<()> {
         let listener = self.listener.try_clone()?;
         thread::spawn(move || {
             for stream in listener.incoming() {
-                if let Err(error) = stream.and_then(|stream| answer(&stream, &board, &identity)) {
+                if let Err(error) = stream.and_then(|stream| answer(stream, &board, &identity)) {
                     tracing::debug!("a request at the control socket failed: {error}");
                     if error.raw_os_error() == Some(nix::libc::EMFILE) {
                         thread::sleep(Duration::from_millis(100));
@@ -108,13 +119,19 @@ impl Drop for Control {
 #[serde(rename_all = "kebab-case", deny_unknown_fields, tag = "get")]
 enum Request {
     Flows,
+    /// Everything, for a process that takes over (`handover.rs`).
+    State,
 }
 
-fn answer(stream: &UnixStream, board: &Board, identity: &Identity) -> io::Result<()> {
+fn answer(stream: UnixStream, board: &Board, identity: &Identity) -> io::Result<()> {
     stream.set_write_timeout(Some(PATIENCE))?;
-    let mut out = Patient { stream, deadline: Instant::now() + PATIENCE };
-    let line = read_line(stream, Instant::now() + PATIENCE)?;
+    let line = read_line(&stream, Instant::now() + PATIENCE)?;
+    let mut out = Patient { stream: &stream, deadline: Instant::now() + PATIENCE };
     let problem = match serde_json::from_slice::<Request>(&line) {
+        Ok(Request::State) => {
+            board.ask_to_take_over(stream);
+            return Ok(());
+        }
         Err(error) => format!("cannot understand the request: {error}; send {ASK}"),
         Ok(Request::Flows) => match report(board, identity) {
             None => "the gateway is too busy to answer; ask again".into(),

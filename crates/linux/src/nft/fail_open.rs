@@ -1,6 +1,7 @@
 //! The table that keeps the gateway's packets from the bridge, or marks them for its TUN device.
 
 use std::io;
+use std::os::fd::OwnedFd;
 
 use paceline_wire::{Duration, Instant};
 
@@ -72,22 +73,37 @@ impl FailOpen {
     /// Installs the rule in the calling thread's network namespace, in force at once. Packets that arrived before the
     /// returned time were also forwarded by the bridge.
     pub fn install(config: &FailOpenConfig) -> Result<(FailOpen, Instant), SystemError> {
+        let connection = Connection::open(netlink_sys::protocols::NETLINK_NETFILTER)?;
+        let mut fail_open = FailOpen::over(connection, config)?;
+        let asked = clock::now();
+        fail_open.create_table(config).map_err(|error| fail_open.explain(error))?;
+        fail_open.fresh_until = asked + config.timeout;
+        Ok((fail_open, clock::now()))
+    }
+
+    /// The rule of another process, whose netlink socket `descriptor` is; in force until `fresh_until` unless it is refreshed.
+    pub fn adopt(
+        config: &FailOpenConfig,
+        descriptor: OwnedFd,
+        fresh_until: Instant,
+    ) -> Result<FailOpen, SystemError> {
+        let fail_open = FailOpen::over(Connection::adopt(descriptor), config)?;
+        Ok(FailOpen { fresh_until, ..fail_open })
+    }
+
+    /// Another descriptor of the socket to which the rule belongs, and until when it is in force: for [`FailOpen::adopt`].
+    pub fn descriptor(&self) -> io::Result<(OwnedFd, Instant)> {
+        Ok((self.connection.descriptor()?, self.fresh_until))
+    }
+
+    fn over(connection: Connection, config: &FailOpenConfig) -> Result<FailOpen, SystemError> {
         let netlink = Netlink::open()?;
         let mut ports = Vec::new();
         for name in &config.ports {
             ports.push(netlink.link(name)?.index);
         }
-        let mut fail_open = FailOpen {
-            connection: Connection::open(netlink_sys::protocols::NETLINK_NETFILTER)?,
-            table: Table { name: format!("paceline-{}", config.name) },
-            ports,
-            timeout: config.timeout,
-            fresh_until: Instant::ZERO,
-        };
-        let asked = clock::now();
-        fail_open.create_table(config).map_err(|error| fail_open.explain(error))?;
-        fail_open.fresh_until = asked + config.timeout;
-        Ok((fail_open, clock::now()))
+        let table = Table { name: format!("paceline-{}", config.name) };
+        Ok(FailOpen { connection, table, ports, timeout: config.timeout, fresh_until: Instant::ZERO })
     }
 
     /// Renews the rule; to be called four times within the timeout. Takes some tens of microseconds.
