@@ -96,7 +96,8 @@ fn metric(lab: &Lab, name: &str) -> f64 {
         text
     });
     let text = text.unwrap();
-    let line = text.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("no {name}: {text}"));
+    let line =
+        text.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("no {name}: {text}"));
     line.rsplit(' ').next().unwrap().parse().unwrap()
 }
 
@@ -179,7 +180,8 @@ fn runs_through_upgrades(kind: GatewayKind, options: &[&str]) {
         }
     }
     // One that cannot take over leaves the other as it is.
-    let mut strange = launch(&lab, folder, options, &["--take-over", "--tun", "no0", "--clients", "10.0.0.0/8"]);
+    let mut strange =
+        launch(&lab, folder, options, &["--take-over", "--tun", "no0", "--clients", "10.0.0.0/8"]);
     if kind == GatewayKind::default() {
         assert!(!wait_for(|| strange.try_wait().unwrap()).success());
         more_arrives();

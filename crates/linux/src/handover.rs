@@ -16,8 +16,13 @@ pub fn send(stream: &UnixStream, line: &str, descriptors: &[BorrowedFd<'_>]) -> 
     let descriptors: Vec<RawFd> = descriptors.iter().map(AsRawFd::as_raw_fd).collect();
     let text = format!("{line}\n");
     let control = [ControlMessage::ScmRights(&descriptors)];
-    let sent =
-        sendmsg::<()>(stream.as_raw_fd(), &[IoSlice::new(text.as_bytes())], &control, MsgFlags::MSG_NOSIGNAL, None)?;
+    let sent = sendmsg::<()>(
+        stream.as_raw_fd(),
+        &[IoSlice::new(text.as_bytes())],
+        &control,
+        MsgFlags::MSG_NOSIGNAL,
+        None,
+    )?;
     // The socket's buffer is empty and far larger.
     if sent == text.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
 }

@@ -27,6 +27,7 @@ mod outbox;
 mod port;
 mod quantiles;
 mod signal;
+mod slice;
 mod sockopt;
 #[cfg(test)]
 mod testing;
@@ -43,4 +44,5 @@ pub use outbox::OutboxCounters;
 pub use port::{Device, PortCounters};
 pub use quantiles::Quantiles;
 pub use signal::{StopHandle, Termination};
+pub use slice::{Side, Slice};
 pub use tun::Tun;

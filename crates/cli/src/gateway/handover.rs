@@ -96,9 +96,8 @@ pub(super) struct Estate<'a> {
     pub(super) metrics: Option<BorrowedFd<'a>>,
 }
 
-/// Hands over. After an error the caller goes on: nothing has changed but that it has paused.
-pub(super) fn give(stream: &UnixStream, node: &mut Gateway, estate: Estate<'_>) -> io::Result<()> {
-    estate.event_loop.finish_turn(node);
+/// Hands over, after [`EventLoop::finish_turn`]. After an error the caller goes on: nothing has changed but that it has paused.
+pub(super) fn give(stream: &UnixStream, node: &Gateway, estate: Estate<'_>) -> io::Result<()> {
     let memory = handover::sealed(|file| {
         let written = Written {
             started: estate.started,
@@ -113,7 +112,8 @@ pub(super) fn give(stream: &UnixStream, node: &mut Gateway, estate: Estate<'_>) 
         out.flush()
     })?;
     let (place, rule) = estate.attached.place()?;
-    let mut passed = vec![(Role::State, memory.as_fd()), (Role::Flows, estate.flows), (Role::Control, estate.control)];
+    let mut passed =
+        vec![(Role::State, memory.as_fd()), (Role::Flows, estate.flows), (Role::Control, estate.control)];
     passed.extend(estate.event_loop.descriptors().into_iter().map(|device| (Role::Device, device)));
     passed.extend(rule.as_ref().map(|(socket, _)| (Role::Rule, socket.as_fd())));
     passed.extend(estate.metrics.map(|listener| (Role::Metrics, listener)));
@@ -153,7 +153,9 @@ pub(super) struct Inherited {
 pub(super) fn ask(args: &GatewayArgs, flows_file: &Path) -> Result<Inherited> {
     let (wan, radio) = args.interfaces()?;
     let path = control_path(args, wan, radio);
-    let failed = |error: &io::Error| Error::io(format_args!("take over from the gateway at {}", path.display()), error);
+    let failed = |error: &io::Error| {
+        Error::io(format_args!("take over from the gateway at {}", path.display()), error)
+    };
     let stream = UnixStream::connect(&path).map_err(|error| {
         Error::failed(format!(
             "no gateway answers at {} ({error}); start without --take-over where none runs",
@@ -182,9 +184,12 @@ pub(super) fn ask(args: &GatewayArgs, flows_file: &Path) -> Result<Inherited> {
     }
     let descriptors = offer.roles.iter().copied().zip(descriptors).collect();
     let mut inherited = Inherited { stream, offer, descriptors, memory: None };
-    inherited.memory = inherited.read().inspect_err(|error| {
-        tracing::warn!("{error}: flows are resumed as after a restart");
-    }).ok();
+    inherited.memory = inherited
+        .read()
+        .inspect_err(|error| {
+            tracing::warn!("{error}: flows are resumed as after a restart");
+        })
+        .ok();
     Ok(inherited)
 }
 
@@ -218,7 +223,9 @@ impl Inherited {
     }
 
     fn read(&mut self) -> Result<Memory> {
-        let failed = |error: &dyn std::fmt::Display| Error::failed(format!("cannot read the other gateway's state: {error}"));
+        let failed = |error: &dyn std::fmt::Display| {
+            Error::failed(format!("cannot read the other gateway's state: {error}"))
+        };
         let memory = self.take(Role::State).and_then(handover::mapped).map_err(|error| failed(&error))?;
         rmp_serde::from_slice(&memory).map_err(|error| failed(&error))
     }

@@ -240,6 +240,8 @@ impl<'a> Service<'a> {
     fn stopped(&mut self, node: &mut Gateway, handing: &mut Handing<'_>) -> io::Result<()> {
         let Some(stream) = self.successor.take() else { return Ok(()) };
         let (Some(control), Some(flows)) = (&self.control, &self.flows) else { return Ok(()) };
+        // Counted and written before anything is copied.
+        handing.event_loop.finish_turn(node);
         let totals = {
             let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
             log.flush()?;
