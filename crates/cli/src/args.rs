@@ -6,7 +6,7 @@ pub(crate) mod reproduce;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-pub(crate) use gateway::{DoctorArgs, FlowsArgs, GatewayAction, GatewayArgs, TopArgs};
+pub(crate) use gateway::{CaptureArgs, DoctorArgs, FlowsArgs, GatewayAction, GatewayArgs, TopArgs, beside};
 use paceline_path::QueueLimit;
 use paceline_path::random::Probability;
 use paceline_path::units::de::share;
@@ -48,6 +48,8 @@ pub(crate) enum Command {
     Flows(FlowsArgs),
     /// Watch the flows and subscribers of the running gateway in the terminal
     Top(TopArgs),
+    /// Have the running gateway capture a flow on both of its sides, with what it did to each packet, as pcapng
+    Capture(CaptureArgs),
     /// Join two interfaces by a link with a rate, a queue, delay and losses (needs root)
     Emulate(EmulateArgs),
     /// Look at, make, convert and draw traces of link rates

@@ -2,6 +2,7 @@
 
 mod attach;
 mod board;
+pub(crate) mod capture;
 pub(crate) mod control;
 mod doctor;
 mod handover;
@@ -17,6 +18,7 @@ pub(crate) mod rows;
 mod service;
 mod successor;
 mod totals;
+mod workers;
 
 use std::io;
 use std::path::Path;
@@ -24,7 +26,9 @@ use std::path::Path;
 use nix::libc::{SIGHUP, SIGUSR2};
 use nix::unistd::getppid;
 use paceline_gateway::GatewayConfig;
-use paceline_linux::{Ended, EventLoop, EventLoopConfig, Housekeeping, NullForwarder, Termination, timer};
+use paceline_linux::{
+    Ended, EventLoop, EventLoopConfig, Housekeeping, NullForwarder, Slice, Termination, timer,
+};
 use paceline_wire::Node;
 
 use crate::args::{GatewayAction, GatewayArgs};
@@ -43,9 +47,13 @@ pub(crate) fn command(args: &GatewayArgs) -> Result<()> {
         return check(args, path);
     }
     let config = configuration(args, args.config.as_deref())?;
+    if args.workers > 1 && args.worker.is_none() {
+        return workers::run(args, &config);
+    }
+    let args = &args.of_worker();
     if args.forward_only {
         let mut told = false;
-        return drive(args, &mut NullForwarder::new(), None, None, |_, moment| match moment {
+        return drive(args, &mut NullForwarder::new(), Around::default(), |_, moment| match moment {
             // Once, for those who wait until it forwards.
             Moment::Turn(_) if !std::mem::replace(&mut told, true) => write_whole_io(args, "{}\n"),
             _ => Ok(()),
@@ -85,23 +93,36 @@ pub(super) enum Handed {
     Over,
 }
 
+/// What a gateway begins with besides its node.
+#[derive(Default)]
+struct Around {
+    rescaling: Option<Rescaling>,
+    /// From the process before.
+    inherited: Option<Inherited>,
+    /// Its part of the subscribers, if not all.
+    slice: Option<Slice>,
+}
+
 /// Lets packets pass through `node` until a signal comes, or a successor.
 fn drive<N: Node>(
     args: &GatewayArgs,
     node: &mut N,
-    rescaling: Option<Rescaling>,
-    mut inherited: Option<Inherited>,
+    around: Around,
     mut tell: impl FnMut(&mut N, Moment<'_, '_>) -> io::Result<()>,
 ) -> Result<()> {
     // Before anything else runs: the threads of this process inherit the mask.
     let termination = Termination::block().map_err(|error| Error::io("watch for signals", &error))?;
-    let config = EventLoopConfig { rejoin_segments: true, ..EventLoopConfig::default() };
+    let config = EventLoopConfig {
+        rejoin_segments: true,
+        pool_bytes: workers::pool_bytes(args.workers),
+        ..EventLoopConfig::default()
+    };
     let mut event_loop = EventLoop::new(config).map_err(|error| Error::io("open a timer", &error))?;
     event_loop.end_on(termination).map_err(|error| Error::io("watch for signals", &error))?;
-    let (wan, radio) = args.interfaces()?;
+    let Around { rescaling, mut inherited, slice } = around;
     let mut attached = match (&mut inherited, &args.tun) {
         (Some(inherited), _) => attach::adopted(&mut event_loop, inherited, args)?,
-        (None, None) => attach::bridged(&mut event_loop, wan, radio)?,
+        (None, None) => attach::bridged(&mut event_loop, args, slice)?,
         (None, Some(tun)) => attach::routed(&mut event_loop, tun, args)?,
     };
     if let Some(inherited) = &mut inherited {
@@ -166,11 +187,19 @@ fn configuration(args: &GatewayArgs, path: Option<&Path>) -> Result<GatewayConfi
             "--profile off is no gateway; for one that only forwards write --profile null",
         ));
     };
-    let Some(path) = path else {
-        return Ok(base);
+    let mut config = match path {
+        Some(path) => from_file(args, path, &base)?,
+        None => base,
     };
+    if args.worker.is_some() {
+        workers::divide(&mut config.limits, args.workers);
+    }
+    Ok(config)
+}
+
+fn from_file(args: &GatewayArgs, path: &Path, base: &GatewayConfig) -> Result<GatewayConfig> {
     let interfaces: Vec<&str> = [&args.wan, &args.radio].into_iter().flatten().map(String::as_str).collect();
-    let config = policy::load(path, &base, &interfaces)?;
+    let config = policy::load(path, base, &interfaces)?;
     if args.tun.is_some() && config.sharing.flows.iter().any(|rule| rule.matches.vlan.is_some()) {
         return Err(Error::input(format!(
             "{}: a rule matches by `vlan`, which a routed gateway never sees; match by `client`, or run it on a bridge",

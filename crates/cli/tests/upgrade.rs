@@ -157,6 +157,11 @@ fn runs_through_upgrades(kind: GatewayKind, options: &[&str]) {
     let folder = folder.path();
     let lab = Lab::build(LabConfig { gateway: kind, ..LabConfig::default() }).unwrap();
     lab.join_links().unwrap();
+    let prefix = lab.client_prefix(false);
+    let prefix = format!("{}/{}", prefix.address, prefix.length);
+    let options: Vec<&str> =
+        options.iter().map(|option| option.replace("CLIENTS", &prefix).leak() as &str).collect();
+    let options = options.as_slice();
     let mut gateway = Gateway::start(&lab, folder, options);
     let ends = Arc::new(AtomicBool::new(false));
     let transfers: Vec<Transfer> = (0..FLOWS).map(|n| transfer(&lab, 8000 + n, &ends)).collect();
@@ -206,4 +211,9 @@ fn runs_through_upgrades(kind: GatewayKind, options: &[&str]) {
 #[test]
 fn bridged_flows_go_on_through_upgrades() {
     runs_through_upgrades(GatewayKind::default(), &[]);
+}
+
+#[test]
+fn routed_flows_go_on_through_upgrades() {
+    runs_through_upgrades(GatewayKind::Routed, &["--tun", "pace0", "--clients", "CLIENTS"]);
 }

@@ -156,6 +156,16 @@ impl QueueBound {
         self.limit
     }
 
+    /// The queueing delay of a steady link, from here on.
+    pub fn set_target(&mut self, target: Duration) {
+        self.config.target = target;
+    }
+
+    /// How far off the forecast was of late, on average.
+    pub fn error(&self) -> Rate {
+        self.delivery.error()
+    }
+
     /// The rate that the link is expected to have for the next round trip.
     pub fn rate(&self) -> Rate {
         self.delivery.forecast()

@@ -4,6 +4,8 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use paceline_wire::Duration;
+
 use crate::prefix::Prefix;
 use crate::split::{SenderConfig, SplitConfig};
 
@@ -42,6 +44,8 @@ pub enum FlowMode {
     Transparent,
     /// Two connections back to back: the gateway acknowledges, and sends with algorithms of its own.
     Split,
+    /// What is best for the flow by what is measured ([`crate::auto`]).
+    Auto,
 }
 
 /// How the window towards the server is made.
@@ -225,9 +229,25 @@ pub struct FlowMatch {
     pub dscp: Option<u8>,
     /// The outer VLAN of the SYN.
     pub vlan: Option<u16>,
+    /// The least round trip between client and server, by what earlier flows showed; without any the rule does not match.
+    pub rtt_min_ms: Option<u64>,
+    /// The largest, likewise.
+    pub rtt_max_ms: Option<u64>,
 }
 
 impl FlowMatch {
+    /// The round trip is among those wanted.
+    pub(crate) fn has_rtt(&self, rtt: Option<Duration>) -> bool {
+        if self.rtt_min_ms.is_none() && self.rtt_max_ms.is_none() {
+            return true;
+        }
+        let wanted = |rtt: Duration| {
+            self.rtt_min_ms.is_none_or(|least| rtt >= Duration::from_millis(least))
+                && self.rtt_max_ms.is_none_or(|most| rtt <= Duration::from_millis(most))
+        };
+        rtt.is_some_and(wanted)
+    }
+
     /// The server's port is among those wanted.
     pub(crate) fn has_port(&self, port: u16) -> bool {
         self.server_port.is_none_or(|first| (first..=self.server_port_last.unwrap_or(first)).contains(&port))
@@ -246,6 +266,8 @@ pub enum FlowAction {
     Transparent,
     /// Split it.
     Split,
+    /// As [`FlowMode::Auto`] decides.
+    Auto,
     /// Forward it unchanged.
     Bypass,
 }
@@ -328,6 +350,18 @@ pub struct SubscriberRule {
     pub share: ShareConfig,
 }
 
+/// What happens to packets that are not TCP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+pub enum OtherMode {
+    /// They pass as they come.
+    Passed,
+    /// They have their share of the subscriber's link beside its TCP flows, and no more while those wait.
+    #[default]
+    Shared,
+}
+
 /// Sharing between flows of a subscriber and between subscribers.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -339,6 +373,8 @@ pub struct SharingConfig {
     pub subscriber_prefix_v6: u8,
     /// What all subscribers have together, in Mbit/s of IP, where it is less than their radio links: a backhaul.
     pub capacity_mbps: Option<f64>,
+    /// QUIC, and everything else that is not TCP.
+    pub other: OtherMode,
     /// Rules for flows.
     pub flows: Vec<FlowRule>,
     /// Shares of subscribers; weight 1 for those not named.
@@ -352,6 +388,7 @@ impl Default for SharingConfig {
             subscriber_prefix_v4: 32,
             subscriber_prefix_v6: 64,
             capacity_mbps: None,
+            other: OtherMode::default(),
             flows: Vec::new(),
             subscribers: Vec::new(),
         }
@@ -441,6 +478,12 @@ impl GatewayConfig {
         }
         self.split.sender.check()?;
         self.sharing.flows.iter().filter_map(|rule| rule.sender).try_for_each(|sender| sender.check())?;
+        let empty = |rule: &FlowRule| {
+            rule.matches.rtt_min_ms.zip(rule.matches.rtt_max_ms).is_some_and(|(a, b)| a > b)
+        };
+        if sharing.flows.iter().any(empty) {
+            return fail("sharing.flows: match.rtt-min-ms is above match.rtt-max-ms");
+        }
         let flows = sharing.flows.iter().map(|rule| &rule.share);
         let subscribers = sharing.subscribers.iter().map(|rule| &rule.share);
         flows

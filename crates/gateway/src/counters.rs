@@ -1,5 +1,7 @@
 //! What the gateway counts.
 
+use crate::auto::Reason;
+
 /// Why a packet or flow passes unedited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PassReason {
@@ -25,6 +27,8 @@ pub enum PassReason {
     GaveUp,
     /// Its numbers are not those of the flow (RFC 5961).
     Unacceptable,
+    /// The subscriber has more flows than is fair.
+    TooManyFlows,
 }
 
 macro_rules! counters {
@@ -83,6 +87,20 @@ counters! {
     split_drops_no_memory,
     /// Packets of split flows dropped because their checksum is wrong.
     split_bad_checksums,
+    /// Packets other than TCP that came for clients.
+    other_downlink_packets,
+    /// Their bytes.
+    other_downlink_bytes,
+    /// Packets other than TCP that came from clients.
+    other_uplink_packets,
+    /// Their bytes.
+    other_uplink_bytes,
+    /// Of the bytes of both directions, those of QUIC: UDP to or from the server's port 443.
+    quic_bytes,
+    /// Packets other than TCP that waited for their turn.
+    other_queued,
+    /// Packets other than TCP that were dropped, because they were more than their share of a subscriber's link.
+    other_dropped,
     /// Passed: not TCP.
     passed_not_tcp,
     /// Passed: seen in the middle or in one direction only.
@@ -105,6 +123,26 @@ counters! {
     passed_gave_up,
     /// Passed and not believed: numbers that are not the flow's.
     passed_unacceptable,
+    /// Passed: the subscriber has more flows than is fair.
+    passed_too_many_flows,
+    /// Decisions of `auto`: nothing was known of the client.
+    auto_unknown,
+    /// Decisions: nothing spoke against the default.
+    auto_ordinary,
+    /// Decisions: acknowledgements wait on the uplink.
+    auto_late_acks,
+    /// Decisions: much is lost.
+    auto_heavy_loss,
+    /// Decisions: the rate of the radio link varies.
+    auto_varying_link,
+    /// Decisions: it no longer does.
+    auto_steady_link,
+    /// Decisions: the application reads slowly.
+    auto_slow_reader,
+    /// Decisions: repairs were needless.
+    auto_needless_repairs,
+    /// Decisions: the client acknowledges what it cannot have.
+    auto_optimistic_acks,
 }
 
 impl Counters {
@@ -122,7 +160,33 @@ impl Counters {
             PassReason::BufferFull => &mut self.passed_buffer_full,
             PassReason::GaveUp => &mut self.passed_gave_up,
             PassReason::Unacceptable => &mut self.passed_unacceptable,
+            PassReason::TooManyFlows => &mut self.passed_too_many_flows,
         };
         *counter += 1;
+    }
+
+    /// Decisions of `auto` for this reason.
+    pub fn decisions(&self, reason: Reason) -> u64 {
+        // A copy: the counters are plain numbers.
+        *self.clone().decisions_mut(reason)
+    }
+
+    /// Counts a decision of `auto`.
+    pub(crate) fn decide(&mut self, reason: Reason) {
+        *self.decisions_mut(reason) += 1;
+    }
+
+    fn decisions_mut(&mut self, reason: Reason) -> &mut u64 {
+        match reason {
+            Reason::Unknown => &mut self.auto_unknown,
+            Reason::Ordinary => &mut self.auto_ordinary,
+            Reason::LateAcks => &mut self.auto_late_acks,
+            Reason::HeavyLoss => &mut self.auto_heavy_loss,
+            Reason::VaryingLink => &mut self.auto_varying_link,
+            Reason::SteadyLink => &mut self.auto_steady_link,
+            Reason::SlowReader => &mut self.auto_slow_reader,
+            Reason::NeedlessRepairs => &mut self.auto_needless_repairs,
+            Reason::OptimisticAcks => &mut self.auto_optimistic_acks,
+        }
     }
 }

@@ -8,23 +8,29 @@ use alloc::collections::VecDeque;
 
 use paceline_wire::{Flags, FlowKey, Instant, Node, Packet, PortId};
 
-use crate::config::{GatewayConfig, RetransmissionMode, VirtualWindowMode};
+use crate::auto::{Decision, Memory, Reason, What, may_open};
+use crate::config::{GatewayConfig, OtherMode, RetransmissionMode, VirtualWindowMode};
 use crate::counters::{Counters, PassReason};
 use crate::flow::{Context, Flow, LinkReport, Phase, SynIs};
 use crate::handshake::Shifts;
 use crate::icmp;
 use crate::mode::Mode;
 use crate::observe::{Event, Observer};
+use crate::other::Offered;
 use crate::pool::Holdings;
 use crate::share::Share;
 use crate::split::Split;
 use crate::status::{FlowStage, FlowStatus, Page, SubscriberStatus};
+use crate::subscriber::prefix;
 use crate::table::Table;
 
 /// The port towards the servers.
 pub const WAN: PortId = PortId(0);
 /// The port towards the clients.
 pub const RADIO: PortId = PortId(1);
+
+/// UDP of servers at this port is QUIC (RFC 9114, Section 3.1.2).
+const QUIC_PORT: u16 = 443;
 
 /// Where the places of split flows begin, in lists: no table has so many.
 const SPLIT_PLACES: usize = usize::MAX / 2;
@@ -46,6 +52,8 @@ pub(crate) struct Shared {
     pub(crate) buffered: u64,
     /// Bytes that servers may have on their way, for all flows.
     pub(crate) promised: u64,
+    /// What flows showed of clients and servers.
+    pub(crate) memory: Memory,
 }
 
 impl Shared {
@@ -59,6 +67,7 @@ impl Shared {
             buffered: &mut self.buffered,
             promised: &mut self.promised,
             subscriber: Holdings::default(),
+            memory: &mut self.memory,
         }
     }
 
@@ -85,7 +94,15 @@ impl Gateway {
         Gateway {
             table,
             split: Split::default(),
-            shared: Shared { config, counters, observer, out: VecDeque::new(), buffered: 0, promised: 0 },
+            shared: Shared {
+                config,
+                counters,
+                observer,
+                out: VecDeque::new(),
+                buffered: 0,
+                promised: 0,
+                memory: Memory::default(),
+            },
         }
     }
 
@@ -115,6 +132,16 @@ impl Gateway {
     /// A flow was split before a restart: its ends are told, each with its next packet.
     pub fn end(&mut self, client_to_server: FlowKey) {
         self.split.lapsed.add(client_to_server);
+    }
+
+    /// What flows showed of clients and servers.
+    pub fn memory(&self) -> &Memory {
+        &self.shared.memory
+    }
+
+    /// Goes on with what another gateway remembered.
+    pub fn set_memory(&mut self, memory: Memory) {
+        self.shared.memory = memory;
     }
 
     /// Counts since the start.
@@ -217,25 +244,43 @@ impl Gateway {
         if syn.tcp().is_none_or(|tcp| tcp.flags().contains(Flags::ACK)) {
             return Err(PassReason::MidFlow);
         }
-        let choice = self.shared.config.choose(key, syn);
+        let Shared { config, memory, .. } = &self.shared;
+        let choice = config.choose(key, syn, &memory.known(now, &config.sharing, key));
         if let Mode::Pass(reason) = choice.mode {
             return Err(reason);
         }
         if self.flows() >= self.shared.config.limits.max_flows {
             return Err(PassReason::TableFull);
         }
+        let own = self.table.flows_of(prefix(&self.shared.config.sharing, key.src.ip()));
+        if !may_open(self.shared.config.limits.max_flows, self.flows(), own) {
+            return Err(PassReason::TooManyFlows);
+        }
         // What a server opens has its sender behind the radio link: splitting would not help it.
         if let (Mode::Split(sender), true) = (choice.mode, from == RADIO)
             && self.split.open(&mut self.shared.context(now), *key, sender, syn)
         {
+            self.tell(now, key, choice.mode, choice.reason);
+            self.split.set_reason(key, choice.reason);
             return Ok(Admitted::Split);
         }
+        self.tell(now, key, Mode::Transparent, choice.reason);
         let interval = self.shared.config.schedule.ack_interval;
         let make = |subscriber| {
-            Flow::new(*key, subscriber, choice.share.weight, interval, now).bounded(choice.window_max_bytes)
+            Flow::new(*key, subscriber, choice.share.weight, interval, now)
+                .bounded(choice.window_max_bytes)
+                .decided(choice.reason)
         };
         let id = self.table.insert(&self.shared.config, *key, Share::new(&choice.share), make);
         id.map(Admitted::Transparent).ok_or(PassReason::TableFull)
+    }
+
+    /// `auto` decided what a new flow becomes.
+    fn tell(&mut self, now: Instant, key: &FlowKey, mode: Mode, reason: Option<Reason>) {
+        let Some(reason) = reason else { return };
+        self.shared.counters.decide(reason);
+        let decision = Decision { what: What::Mode(mode), reason };
+        self.shared.observer.on_event(now, key, &Event::Decided(decision));
     }
 
     fn on_segment(&mut self, now: Instant, from: PortId, id: u32, packet: Packet) {
@@ -263,7 +308,16 @@ impl Gateway {
     fn after(&mut self, id: u32, now: Instant, in_flight_before: u64, report: LinkReport) {
         let peak = &mut self.shared.counters.peak_buffered_bytes;
         *peak = self.shared.buffered.max(*peak);
-        self.table.after_event(id, now, in_flight_before, &report, self.shared.repairs());
+        let repairs = self.shared.repairs();
+        let decision = self.table.after_event(id, now, in_flight_before, &report, repairs);
+        let (flow, mut ctx) = (self.table.flow_mut(id), self.shared.context(now));
+        if let Some(decision) = decision {
+            flow.note_decision(&mut ctx, decision);
+        }
+        if let Some(seen) = flow.seen(now) {
+            let client = prefix(&ctx.config.sharing, flow.key.src.ip());
+            ctx.memory.note(now, client, flow.key.dst.ip(), &seen);
+        }
     }
 
     fn remove(&mut self, now: Instant, id: u32, end: FlowStage) {
@@ -297,6 +351,34 @@ impl Gateway {
         true
     }
 
+    /// A packet other than TCP goes on, and is counted.
+    fn pass_other(&mut self, now: Instant, from: PortId, packet: Packet) {
+        let Some((src, dst)) = packet.addresses() else { return self.shared.forward(from, packet) };
+        let counters = &mut self.shared.counters;
+        let bytes = packet.ip_len() as u64;
+        let server_port = packet.udp_ports().map(|(src, dst)| if from == WAN { src } else { dst });
+        counters.quic_bytes += if server_port == Some(QUIC_PORT) { bytes } else { 0 };
+        let shared = self.shared.config.sharing.other == OtherMode::Shared;
+        if from == RADIO {
+            counters.other_uplink_packets += 1;
+            counters.other_uplink_bytes += bytes;
+            if shared {
+                self.table.other_from_client(&self.shared.config, now, src, bytes);
+            }
+            return self.shared.forward(from, packet);
+        }
+        counters.other_downlink_packets += 1;
+        counters.other_downlink_bytes += bytes;
+        if !shared {
+            return self.shared.forward(from, packet);
+        }
+        match self.table.other_to_client(&self.shared.config, now, dst, packet) {
+            Offered::Leaves(packet) => self.shared.forward(from, packet),
+            Offered::Waits => self.shared.counters.other_queued += 1,
+            Offered::Dropped => self.shared.counters.other_dropped += 1,
+        }
+    }
+
     /// A packet of a split flow; it comes back if it is of none.
     fn on_split(&mut self, now: Instant, from: PortId, key: &FlowKey, packet: Packet) -> Option<Packet> {
         match self.split.find(key) {
@@ -317,7 +399,7 @@ impl Node for Gateway {
         self.shared.counters.packets_in += 1;
         let Some((key, flags)) = packet.flow_key().zip(packet.tcp().map(|tcp| tcp.flags())) else {
             if self.on_opaque(arrival, port, &packet) {
-                self.shared.forward(port, packet);
+                self.pass_other(arrival, port, packet);
             }
             return;
         };
@@ -337,6 +419,7 @@ impl Node for Gateway {
 
     fn handle_timeout(&mut self, now: Instant) {
         self.split.on_timeout(&mut self.shared.context(now));
+        self.table.other_timeouts(now);
         while let Some(id) = self.table.pop_due(now) {
             if self.table.flow(id).is_expired(now, self.shared.config.limits.idle_timeout_s) {
                 if self.table.flow(id).phase != Phase::Closed {
@@ -364,7 +447,16 @@ impl Node for Gateway {
                 self.shared.counters.packets_out += 1;
                 return Some(next);
             }
-            let (id, limit) = self.table.next_sender(now, self.shared.config.schedule.mode)?;
+            if let Some(next) = self.table.next_other(now, &mut self.shared.counters.other_dropped) {
+                self.shared.counters.packets_out += 1;
+                return Some((RADIO, next));
+            }
+            let Some((id, limit)) = self.table.next_sender(now, self.shared.config.schedule.mode) else {
+                // The last TCP flow that waited may just have gone.
+                let next = self.table.next_other(now, &mut self.shared.counters.other_dropped)?;
+                self.shared.counters.packets_out += 1;
+                return Some((RADIO, next));
+            };
             let (flow, mut ctx) = (self.table.flow_mut(id), self.shared.context(now));
             let before = flow.in_flight();
             let packet = flow.take_next(&mut ctx, limit);

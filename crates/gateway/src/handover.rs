@@ -12,6 +12,7 @@ use alloc::vec::Vec;
 use paceline_wire::{FlowKey, Packet, PortId};
 use serde::{Deserialize, Serialize};
 
+use crate::auto::Memory;
 use crate::config::GatewayConfig;
 use crate::counters::Counters;
 use crate::gateway::Gateway;
@@ -27,6 +28,7 @@ pub struct State<'a> {
     out: &'a VecDeque<(PortId, Packet)>,
     buffered: u64,
     promised: u64,
+    memory: &'a Memory,
 }
 
 /// A [`State`] that was read.
@@ -38,6 +40,8 @@ pub struct TakenOver {
     out: VecDeque<(PortId, Packet)>,
     buffered: u64,
     promised: u64,
+    #[serde(default)]
+    memory: Memory,
 }
 
 impl Gateway {
@@ -50,6 +54,7 @@ impl Gateway {
             out: &self.shared.out,
             buffered: self.shared.buffered - self.split.buffered(),
             promised: self.shared.promised,
+            memory: &self.shared.memory,
         }
     }
 
@@ -64,6 +69,7 @@ impl Gateway {
         let shared = &mut gateway.shared;
         (shared.counters, shared.out) = (state.counters, state.out);
         (shared.buffered, shared.promised) = (state.buffered, state.promised);
+        shared.memory = state.memory;
         gateway
     }
 }

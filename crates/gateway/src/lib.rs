@@ -7,6 +7,7 @@
 
 extern crate alloc;
 
+pub mod auto;
 pub mod bound;
 mod client_drwa;
 pub mod config;
@@ -21,6 +22,7 @@ mod icmp;
 mod mode;
 mod modulation;
 mod observe;
+mod other;
 mod pool;
 mod prefix;
 mod reception_rate;

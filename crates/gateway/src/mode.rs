@@ -2,6 +2,7 @@
 
 use paceline_wire::{FlowKey, Packet, Tcp};
 
+use crate::auto::{self, Decision, Known, Reason, What};
 use crate::config::{FlowAction, FlowMode, FlowRule, GatewayConfig, ShareConfig};
 use crate::counters::PassReason;
 use crate::handshake::must_pass;
@@ -27,46 +28,61 @@ pub struct Choice {
     pub share: ShareConfig,
     /// The largest window shown to the server, if a rule says one.
     pub window_max_bytes: Option<u64>,
+    /// Why, if it is `auto` that decided.
+    pub reason: Option<Reason>,
 }
 
 impl GatewayConfig {
-    /// Decides about the flow (client to server) that begins with `syn`.
-    pub fn choose(&self, client_to_server: &FlowKey, syn: &Packet) -> Choice {
-        let rule = self.rule(client_to_server, Some(syn));
+    /// Decides about the flow (client to server) that begins with `syn`, by the rules and by what is known of its ends.
+    pub fn choose(&self, client_to_server: &FlowKey, syn: &Packet, known: &Known) -> Choice {
+        let rule = self.rule(client_to_server, Some(syn), known);
         let window_max_bytes = rule.and_then(|rule| rule.virtual_window_max_bytes);
         let share = rule.map_or_else(ShareConfig::default, |rule| rule.share.clone());
-        let mode = match syn.tcp() {
-            None => Mode::Pass(PassReason::NotTcp),
-            Some(tcp) => must_pass(tcp).map_or_else(|| self.mode_of(rule, tcp), Mode::Pass),
+        let (mode, reason) = match syn.tcp() {
+            None => (Mode::Pass(PassReason::NotTcp), None),
+            Some(tcp) => match must_pass(tcp) {
+                Some(reason) => (Mode::Pass(reason), None),
+                None => self.mode_of(rule, tcp, known),
+            },
         };
-        Choice { mode, share, window_max_bytes }
+        Choice { mode, share, window_max_bytes, reason }
     }
 
-    fn mode_of(&self, rule: Option<&FlowRule>, tcp: Tcp<'_>) -> Mode {
-        let split = match tcp.fast_open() || tcp.payload_len() > 0 {
-            // Data in a SYN is the server's to take or to refuse (RFC 7413).
-            true => Mode::Transparent,
-            false => Mode::Split(rule.and_then(|rule| rule.sender).unwrap_or(self.split.sender)),
+    fn mode_of(&self, rule: Option<&FlowRule>, tcp: Tcp<'_>, known: &Known) -> (Mode, Option<Reason>) {
+        // Data in a SYN is the server's to take or to refuse (RFC 7413).
+        let may_split = !tcp.fast_open() && tcp.payload_len() == 0;
+        let split = match may_split {
+            false => Mode::Transparent,
+            true => Mode::Split(rule.and_then(|rule| rule.sender).unwrap_or(self.split.sender)),
+        };
+        let auto = || {
+            let Decision { what, reason } = auto::decide(known, may_split);
+            let mode = if let What::Mode(mode) = what { mode } else { Mode::Transparent };
+            (mode, Some(reason))
         };
         match rule.map_or(FlowAction::Accelerate, |rule| rule.action) {
-            FlowAction::Bypass => Mode::Pass(PassReason::Rule),
-            FlowAction::Transparent => Mode::Transparent,
-            FlowAction::Split => split,
-            FlowAction::Accelerate if self.mode == FlowMode::Split => split,
-            FlowAction::Accelerate => Mode::Transparent,
+            FlowAction::Bypass => (Mode::Pass(PassReason::Rule), None),
+            FlowAction::Transparent => (Mode::Transparent, None),
+            FlowAction::Split => (split, None),
+            FlowAction::Auto => auto(),
+            FlowAction::Accelerate => match self.mode {
+                FlowMode::Transparent => (Mode::Transparent, None),
+                FlowMode::Split => (split, None),
+                FlowMode::Auto => auto(),
+            },
         }
     }
 
     /// Share and largest window of a flow whose SYN nobody remembers: rules about the SYN's own marks do not match it.
     pub(crate) fn known_without_syn(&self, client_to_server: &FlowKey) -> (ShareConfig, Option<u64>) {
-        match self.rule(client_to_server, None) {
+        match self.rule(client_to_server, None, &Known::default()) {
             Some(rule) => (rule.share.clone(), rule.virtual_window_max_bytes),
             None => (ShareConfig::default(), None),
         }
     }
 
     /// The first rule that matches.
-    fn rule(&self, key: &FlowKey, syn: Option<&Packet>) -> Option<&FlowRule> {
+    fn rule(&self, key: &FlowKey, syn: Option<&Packet>, known: &Known) -> Option<&FlowRule> {
         self.sharing.flows.iter().find(|rule| {
             let wanted = &rule.matches;
             wanted.client.is_none_or(|prefix| prefix.contains(key.src.ip()))
@@ -74,6 +90,7 @@ impl GatewayConfig {
                 && wanted.has_port(key.dst.port())
                 && wanted.dscp.is_none_or(|dscp| syn.and_then(dscp_of) == Some(dscp))
                 && wanted.vlan.is_none_or(|vlan| syn.and_then(vlan_of) == Some(vlan))
+                && wanted.has_rtt(known.rtt())
         })
     }
 }
@@ -128,13 +145,14 @@ mod tests {
             },
             FlowRule { matches: matches(443), sender: Some(own), ..Default::default() },
         ];
-        let mode = |port| config.choose(&key(port), &syn(port, &[])).mode;
+        let mode = |port| config.choose(&key(port), &syn(port, &[]), &Known::default()).mode;
         assert_eq!(mode(22), Mode::Pass(PassReason::Rule));
         assert_eq!(mode(80), Mode::Transparent);
         assert_eq!(mode(443), Mode::Split(own));
         assert_eq!(mode(8080), Mode::Split(config.split.sender));
-        assert_eq!(config.choose(&key(80), &syn(80, &[])).share.weight, 2);
-        assert_eq!(GatewayConfig::default().choose(&key(80), &syn(80, &[])).mode, Mode::Transparent);
+        assert_eq!(config.choose(&key(80), &syn(80, &[]), &Known::default()).share.weight, 2);
+        let choice = GatewayConfig::default().choose(&key(80), &syn(80, &[]), &Known::default());
+        assert_eq!((choice.mode, choice.reason), (Mode::Transparent, None));
     }
 
     #[test]
@@ -149,7 +167,9 @@ mod tests {
             config.sharing.flows = vec![rule];
             config
         };
-        let weight = |config: &GatewayConfig, packet: &Packet| config.choose(&key(443), packet).share.weight;
+        let weight = |config: &GatewayConfig, packet: &Packet| {
+            config.choose(&key(443), packet, &Known::default()).share.weight
+        };
         let plain = syn(443, &[]);
         let prefix = |text: &str| Some(text.parse().unwrap());
         for (matches, expected) in [
@@ -178,8 +198,11 @@ mod tests {
         let config = GatewayConfig { mode: FlowMode::Split, ..GatewayConfig::default() };
         // Multipath TCP, MP_CAPABLE version 1 of a SYN (RFC 8684, Section 3.1).
         let multipath = syn(80, &[30, 4, 1, 1]);
-        assert_eq!(config.choose(&key(80), &multipath).mode, Mode::Pass(PassReason::Mptcp));
+        assert_eq!(
+            config.choose(&key(80), &multipath, &Known::default()).mode,
+            Mode::Pass(PassReason::Mptcp)
+        );
         let fast_open = syn(80, &[34, 2, 1, 1]);
-        assert_eq!(config.choose(&key(80), &fast_open).mode, Mode::Transparent);
+        assert_eq!(config.choose(&key(80), &fast_open, &Known::default()).mode, Mode::Transparent);
     }
 }

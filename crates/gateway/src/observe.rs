@@ -2,6 +2,7 @@
 
 use paceline_wire::{Duration, FlowKey, Instant, Rate};
 
+use crate::auto::Decision;
 use crate::handshake::Shifts;
 use crate::status::FlowStatus;
 
@@ -61,6 +62,8 @@ pub enum Event {
     Timeout,
     /// The server repairs from here on.
     GaveUp,
+    /// `auto` has decided something about the flow, or about its subscriber's link.
+    Decided(Decision),
 }
 
 /// Receives every event.

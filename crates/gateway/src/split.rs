@@ -15,6 +15,7 @@ use slab::Slab;
 
 pub use config::{SenderConfig, SplitConfig};
 
+use crate::auto::{Reason, Seen};
 use crate::config::GatewayConfig;
 use crate::flow::Context;
 use crate::icmp::IcmpError;
@@ -91,6 +92,13 @@ impl Split {
         self.by_key.insert(key, id);
         self.mark_ready(id);
         true
+    }
+
+    /// `auto` decided that the flow is split.
+    pub(crate) fn set_reason(&mut self, key: &FlowKey, reason: Option<Reason>) {
+        if let Some(id) = self.find(key) {
+            self.pairs[id as usize].reason = reason;
+        }
     }
 
     /// A packet of flow `id`. It comes back if it begins a new flow in place of this one.
@@ -249,7 +257,11 @@ impl Split {
         self.by_key.remove(&pair.key);
         *ctx.buffered = ctx.buffered.saturating_sub(pair.counted);
         if pair.client.is_some() {
-            let ended = Event::Ended(pair.final_status(ctx.config, ctx.now));
+            let status = pair.final_status(ctx.config, ctx.now);
+            let (rtt, server_rtt) = (status.totals.rtt_min, status.server_rtt);
+            let seen = Seen { rtt, server_rtt, split: true, ..Seen::default() };
+            ctx.memory.note(ctx.now, status.subscriber, pair.key.dst.ip(), &seen);
+            let ended = Event::Ended(status);
             ctx.observer.on_event(ctx.now, &pair.key, &ended);
             ctx.observer.on_event(ctx.now, &pair.key, &Event::SplitClosed);
         }

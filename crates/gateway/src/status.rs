@@ -4,6 +4,7 @@ use core::net::IpAddr;
 
 use paceline_wire::{Duration, FlowKey, Instant, Rate};
 
+use crate::auto::Reason;
 use crate::config::FlowMode;
 
 /// What a flow has done since it was first seen.
@@ -77,6 +78,8 @@ pub struct FlowStatus {
     pub key: FlowKey,
     /// How it is served.
     pub mode: FlowMode,
+    /// Why, if it is `auto` that decided: the newest decision.
+    pub reason: Option<Reason>,
     /// The prefix that names its subscriber.
     pub subscriber: IpAddr,
     /// How far it is.
@@ -135,6 +138,12 @@ pub struct SubscriberStatus {
     pub rate: Rate,
     /// The shortest round trip of late.
     pub rtt_min: Option<Duration>,
+    /// Bytes other than TCP that left for it, in all.
+    pub other_downlink_bytes: u64,
+    /// Bytes other than TCP that came from it.
+    pub other_uplink_bytes: u64,
+    /// Bytes other than TCP that wait for their turn.
+    pub other_waiting: u64,
 }
 
 /// A part of a long list, so that no call takes long.

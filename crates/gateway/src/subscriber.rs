@@ -1,12 +1,17 @@
 //! A subscriber: one radio link, and the bounds that belong to it whatever the number of its flows.
 
+use alloc::boxed::Box;
 use core::net::IpAddr;
 
 use paceline_wire::{Duration, Instant, Rate};
 
+use crate::auto::{Decision, QueueTarget, Reason, What};
 use crate::bound::{BoundSample, QueueBound, QueueBoundConfig};
-use crate::config::{self, QueueBoundMode, ShareConfig, SharingConfig, SubscriberRule};
+use crate::config::{
+    self, FlowMode, GatewayConfig, QueueBoundMode, ShareConfig, SharingConfig, SubscriberRule,
+};
 use crate::flow::LinkReport;
+use crate::other::Other;
 use crate::pool::Holdings;
 use crate::ring::{Linked, Links};
 use crate::rings::Rings;
@@ -41,6 +46,8 @@ pub(crate) struct PathEstimate {
     pub(crate) rtt: Option<Duration>,
     /// An even share of what the link delivers; zero while unknown.
     pub(crate) share: Rate,
+    /// What of each flow may wait in the gateway, if not as configured.
+    pub(crate) supply: Option<Duration>,
 }
 
 /// The state of one subscriber.
@@ -63,15 +70,24 @@ pub(crate) struct Subscriber {
     pub(crate) outstanding: u64,
     /// What its flows hold of the memory that all share.
     pub(crate) holdings: Holdings,
+    /// What it receives besides TCP, if it does.
+    pub(crate) other: Option<Box<Other>>,
+    /// The timer of that.
+    pub(crate) armed: Option<Instant>,
+    /// It is on the list of those whose other packets may leave.
+    pub(crate) stirred: bool,
     bound: Option<QueueBound>,
     /// Used where there is no bound, which keeps its own.
     rtt_min: RttMin,
     /// The bound has held a packet back since the last ACK.
     limited: bool,
+    /// Only where `auto` decides.
+    target: Option<QueueTarget>,
 }
 
 impl Subscriber {
-    pub(crate) fn new(prefix: IpAddr, bound: &config::QueueBoundConfig, sharing: &SharingConfig) -> Self {
+    pub(crate) fn new(prefix: IpAddr, config: &GatewayConfig) -> Self {
+        let GatewayConfig { queue_bound: bound, sharing, .. } = config;
         let about = |rule: &&SubscriberRule| {
             rule.address.contains(prefix) || self::prefix(sharing, rule.address.address()) == prefix
         };
@@ -87,9 +103,13 @@ impl Subscriber {
             links: Links::default(),
             outstanding: 0,
             holdings: Holdings::default(),
+            other: None,
+            armed: None,
+            stirred: false,
             bound: (bound.mode == QueueBoundMode::Adaptive).then(|| QueueBound::new(bound_config(bound))),
             rtt_min: RttMin::new(RTT_MIN_WINDOW),
             limited: false,
+            target: (config.mode == FlowMode::Auto).then(QueueTarget::default),
         }
     }
 
@@ -98,9 +118,10 @@ impl Subscriber {
         match &self.bound {
             Some(bound) => {
                 let share = bound.rate().mul_ratio(1, u64::from(self.flows.max(1)));
-                PathEstimate { rtt: bound.rtt_min(), share }
+                let supply = self.target.as_ref().and_then(QueueTarget::supply);
+                PathEstimate { rtt: bound.rtt_min(), share, supply }
             }
-            None => PathEstimate { rtt: self.rtt_min.get(), share: Rate::ZERO },
+            None => PathEstimate { rtt: self.rtt_min.get(), ..PathEstimate::default() },
         }
     }
 
@@ -114,6 +135,9 @@ impl Subscriber {
             limit: self.bound.as_ref().and_then(QueueBound::limit),
             rate: self.bound.as_ref().map_or(Rate::ZERO, QueueBound::rate),
             rtt_min: self.path().rtt,
+            other_downlink_bytes: self.other.as_ref().map_or(0, |other| other.downlink_bytes),
+            other_uplink_bytes: self.other.as_ref().map_or(0, |other| other.uplink_bytes),
+            other_waiting: self.other.as_ref().map_or(0, |other| other.waiting_bytes()),
         }
     }
 
@@ -144,30 +168,86 @@ impl Subscriber {
         self.outstanding += bytes;
     }
 
+    /// Nobody needs it any more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.flows == 0 && self.other.is_none()
+    }
+
+    /// `bytes` of TCP left, in which what is not TCP has a share.
+    pub(crate) fn on_tcp_sent(&mut self, now: Instant, bytes: u64) {
+        let per_ms = self.bound.as_ref().map_or(0, |bound| bound.rate().bytes_in(Duration::from_millis(1)));
+        if let Some(other) = &mut self.other {
+            other.on_tcp_sent(now, bytes, self.rings.len(), per_ms);
+        }
+    }
+
+    /// `bytes` that are not TCP left for the client. Where no ACK of TCP will tell when they have arrived, they do not count.
+    pub(crate) fn on_other_sent(&mut self, now: Instant, bytes: u64) {
+        self.share.on_sent(now, bytes);
+        let Some(other) = &mut self.other else { return };
+        if self.outstanding > other.outstanding() {
+            other.on_departure(now, bytes);
+            self.outstanding += bytes;
+        }
+    }
+
+    /// What is not TCP, and left before what has arrived, has arrived too. Returns how much that was.
+    fn other_arrived(&mut self, sent: Option<Instant>) -> u64 {
+        let Some(other) = &mut self.other else { return 0 };
+        let arrived = sent.map_or(0, |sent| other.on_arrival(sent));
+        self.outstanding -= arrived;
+        arrived
+    }
+
+    /// Without TCP on the link nothing tells when the rest arrives.
+    pub(crate) fn forget_other(&mut self) {
+        if let Some(other) = &mut self.other
+            && self.outstanding <= other.outstanding()
+        {
+            other.forget_departures();
+            self.outstanding = 0;
+        }
+    }
+
     /// The bytes in flight of one of its flows went from `before` to `after`, and its client reported.
-    pub(crate) fn on_report(&mut self, now: Instant, before: u64, after: u64, report: &LinkReport) {
+    /// Returns what `auto` decided by that.
+    pub(crate) fn on_report(
+        &mut self,
+        now: Instant,
+        before: u64,
+        after: u64,
+        report: &LinkReport,
+    ) -> Option<Decision> {
         self.outstanding = (self.outstanding + after).saturating_sub(before);
+        let arrived = self.other_arrived(report.age.map(|age| now - age));
+        self.forget_other();
         let Some(bound) = &mut self.bound else {
             if let Some(rtt) = report.rtt {
                 self.rtt_min.update(now, rtt);
             }
-            return;
+            return None;
         };
         if report.lost > 0 {
             bound.on_loss(now);
         }
         if report.delivered == 0 && report.age.is_none() {
-            return;
+            return None;
         }
         bound.on_ack(&BoundSample {
             now,
-            delivered: report.delivered,
+            delivered: report.delivered + arrived,
             rtt: report.rtt,
             age: report.age,
             outstanding: self.outstanding,
             limited: self.limited,
         });
         self.limited = false;
+        let target = self.target.as_mut()?;
+        let varies = target.on_forecast(now, bound.rate(), bound.error())?;
+        let queue = target.queue().unwrap_or(QueueBoundConfig::default().target);
+        bound.set_target(queue);
+        let reason = if varies { Reason::VaryingLink } else { Reason::SteadyLink };
+        Some(Decision { what: What::QueueTarget(queue), reason })
     }
 }
 

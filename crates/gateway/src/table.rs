@@ -2,10 +2,13 @@
 
 use core::net::IpAddr;
 
+use alloc::vec::Vec;
+
 use hashbrown::HashMap;
 use paceline_wire::{FlowKey, Instant};
 use slab::Slab;
 
+use crate::auto::Decision;
 use crate::config::{GatewayConfig, ScheduleMode, ShareConfig};
 use crate::flow::{Flow, LinkReport};
 use crate::pool::Holdings;
@@ -16,6 +19,8 @@ use crate::share::Share;
 use crate::status::{FlowStatus, Page, SubscriberStatus};
 use crate::subscriber::{Subscriber, prefix};
 use crate::timers::{Timers, disarm};
+
+mod other;
 
 /// A flow and its place in circles and timers.
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -56,6 +61,10 @@ pub(crate) struct Table {
     /// What they have together.
     capacity: Share,
     timers: Timers,
+    /// Subscribers that have, or had, packets other than TCP.
+    other_timers: Timers,
+    /// Those whose packets other than TCP may leave.
+    stirred: Vec<u32>,
     max_flows: usize,
     idle_timeout_s: u64,
 }
@@ -73,6 +82,8 @@ impl Table {
                 ..ShareConfig::default()
             }),
             timers: Timers::default(),
+            other_timers: Timers::default(),
+            stirred: Vec::new(),
             max_flows: config.limits.max_flows,
             idle_timeout_s: config.limits.idle_timeout_s,
         }
@@ -142,11 +153,7 @@ impl Table {
         if self.entries.len() >= self.max_flows || self.by_key.contains_key(&key) {
             return None;
         }
-        let prefix = prefix(&config.sharing, key.src.ip());
-        let subscribers = &mut self.subscribers;
-        let subscriber = *self.by_prefix.entry(prefix).or_insert_with(|| {
-            subscribers.insert(Subscriber::new(prefix, &config.queue_bound, &config.sharing)) as u32
-        });
+        let subscriber = self.subscriber_of(config, key.src.ip());
         self.subscribers[subscriber as usize].flows += 1;
         let entry = Entry {
             flow: make(subscriber),
@@ -163,6 +170,23 @@ impl Table {
         Some(id)
     }
 
+    /// The subscriber of a client, perhaps a new one.
+    fn subscriber_of(&mut self, config: &GatewayConfig, client: IpAddr) -> u32 {
+        let prefix = prefix(&config.sharing, client);
+        let subscribers = &mut self.subscribers;
+        *self
+            .by_prefix
+            .entry(prefix)
+            .or_insert_with(|| subscribers.insert(Subscriber::new(prefix, config)) as u32)
+    }
+
+    /// A subscriber goes.
+    fn forget(&mut self, index: u32) {
+        self.deactivate(index);
+        let subscriber = self.subscribers.remove(index as usize);
+        self.by_prefix.remove(&subscriber.prefix);
+    }
+
     /// Takes a flow out, and its subscriber with the last one.
     pub(crate) fn remove(&mut self, now: Instant, id: u32) -> Flow {
         self.leave(id);
@@ -172,11 +196,12 @@ impl Table {
         let subscriber = &mut self.subscribers[index as usize];
         subscriber.holdings.replace(entry.holdings, Holdings::default());
         subscriber.outstanding = subscriber.outstanding.saturating_sub(entry.flow.in_flight());
+        subscriber.forget_other();
         subscriber.flows -= 1;
-        if subscriber.flows == 0 {
+        if subscriber.is_over() {
+            self.forget(index);
+        } else if subscriber.rings.is_empty() {
             self.deactivate(index);
-            let subscriber = self.subscribers.remove(index as usize);
-            self.by_prefix.remove(&subscriber.prefix);
         } else {
             // It may have been the one whose timer would bring the others back.
             self.activate(index, now);
@@ -184,7 +209,8 @@ impl Table {
         entry.flow
     }
 
-    /// After a packet or timeout: the subscriber learns what it said, the flow may send, its timer is set.
+    /// After a packet or timeout: the subscriber learns what it said, the flow may send, its timer is set. Returns what `auto` decided
+    /// about the link.
     pub(crate) fn after_event(
         &mut self,
         id: u32,
@@ -192,11 +218,11 @@ impl Table {
         in_flight_before: u64,
         report: &LinkReport,
         repairs: bool,
-    ) {
+    ) -> Option<Decision> {
         let entry = &mut self.entries[id as usize];
         let index = entry.flow.subscriber;
         let subscriber = &mut self.subscribers[index as usize];
-        subscriber.on_report(now, in_flight_before, entry.flow.in_flight(), report);
+        let decision = subscriber.on_report(now, in_flight_before, entry.flow.in_flight(), report);
         subscriber.holdings.replace(entry.holdings, entry.flow.holdings());
         entry.holdings = entry.flow.holdings();
         entry.flow.set_path(subscriber.path());
@@ -206,6 +232,12 @@ impl Table {
         }
         self.activate(index, now);
         self.arm(id, repairs);
+        decision
+    }
+
+    /// Flows of a subscriber.
+    pub(crate) fn flows_of(&self, prefix: IpAddr) -> usize {
+        self.by_prefix.get(&prefix).map_or(0, |&index| self.subscribers[index as usize].flows as usize)
     }
 
     /// After a packet of `bytes` left.
@@ -223,6 +255,7 @@ impl Table {
         entry.share.on_sent(now, bytes);
         let subscriber = &mut self.subscribers[index as usize];
         subscriber.on_sent(more_in_flight);
+        subscriber.on_tcp_sent(now, bytes);
         subscriber.share.on_sent(now, bytes);
         self.capacity.on_sent(now, bytes);
         if entry.class.is_some() {
@@ -231,6 +264,7 @@ impl Table {
         if self.subscribers[index as usize].class.is_some() {
             self.activate(index, now);
         }
+        self.stir(index);
         self.arm(id, repairs);
     }
 
@@ -284,6 +318,7 @@ impl Table {
         if let Some(class) = self.subscribers[index as usize].class.take() {
             self.active.remove(class, &mut self.subscribers, index);
         }
+        self.stir(index);
     }
 
     /// The flow whose packet leaves next, and the bytes that packet may have.
@@ -384,7 +419,7 @@ impl Table {
 
     /// When the next timer is due.
     pub(crate) fn next_timeout(&self) -> Option<Instant> {
-        self.timers.next()
+        [self.timers.next(), self.other_timers.next()].into_iter().flatten().min()
     }
 
     fn arm(&mut self, id: u32, repairs: bool) {

@@ -32,6 +32,8 @@ pub(crate) struct WindowInput {
     pub(crate) weight: u32,
     /// The constant of `fixed`, the ceiling of `sized` and `drwa`, for this flow.
     pub(crate) max_bytes: u64,
+    /// What `sized` lets wait in the gateway.
+    pub(crate) target: Duration,
     /// What the shared memory lets this flow be promised, in bytes.
     pub(crate) pool_share: u64,
     /// The gateway no longer keeps anything: only what was promised before goes beyond the client's own window.
@@ -91,7 +93,7 @@ impl VirtualWindow {
             VirtualWindowMode::None => input.client_window,
             VirtualWindowMode::Fixed => input.max_bytes.max(input.client_window),
             VirtualWindowMode::Sized => {
-                let sized = self.sized(config, input, now).saturating_sub(input.ack);
+                let sized = self.sized(input, now).saturating_sub(input.ack);
                 sized.min(input.max_bytes).min(pool_share(input))
             }
             // Never more than the client's own.
@@ -121,7 +123,7 @@ impl VirtualWindow {
     /// radio link or waits here is below `received`, so the window covers it, whatever its delay.
     /// While the server is the limit (nothing waits), the window must not be: twice what is in flight, for slow start,
     /// and what the highest rate of late needs, for a server that comes back from a break.
-    fn sized(&mut self, config: &VirtualWindowConfig, input: &WindowInput, now: Instant) -> u64 {
+    fn sized(&mut self, input: &WindowInput, now: Instant) -> u64 {
         // The first two flights of a Linux server (RFC 6928), and room for what SWS avoidance holds back.
         let floor = (20 * input.segment).max(input.received.saturating_sub(input.ack));
         let Some(rate) = input.rate else {
@@ -130,7 +132,7 @@ impl VirtualWindow {
         if rate >= self.best.0 || now.saturating_since(self.best.1) > BEST_RATE_WINDOW {
             self.best = (rate, now);
         }
-        let target_time = Duration::from_millis(config.target_ms);
+        let target_time = input.target;
         // At least the packets of two turns, since one may come early, and the pairs in which the client acknowledges and the
         // server sends.
         let least = (2 * u64::from(input.weight) + 4) * input.segment;
@@ -171,6 +173,7 @@ mod tests {
             segment: 1_448,
             weight: 1,
             max_bytes: 8_000_000,
+            target: Duration::from_millis(20),
             pool_share: u64::MAX,
             passes: false,
         }

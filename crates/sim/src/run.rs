@@ -7,6 +7,7 @@ mod tests;
 use std::collections::BTreeMap;
 
 use paceline_gateway::Event;
+use paceline_gateway::auto::Memory;
 use paceline_path::random::Random;
 use paceline_tcp::Status;
 use paceline_wire::{Duration, FlowKey, Instant};
@@ -62,6 +63,11 @@ pub fn run_watched(
         run.topology.heal(scenario)?;
     }
     run.run_until_done(watch)?;
+    if let Some(SimNode::Gateway(node)) =
+        run.topology.gateway.as_ref().map(|gateway| run.topology.network.node(gateway.id))
+    {
+        watch.memory(node.memory());
+    }
     Ok(run.result(at_end))
 }
 
@@ -75,6 +81,9 @@ pub trait Watch {
 
     /// What the gateway told of a transfer last, an [`Event::Acked`].
     fn gateway(&mut self, _now: Instant, _transfer: usize, _event: &Event) {}
+
+    /// What the gateway remembers at the end.
+    fn memory(&mut self, _memory: &Memory) {}
 
     /// The scenario has come so far. `false` gives the run up.
     fn goes_on(&mut self, _now: Instant) -> bool {

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use paceline_gateway::GatewayConfig;
+use paceline_gateway::auto::Memory;
 use paceline_gateway::config::ShareConfig;
 use paceline_path::{ConfigError, LinkConfig};
 use paceline_tcp::Config;
@@ -26,6 +27,8 @@ pub struct Scenario {
     pub link_seeds: Vec<[u64; 2]>,
     /// An accelerator between two links of the path.
     pub gateway: Option<GatewayAt>,
+    /// What it remembers of earlier flows.
+    pub memory: Memory,
     /// An ad-hoc network between two links of the path; behind a gateway that stands at the same place.
     pub ad_hoc: Option<AdHocAt>,
     /// Who transfers what.
@@ -186,6 +189,7 @@ impl Default for Scenario {
             path: Vec::new(),
             link_seeds: Vec::new(),
             gateway: None,
+            memory: Memory::default(),
             ad_hoc: None,
             flows: Vec::new(),
             patience: Duration::from_secs(600),

@@ -289,7 +289,8 @@ fn add_gateway(
     let config = with_rules(scenario, &at.config);
     config.check().map_err(ScenarioError::Gateway)?;
     let log = Arc::new(Mutex::new(GatewayLog { sojourn: Quantiles::new(), acked: BTreeMap::new() }));
-    let gateway = Gateway::with_observer(config, Box::new(Listener(log.clone())));
+    let mut gateway = Gateway::with_observer(config, Box::new(Listener(log.clone())));
+    gateway.set_memory(scenario.memory.clone());
     Ok(GatewayNode { id: network.add_node(SimNode::Gateway(Box::new(gateway))), log })
 }
 

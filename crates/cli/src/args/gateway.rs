@@ -1,14 +1,18 @@
 //! Options of the gateway, and of the commands that look at it.
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use clap::{Args, Subcommand, ValueEnum};
 use ipnet::IpNet;
+use paceline_linux::Slice;
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::error::{Error, Result};
+use crate::gateway::capture::SNAP_MAX;
 use crate::scenario::Profile;
+use crate::units::{Size, Time};
 
 #[derive(Clone, Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
@@ -67,6 +71,14 @@ pub(crate) struct GatewayArgs {
     /// End when this process is no longer the parent
     #[arg(long, hide = true, value_name = "PID")]
     pub(crate) parent: Option<i32>,
+    /// Serve the subscribers by so many processes, each its part of them by their addresses. What is said to be at FILE or PORT
+    /// is then at FILE-0, FILE-1 and so on, PORT, PORT+1 and so on
+    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with_all = ["tun", "forward_only"],
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(Slice::WORKERS_MAX)))]
+    pub(crate) workers: u32,
+    /// Which of these this process is
+    #[arg(long, hide = true, value_name = "N")]
+    pub(crate) worker: Option<u32>,
     /// File that keeps the window shifts of rescaled flows over a restart [default: one for each pair of interfaces, in /run]
     #[arg(long, value_name = "FILE")]
     pub(crate) shift_file: Option<PathBuf>,
@@ -103,6 +115,54 @@ impl GatewayArgs {
             _ => Err(Error::input("which interfaces? give --wan IFACE and --radio IFACE")),
         }
     }
+}
+
+impl GatewayArgs {
+    /// What is this gateway's own on this machine is called so.
+    pub(crate) fn name(&self) -> Result<String> {
+        let (wan, radio) = self.interfaces()?;
+        Ok(match self.worker {
+            Some(worker) => format!("{wan}-{radio}-{worker}"),
+            None => format!("{wan}-{radio}"),
+        })
+    }
+
+    /// With the files and the port of the worker that it is.
+    pub(crate) fn of_worker(&self) -> GatewayArgs {
+        let mut args = self.clone();
+        let Some(worker) = self.worker else { return args };
+        let files = [
+            &mut args.control,
+            &mut args.shift_file,
+            &mut args.records,
+            &mut args.events,
+            &mut args.series,
+            &mut args.stats_json,
+        ];
+        for path in files.into_iter().flatten() {
+            *path = beside(path, worker);
+        }
+        if let Some(address) = &mut args.metrics {
+            address.set_port(address.port().saturating_add(worker as u16));
+        }
+        args
+    }
+
+    /// Its part of the subscribers, whose names have so many bits in IPv4 and IPv6.
+    pub(crate) fn slice(&self, (prefix_v4, prefix_v6): (u8, u8)) -> Option<Slice> {
+        self.worker.map(|index| Slice { index, of: self.workers, prefix_v4, prefix_v6 })
+    }
+}
+
+/// The file of a worker: `a/b.c` becomes `a/b-0.c`.
+pub(crate) fn beside(path: &Path, worker: u32) -> PathBuf {
+    let mut name = path.file_stem().unwrap_or_default().to_owned();
+    name.push(format!("-{worker}"));
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
 }
 
 /// From what level on things are logged.
@@ -144,4 +204,73 @@ pub(crate) struct TopArgs {
     /// The gateway's control socket [default: that of the only gateway that runs]
     #[arg(long, value_name = "FILE")]
     pub(crate) control: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CaptureArgs {
+    /// The flow: its client and its server, each as an address, an address with a port ([2001:db8::1]:443 in IPv6), or `any`
+    #[arg(long, value_name = "CLIENT,SERVER")]
+    pub(crate) flow: FlowArg,
+    /// File to write, as pcapng
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+    /// How long at most, up to an hour; Ctrl-C ends it as well
+    #[arg(long, value_name = "TIME", default_value = "60s")]
+    pub(crate) duration: Time,
+    /// How much at most, up to 1gb
+    #[arg(long, value_name = "SIZE", default_value = "64mb")]
+    pub(crate) size: Size,
+    /// Bytes of each packet at most
+    #[arg(long, value_name = "BYTES", default_value_t = SNAP_MAX)]
+    pub(crate) snap: u32,
+    /// The gateway's control socket [default: that of the only gateway that runs]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) control: Option<PathBuf>,
+}
+
+/// Address and port of client and server, where they matter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FlowArg {
+    pub(crate) client: (Option<IpAddr>, Option<u16>),
+    pub(crate) server: (Option<IpAddr>, Option<u16>),
+}
+
+impl FromStr for FlowArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        let end = |text: &str| match text.trim() {
+            "any" => Ok((None, None)),
+            text => match text.parse::<SocketAddr>() {
+                Ok(address) => Ok((Some(address.ip()), Some(address.port()))),
+                Err(_) => text.parse().map(|address| (Some(address), None)).map_err(|_| {
+                    format!("{text:?} is no address; write such as 10.0.0.2:40000, 10.0.0.2 or any")
+                }),
+            },
+        };
+        let (client, server) = text
+            .split_once(',')
+            .ok_or("write client and server with a comma between them, such as 10.0.0.2,192.0.2.1:443")?;
+        let flow = FlowArg { client: end(client)?, server: end(server)? };
+        match (flow.client.0, flow.server.0) {
+            (None, None) => Err("name the client's or the server's address".into()),
+            _ => Ok(flow),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flow_is_named_by_its_ends() {
+        let flow: FlowArg = "10.0.0.2, [2001:db8::1]:443".parse().unwrap();
+        assert_eq!(flow.client, (Some("10.0.0.2".parse().unwrap()), None));
+        assert_eq!(flow.server, (Some("2001:db8::1".parse().unwrap()), Some(443)));
+        assert_eq!("any,10.0.0.1".parse::<FlowArg>().unwrap().client, (None, None));
+        for wrong in ["", "10.0.0.2", "any,any", "10.0.0.2,host", "10.0.0.2:x,any"] {
+            assert!(wrong.parse::<FlowArg>().is_err(), "{wrong}");
+        }
+    }
 }

@@ -7,7 +7,9 @@ use paceline_gateway::{RADIO, WAN};
 use paceline_linux::netlink::{Netlink, Prefix};
 use paceline_linux::nft::{FailOpen, FailOpenConfig, Refreshed, RescaleConfig};
 use paceline_linux::tun_routes::{TunRoutes, TunRoutesConfig};
-use paceline_linux::{Device, EventLoop, Filter, Housekeeping, PacketSocket, PacketSocketConfig, Tun};
+use paceline_linux::{
+    Device, EventLoop, Filter, Housekeeping, PacketSocket, PacketSocketConfig, Side, Slice, Tun,
+};
 use paceline_wire::Instant;
 
 use super::handover::{Inherited, Place, Role};
@@ -48,7 +50,12 @@ pub(super) struct Bridged {
 }
 
 /// Puts the gateway between two interfaces.
-pub(super) fn bridged(event_loop: &mut EventLoop, wan: &str, radio: &str) -> Result<Attached> {
+pub(super) fn bridged(
+    event_loop: &mut EventLoop,
+    args: &GatewayArgs,
+    slice: Option<Slice>,
+) -> Result<Attached> {
+    let (wan, radio) = args.interfaces()?;
     let netlink = Netlink::open().map_err(system)?;
     let masters = [wan, radio].map(|name| netlink.link(name).map(|link| link.master));
     let [Ok(master_of_wan), Ok(master_of_radio)] = masters else {
@@ -56,10 +63,11 @@ pub(super) fn bridged(event_loop: &mut EventLoop, wan: &str, radio: &str) -> Res
         return Err(no_interface(missing));
     };
     let own = netlink.host_addresses().map_err(system)?;
-    let filter = Filter::Tcp { except_destinations: own.clone() };
-    let join = |event_loop: &mut EventLoop, filter: Filter| {
-        for (port, name) in [(WAN, wan), (RADIO, radio)] {
-            let config = PacketSocketConfig { filter: filter.clone(), ..PacketSocketConfig::default() };
+    let filter =
+        |side| Filter::Tcp { except_destinations: own.clone(), slice: slice.map(|slice| (slice, side)) };
+    let join = |event_loop: &mut EventLoop, filters: [Filter; 2]| {
+        for ((port, name), filter) in [(WAN, wan), (RADIO, radio)].into_iter().zip(filters) {
+            let config = PacketSocketConfig { filter, ..PacketSocketConfig::default() };
             let socket = PacketSocket::open(name, &config)
                 .map_err(|error| Error::io(format_args!("open interface {name}"), &error))?;
             event_loop
@@ -70,17 +78,21 @@ pub(super) fn bridged(event_loop: &mut EventLoop, wan: &str, radio: &str) -> Res
     };
     match (master_of_wan, master_of_radio) {
         (Some(one), Some(other)) if one == other => {
-            join(event_loop, filter)?;
-            let config = FailOpenConfig::new(&name_of(wan, radio), &[wan, radio], own);
+            join(event_loop, [filter(Side::Destination), filter(Side::Source)])?;
+            let config = FailOpenConfig::new(&args.name()?, &[wan, radio], own);
+            let config = FailOpenConfig { slice, ..config };
             let (rule, since) = FailOpen::install(&config).map_err(system)?;
             Ok(Attached::Bridged(Box::new(Bridged { rule, stale_before: Some(since) })))
+        }
+        (None, None) if slice.is_some() => {
+            Err(Error::input(format!("several workers need {wan} and {radio} to be ports of one bridge")))
         }
         (None, None) => {
             tracing::warn!(
                 "{wan} and {radio} are in no bridge: when the gateway ends, nothing joins them; make both ports of one \
                  bridge, and it fails open"
             );
-            join(event_loop, Filter::All)?;
+            join(event_loop, [Filter::All, Filter::All])?;
             Ok(Attached::Alone)
         }
         _ => Err(Error::input(format!(
@@ -103,7 +115,7 @@ pub(super) fn routed(event_loop: &mut EventLoop, tun: &str, args: &GatewayArgs) 
         .map_err(|error| Error::io(format_args!("use the TUN device {tun}"), &error))?;
     let (ports, clients) = routed_places(tun, args)?;
     let ports: Vec<&str> = ports.iter().map(String::as_str).collect();
-    let config = FailOpenConfig::marking(&name_of(wan, radio), &ports, MARK);
+    let config = FailOpenConfig::marking(&args.name()?, &ports, MARK);
     let rule = match FailOpen::install(&config) {
         Ok((rule, _)) => Some(rule),
         Err(error) => {
@@ -149,7 +161,7 @@ pub(super) fn adopted(
         Place::Alone => Attached::Alone,
         Place::Bridged => {
             // The addresses are those that the rule has already.
-            let config = FailOpenConfig::new(&name_of(wan, radio), &[wan, radio], Vec::new());
+            let config = FailOpenConfig::new(&args.name()?, &[wan, radio], Vec::new());
             let missing = || Error::failed("the other gateway has kept its rule");
             let rule = rule(inherited, &config)?.ok_or_else(missing)?;
             Attached::Bridged(Box::new(Bridged { rule, stale_before: None }))
@@ -158,7 +170,7 @@ pub(super) fn adopted(
             let tun = args.tun.as_deref().unwrap_or_default();
             let (ports, clients) = routed_places(tun, args)?;
             let ports: Vec<&str> = ports.iter().map(String::as_str).collect();
-            let rule = rule(inherited, &FailOpenConfig::marking(&name_of(wan, radio), &ports, MARK))?;
+            let rule = rule(inherited, &FailOpenConfig::marking(&args.name()?, &ports, MARK))?;
             let routes = TunRoutesConfig::new(tun, &[wan], &[radio], clients);
             let routes = TunRoutesConfig { mark: rule.as_ref().map(|_| MARK), ..routes };
             let routes = Routes::Laid(TunRoutes::adopt(&routes).map_err(system)?);
@@ -187,11 +199,6 @@ fn no_interface(name: &str) -> Error {
 /// One name, where a router has its servers and clients behind the same interface.
 fn distinct<'a>(wan: &'a str, radio: &'a str) -> Vec<&'a str> {
     if wan == radio { vec![wan] } else { vec![wan, radio] }
-}
-
-/// What rules and tables of the gateway between these interfaces are called.
-fn name_of(wan: &str, radio: &str) -> String {
-    format!("{wan}-{radio}")
 }
 
 impl Attached {
@@ -223,7 +230,7 @@ impl Attached {
             Attached::Routed(_) | Attached::Alone => return Ok(None),
         };
         let (wan, radio) = args.interfaces()?;
-        Ok(Some(RescaleConfig::new(&name_of(wan, radio), &distinct(wan, radio), mark)))
+        Ok(Some(RescaleConfig::new(&args.name()?, &distinct(wan, radio), mark)))
     }
 
     /// What a successor has to know and to have, besides the devices.

@@ -12,17 +12,20 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use paceline_linux::Slice;
 use paceline_wire::Instant as WireInstant;
 use serde::Deserialize;
 use serde_json::json;
 
 use super::board::Board;
+use super::capture::{Desk, Interfaces, Wanted};
 use super::rows::{FlowRow, Prefixes, Report, SCHEMA, SubscriberRow};
+use crate::args::beside;
 use crate::error::{Error, Result};
 
-/// Where a gateway between these interfaces listens unless it is told otherwise.
-pub(crate) fn default_path(wan: &str, radio: &str) -> PathBuf {
-    Path::new(FOLDER).join(format!("{wan}-{radio}.sock"))
+/// Where the gateway of this name listens unless it is told otherwise.
+pub(crate) fn default_path(name: &str) -> PathBuf {
+    Path::new(FOLDER).join(format!("{name}.sock"))
 }
 
 /// What does not change while the gateway runs.
@@ -32,6 +35,7 @@ pub(super) struct Identity {
     pub(super) radio: String,
     pub(super) started: WireInstant,
     pub(super) prefixes: Prefixes,
+    pub(super) interfaces: Interfaces,
 }
 
 /// A socket in the file system; it goes with this value.
@@ -79,11 +83,11 @@ impl Control {
     }
 
     /// Answers for as long as the process lives.
-    pub(super) fn serve(&self, board: Arc<Board>, identity: Identity) -> io::Result<()> {
+    pub(super) fn serve(&self, board: Arc<Board>, desk: Arc<Desk>, identity: Identity) -> io::Result<()> {
         let listener = self.listener.try_clone()?;
         thread::spawn(move || {
             for stream in listener.incoming() {
-                if let Err(error) = stream.and_then(|stream| answer(stream, &board, &identity)) {
+                if let Err(error) = stream.and_then(|stream| answer(stream, &board, &desk, &identity)) {
                     tracing::debug!("a request at the control socket failed: {error}");
                     if error.raw_os_error() == Some(nix::libc::EMFILE) {
                         thread::sleep(Duration::from_millis(100));
@@ -121,9 +125,10 @@ enum Request {
     Flows,
     /// Everything, for a process that takes over (`handover.rs`).
     State,
+    Capture(Wanted),
 }
 
-fn answer(stream: UnixStream, board: &Board, identity: &Identity) -> io::Result<()> {
+fn answer(stream: UnixStream, board: &Board, desk: &Arc<Desk>, identity: &Identity) -> io::Result<()> {
     stream.set_write_timeout(Some(PATIENCE))?;
     let line = read_line(&stream, Instant::now() + PATIENCE)?;
     let mut out = Patient { stream: &stream, deadline: Instant::now() + PATIENCE };
@@ -133,6 +138,12 @@ fn answer(stream: UnixStream, board: &Board, identity: &Identity) -> io::Result<
             return Ok(());
         }
         Err(error) => format!("cannot understand the request: {error}; send {ASK}"),
+        Ok(Request::Capture(wanted)) => {
+            let (desk, interfaces) = (desk.clone(), identity.interfaces.clone());
+            // It lasts; others ask meanwhile.
+            thread::Builder::new().spawn(move || capture(&stream, &desk, wanted, &interfaces))?;
+            return Ok(());
+        }
         Ok(Request::Flows) => match report(board, identity) {
             None => "the gateway is too busy to answer; ask again".into(),
             Some(report) => {
@@ -143,7 +154,23 @@ fn answer(stream: UnixStream, board: &Board, identity: &Identity) -> io::Result<
             }
         },
     };
-    out.write_all(format!("{}\n", json!({ "error": problem })).as_bytes())
+    out.write_all(refusal(&problem).as_bytes())
+}
+
+fn refusal(problem: &str) -> String {
+    format!("{}\n", json!({ "error": problem }))
+}
+
+/// A capture goes out as a file of its own; what is wrong with the request as the usual line.
+fn capture(mut stream: &UnixStream, desk: &Desk, wanted: Wanted, interfaces: &Interfaces) {
+    let told = match desk.serve(stream, wanted, interfaces) {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(problem)) => stream.write_all(refusal(&problem).as_bytes()),
+        Err(error) => Err(error),
+    };
+    if let Err(error) = told {
+        tracing::debug!("a capture ended: {error}");
+    }
 }
 
 fn report(board: &Board, identity: &Identity) -> Option<Report> {
@@ -200,38 +227,116 @@ impl Write for Patient<'_> {
     }
 }
 
-/// Asks the gateway at `path`, or the only one that runs.
+/// Asks the gateway at `path`, or the only one that runs; all its workers, where it has several.
 pub(crate) fn ask(path: Option<&Path>) -> Result<Report> {
-    let path = match path {
-        Some(path) => path.to_path_buf(),
-        None => the_only_socket(Path::new(FOLDER))?,
+    let paths = match path {
+        Some(path) => workers_at(path),
+        None => the_only_sockets(Path::new(FOLDER))?,
     };
-    let text = exchange(&path).map_err(|error| match error.kind() {
+    let mut reports = paths.iter().map(|path| ask_one(path));
+    let mut sum = reports.next().unwrap_or_else(|| Err(Error::failed("no gateway runs here")))?;
+    for report in reports {
+        let report = report?;
+        sum.uptime_s = sum.uptime_s.max(report.uptime_s);
+        sum.flows.extend(report.flows);
+        sum.subscribers.extend(report.subscribers);
+    }
+    Ok(sum)
+}
+
+fn ask_one(path: &Path) -> Result<Report> {
+    let exchange = || {
+        let stream = request(path, ASK)?;
+        stream.set_read_timeout(Some(2 * PATIENCE))?;
+        let mut text = String::new();
+        stream.take(ANSWER_MAX).read_to_string(&mut text)?;
+        Ok(text)
+    };
+    let text = exchange().map_err(|error| unanswered(path, &error))?;
+    serde_json::from_str(&text).map_err(|error| refused(path, &text, &error))
+}
+
+/// Asks for a capture; what can be read from the answer is the file.
+pub(crate) fn ask_capture(path: Option<&Path>, wanted: &Wanted) -> Result<impl Read + use<>> {
+    let path = chosen(path)?;
+    let mut ask = serde_json::to_value(wanted).map_err(|error| Error::failed(error.to_string()))?;
+    ask["get"] = "capture".into();
+    let begin = || {
+        let mut stream = request(&path, &ask.to_string())?;
+        stream.set_read_timeout(Some(2 * PATIENCE))?;
+        let mut first = [0; 1];
+        stream.read_exact(&mut first)?;
+        // So that a signal ends it.
+        stream.set_read_timeout(Some(Duration::from_millis(500)))?;
+        Ok((first, stream))
+    };
+    let (first, mut stream) = begin().map_err(|error| unanswered(&path, &error))?;
+    // A file begins with 0x0a, the first byte of a section header block.
+    if first == *b"{" {
+        let mut text = String::from("{");
+        let read = stream.read_to_string(&mut text);
+        read.map_err(|error| unanswered(&path, &error))?;
+        return Err(refused(&path, &text, "an object without an error"));
+    }
+    Ok(io::Cursor::new(first).chain(stream))
+}
+
+fn chosen(path: Option<&Path>) -> Result<PathBuf> {
+    let found =
+        path.map_or_else(|| the_only_sockets(Path::new(FOLDER)), |path| Ok(vec![path.to_path_buf()]))?;
+    match <[PathBuf; 1]>::try_from(found) {
+        Ok([one]) => Ok(one),
+        Err(several) => Err(ambiguous(&several)),
+    }
+}
+
+/// `path`, or those of its workers.
+fn workers_at(path: &Path) -> Vec<PathBuf> {
+    let of_workers = (0..Slice::WORKERS_MAX).map(|index| beside(path, index));
+    let found: Vec<PathBuf> = of_workers.filter(|path| path.exists()).collect();
+    if path.exists() || found.is_empty() { vec![path.to_path_buf()] } else { found }
+}
+
+/// They are those of the workers of one gateway.
+fn are_workers(paths: &[PathBuf]) -> bool {
+    let gateway = |path: &PathBuf| {
+        let (name, index) = path.file_stem()?.to_str()?.rsplit_once('-')?;
+        index.parse::<u32>().ok().map(|_| name.to_owned())
+    };
+    let first = paths.first().and_then(gateway);
+    first.is_some() && paths.iter().all(|path| gateway(path) == first)
+}
+
+fn ambiguous(paths: &[PathBuf]) -> Error {
+    let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+    Error::input(format!("several gateways or workers run; give --control with one of {}", names.join(", ")))
+}
+
+fn request(path: &Path, line: &str) -> io::Result<UnixStream> {
+    let mut stream = UnixStream::connect(path)?;
+    stream.write_all(line.as_bytes())?;
+    stream.write_all(b"\n")?;
+    Ok(stream)
+}
+
+fn unanswered(path: &Path, error: &io::Error) -> Error {
+    match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
             Error::failed(format!("no gateway answers at {}; is it running?", path.display()))
         }
-        _ => Error::io(format_args!("ask the gateway at {}", path.display()), &error),
-    })?;
-    serde_json::from_str(&text).map_err(|error| {
-        let told = serde_json::from_str::<serde_json::Value>(&text).unwrap_or_default();
-        match told["error"].as_str() {
-            Some(problem) => Error::failed(format!("{}: {problem}", path.display())),
-            None => Error::failed(format!("the answer at {} makes no sense: {error}", path.display())),
-        }
-    })
+        _ => Error::io(format_args!("ask the gateway at {}", path.display()), error),
+    }
 }
 
-fn exchange(path: &Path) -> io::Result<String> {
-    let mut stream = UnixStream::connect(path)?;
-    stream.set_read_timeout(Some(2 * PATIENCE))?;
-    stream.write_all(ASK.as_bytes())?;
-    stream.write_all(b"\n")?;
-    let mut text = String::new();
-    stream.take(ANSWER_MAX).read_to_string(&mut text)?;
-    Ok(text)
+fn refused(path: &Path, text: &str, error: impl std::fmt::Display) -> Error {
+    let told = serde_json::from_str::<serde_json::Value>(text).unwrap_or_default();
+    match told["error"].as_str() {
+        Some(problem) => Error::failed(format!("{}: {problem}", path.display())),
+        None => Error::failed(format!("the answer at {} makes no sense: {error}", path.display())),
+    }
 }
 
-fn the_only_socket(folder: &Path) -> Result<PathBuf> {
+fn the_only_sockets(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             return Err(Error::io(format_args!("look for gateways in {}", folder.display()), &error));
@@ -245,18 +350,13 @@ fn the_only_socket(folder: &Path) -> Result<PathBuf> {
         .collect();
     found.sort();
     match found.as_slice() {
-        [one] => Ok(one.clone()),
+        [_] => Ok(found),
         [] => Err(Error::failed(format!(
             "no gateway runs here ({} has no socket of one); start one, or give --control FILE",
             folder.display()
         ))),
-        several => {
-            let names: Vec<String> = several.iter().map(|path| path.display().to_string()).collect();
-            Err(Error::input(format!(
-                "several gateways run; give --control with one of {}",
-                names.join(", ")
-            )))
-        }
+        several if are_workers(several) => Ok(found),
+        several => Err(ambiguous(several)),
     }
 }
 
@@ -282,8 +382,10 @@ mod tests {
         let control = Control::bind(&folder.join("g.sock")).unwrap();
         let board = Arc::new(Board::default());
         let prefixes = Prefixes::new(&SharingConfig::default());
-        let identity = Identity { wan: "w".into(), radio: "r".into(), started: WireInstant::ZERO, prefixes };
-        control.serve(board.clone(), identity).unwrap();
+        let interfaces = Interfaces { names: ["w".into(), "r".into()], raw: false };
+        let identity =
+            Identity { wan: "w".into(), radio: "r".into(), started: WireInstant::ZERO, prefixes, interfaces };
+        control.serve(board.clone(), Arc::default(), identity).unwrap();
         (control, board)
     }
 

@@ -152,7 +152,7 @@ pub(super) struct Inherited {
 /// Asks the gateway that runs for everything. It waits from here on, until [`Inherited::confirm`] or the end of the connection.
 pub(super) fn ask(args: &GatewayArgs, flows_file: &Path) -> Result<Inherited> {
     let (wan, radio) = args.interfaces()?;
-    let path = control_path(args, wan, radio);
+    let path = control_path(args)?;
     let failed = |error: &io::Error| {
         Error::io(format_args!("take over from the gateway at {}", path.display()), error)
     };
@@ -238,8 +238,9 @@ pub(super) fn wait_for_end(stream: &UnixStream) {
 }
 
 /// Where the gateway with these options listens.
-pub(super) fn control_path(args: &GatewayArgs, wan: &str, radio: &str) -> PathBuf {
-    args.control.clone().unwrap_or_else(|| control::default_path(wan, radio))
+pub(super) fn control_path(args: &GatewayArgs) -> Result<PathBuf> {
+    let default = control::default_path(&args.name()?);
+    Ok(args.control.clone().unwrap_or(default))
 }
 
 fn read_line(stream: &UnixStream) -> io::Result<String> {

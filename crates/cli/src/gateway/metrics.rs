@@ -1,5 +1,6 @@
 //! The gateway's numbers in the text format of OpenMetrics, as Prometheus reads it.
 
+use paceline_gateway::auto::Reason;
 use std::fmt;
 use std::fs;
 use std::sync::Arc;
@@ -159,8 +160,11 @@ fn passed(to: &mut Encoder<'_>, now: &Snapshot) -> fmt::Result {
         ([("reason", "buffer-full")], counters.passed_buffer_full),
         ([("reason", "gave-up")], counters.passed_gave_up),
         ([("reason", "unacceptable")], counters.passed_unacceptable),
+        ([("reason", "too-many-flows")], counters.passed_too_many_flows),
     ];
-    to.counters("passed", "Packets or flows that passed unedited, by reason", None, &reasons)
+    to.counters("passed", "Packets or flows that passed unedited, by reason", None, &reasons)?;
+    let decisions = Reason::ALL.map(|reason| ([("reason", reason.as_str())], counters.decisions(reason)));
+    to.counters("auto_decisions", "Decisions of the mode `auto`, by reason", None, &decisions)
 }
 
 fn times(to: &mut Encoder<'_>, now: &Snapshot) -> fmt::Result {

@@ -6,7 +6,8 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use paceline_gateway::{Event, Observer};
+use paceline_gateway::auto::{Decision, What};
+use paceline_gateway::{Event, Mode, Observer};
 use paceline_linux::shift_file::ShiftFile;
 use paceline_linux::{Fallback, Quantiles};
 use paceline_wire::{Duration, FlowKey, Instant};
@@ -188,7 +189,28 @@ fn trace(flow: &FlowKey, event: &Event) {
         Event::SplitOpened => tracing::debug!(%client, %server, "flow split"),
         Event::Ended(status) => tracing::debug!(%client, %server, how = ?status.stage, "flow ended"),
         Event::GaveUp => tracing::debug!(%client, %server, "repair failed too often; the server repairs now"),
+        Event::Decided(decision) => decided(flow, decision),
         other => tracing::trace!(%client, %server, event = ?other, "packet"),
+    }
+}
+
+/// A decision about a new flow is as frequent as flows are; what changes later is worth a line of its own.
+fn decided(flow: &FlowKey, decision: &Decision) {
+    let (client, server, reason) = (flow.src, flow.dst, decision.reason);
+    match decision.what {
+        What::Mode(Mode::Split(sender)) => {
+            let sender = sender.congestion_control;
+            tracing::info!(%client, %server, %reason, %sender, "auto: split");
+        }
+        What::Mode(_) => tracing::debug!(%client, %server, %reason, "auto: transparent"),
+        What::QueueTarget(target) => {
+            let target_ms = ms(target);
+            tracing::info!(%client, %server, %reason, target_ms, "auto: queue target");
+        }
+        What::ServerRepairs => {
+            tracing::info!(%client, %server, %reason, "auto: the server repairs from here on")
+        }
+        What::Passes => tracing::warn!(%client, %server, %reason, "auto: the flow passes from here on"),
     }
 }
 
@@ -218,6 +240,9 @@ fn describe(event: &Event) -> Value {
         Event::Lost { bytes } => json!({ "event": "lost", "bytes": bytes }),
         Event::Timeout => json!({ "event": "timeout" }),
         Event::GaveUp => json!({ "event": "gave-up" }),
+        Event::Decided(decision) => {
+            json!({ "event": "decided", "what": format!("{:?}", decision.what), "reason": decision.reason.as_str() })
+        }
     }
 }
 

@@ -130,7 +130,11 @@ pub(super) fn summary(config: &GatewayConfig) -> String {
         1 => format!("1 rule for {of}"),
         count => format!("{count} rules for {of}"),
     };
-    let mode = if config.mode == FlowMode::Split { "split" } else { "transparent" };
+    let mode = match config.mode {
+        FlowMode::Transparent => "transparent",
+        FlowMode::Split => "split",
+        FlowMode::Auto => "auto",
+    };
     let (flows, subscribers) = (config.sharing.flows.len(), config.sharing.subscribers.len());
     format!("{}, {}, other flows {mode}", count(flows, "flows"), count(subscribers, "subscribers"))
 }

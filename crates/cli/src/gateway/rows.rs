@@ -30,6 +30,9 @@ pub(crate) struct FlowRow {
     pub(crate) server: SocketAddr,
     pub(crate) subscriber: String,
     pub(crate) mode: String,
+    /// Why, if the mode `auto` decided; the newest decision.
+    #[serde(default)]
+    pub(crate) reason: Option<String>,
     pub(crate) stage: String,
     pub(crate) age_s: f64,
     pub(crate) idle_s: f64,
@@ -110,6 +113,7 @@ impl FlowRow {
             server: status.key.dst,
             subscriber: prefixes.show(status.subscriber),
             mode: if status.mode == FlowMode::Split { "split" } else { "transparent" }.into(),
+            reason: status.reason.map(|reason| reason.to_string()),
             stage: stage(status.stage).into(),
             age_s: seconds(now.saturating_since(status.since)),
             idle_s: seconds(now.saturating_since(status.last_packet)),
@@ -197,6 +201,7 @@ pub(crate) mod tests {
             weight: 1,
             rescaled: true,
             gave_up: false,
+            reason: None,
             rtt: Some(Duration::from_micros(101_500)),
             server_rtt: Duration::ZERO,
             rate: Rate::from_mbps(7.2),
@@ -223,6 +228,9 @@ pub(crate) mod tests {
             limit: Some(150_000),
             rate: Rate::from_mbps(9.6),
             rtt_min: Some(Duration::from_millis(100)),
+            other_waiting: 0,
+            other_downlink_bytes: 0,
+            other_uplink_bytes: 0,
         }
     }
 

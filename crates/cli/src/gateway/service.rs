@@ -11,11 +11,12 @@ use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::PeerCredentials;
 use paceline_gateway::{Gateway, GatewayConfig};
 use paceline_linux::shift_file::ShiftFile;
-use paceline_linux::{EventLoopConfig, Fallback, Housekeeping, clock};
+use paceline_linux::{Fallback, Housekeeping, clock};
 use paceline_wire::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::board::{Board, Collector, Snapshot};
+use super::capture::{Desk, Interfaces, Watched};
 use super::control::{self, Control, Identity};
 use super::handover::{self, Estate, Inherited, Role};
 use super::metrics::{Labels, Metrics};
@@ -25,7 +26,8 @@ use super::records::{Recorder, Records, Writing};
 use super::reload::Reload;
 use super::rescaling::Rescaling;
 use super::rows::Prefixes;
-use super::{Handed, Handing, Moment, drive, http, write_whole_io};
+use super::workers;
+use super::{Around, Handed, Handing, Moment, drive, http, write_whole_io};
 use crate::args::GatewayArgs;
 use crate::error::{Error, Result};
 use crate::result::Percentiles;
@@ -33,8 +35,8 @@ use crate::run::lab::system;
 
 /// Runs until a signal comes.
 pub(super) fn run(args: &GatewayArgs, config: GatewayConfig) -> Result<()> {
-    let (wan, radio) = args.interfaces()?;
-    let path = flows_file(args, wan, radio);
+    let config_prefixes = (config.sharing.subscriber_prefix_v4, config.sharing.subscriber_prefix_v6);
+    let path = flows_file(args)?;
     let mut inherited = args.take_over.then(|| handover::ask(args, &path)).transpose()?;
     let started = inherited.as_ref().and_then(|inherited| Some(inherited.memory.as_ref()?.started));
     let started = started.unwrap_or_else(clock::now);
@@ -68,13 +70,16 @@ pub(super) fn run(args: &GatewayArgs, config: GatewayConfig) -> Result<()> {
             Fallback::Reset => node.end(flow),
         }
     }
-    drive(args, &mut node, Some(rescaling), inherited, |node, moment| service.on(node, moment))
+    let slice = args.slice(config_prefixes);
+    let mut node = Watched::new(node, service.desk.clone());
+    let around = Around { rescaling: Some(rescaling), inherited, slice };
+    drive(args, &mut node, around, |node, moment| service.on(node, moment))
 }
 
 /// Where what outlives the process is kept.
-fn flows_file(args: &GatewayArgs, wan: &str, radio: &str) -> PathBuf {
-    let default = || ShiftFile::default_path(&format!("{wan}-{radio}"));
-    args.shift_file.clone().unwrap_or_else(default)
+fn flows_file(args: &GatewayArgs) -> Result<PathBuf> {
+    let default = ShiftFile::default_path(&args.name()?);
+    Ok(args.shift_file.clone().unwrap_or(default))
 }
 
 /// What goes on beside the packets.
@@ -83,6 +88,7 @@ struct Service<'a> {
     identity: Identity,
     log: Shared,
     board: Arc<Board>,
+    desk: Arc<Desk>,
     collector: Collector,
     /// When statistics are due.
     due: Instant,
@@ -123,7 +129,7 @@ impl<'a> Service<'a> {
             } else {
                 vec![wan.to_owned(), radio.to_owned()]
             },
-            packet_memory_limit_bytes: EventLoopConfig::default().pool_bytes,
+            packet_memory_limit_bytes: workers::pool_bytes(args.workers),
         };
         let listener = match args.metrics {
             Some(address) => Some(metrics_listener(address, inherited.as_deref_mut())?),
@@ -132,15 +138,27 @@ impl<'a> Service<'a> {
         let scrapes = listener.as_ref().and_then(|listener| listener.try_clone().ok());
         let scraped = listener.map(|listener| (listener, Metrics::new(board.clone(), labels)));
         let control = match inherited.and_then(|inherited| inherited.take(Role::Control).ok()) {
-            Some(socket) => Some(Control::adopt(&handover::control_path(args, wan, radio), socket)),
-            None => bind_control(args, wan, radio)?,
+            Some(socket) => Some(Control::adopt(&handover::control_path(args)?, socket)),
+            None => bind_control(args)?,
         };
         let records = args.records.as_deref().map(|path| Records::create(path, prefixes)).transpose()?;
+        let interfaces = match &args.tun {
+            Some(tun) => [wan, radio].map(|name| format!("{tun} ({name})")),
+            None => [wan, radio].map(str::to_owned),
+        };
+        let interfaces = Interfaces { names: interfaces, raw: args.tun.is_some() };
         Ok(Service {
             args,
-            identity: Identity { wan: wan.to_owned(), radio: radio.to_owned(), started, prefixes },
+            identity: Identity {
+                wan: wan.to_owned(),
+                radio: radio.to_owned(),
+                started,
+                prefixes,
+                interfaces,
+            },
             log,
             board,
+            desk: Arc::default(),
             collector: Collector::default(),
             due: Instant::ZERO,
             reload: Reload::new(config.clone()),
@@ -156,10 +174,13 @@ impl<'a> Service<'a> {
         })
     }
 
-    fn on(&mut self, node: &mut Gateway, moment: Moment<'_, '_>) -> io::Result<()> {
+    fn on(&mut self, node: &mut Watched, moment: Moment<'_, '_>) -> io::Result<()> {
         match moment {
             Moment::Start => self.start(),
-            Moment::Turn(housekeeping) => self.turn(node, housekeeping),
+            Moment::Turn(housekeeping) => {
+                node.turn(housekeeping.now);
+                self.turn(node, housekeeping)
+            }
             Moment::Hangup => {
                 if let Some(recorder) = &self.recorder {
                     recorder.reopen();
@@ -177,7 +198,7 @@ impl<'a> Service<'a> {
             http::serve(listener, metrics);
         }
         if let Some(control) = &self.control {
-            control.serve(self.board.clone(), self.identity.clone())?;
+            control.serve(self.board.clone(), self.desk.clone(), self.identity.clone())?;
         }
         self.writing = self.records.take().map(Records::start);
         self.supervisor.start();
@@ -237,7 +258,7 @@ impl<'a> Service<'a> {
     }
 
     /// Whoever asked gets everything.
-    fn stopped(&mut self, node: &mut Gateway, handing: &mut Handing<'_>) -> io::Result<()> {
+    fn stopped(&mut self, node: &mut Watched, handing: &mut Handing<'_>) -> io::Result<()> {
         let Some(stream) = self.successor.take() else { return Ok(()) };
         let (Some(control), Some(flows)) = (&self.control, &self.flows) else { return Ok(()) };
         // Counted and written before anything is copied.
@@ -247,7 +268,7 @@ impl<'a> Service<'a> {
             log.flush()?;
             log.totals
         };
-        let path = flows_file(self.args, &self.identity.wan, &self.identity.radio);
+        let path = flows_file(self.args).map_err(io::Error::other)?;
         let estate = Estate {
             args: self.args,
             flows_file: &path,
@@ -302,11 +323,11 @@ fn metrics_listener(address: SocketAddr, inherited: Option<&mut Inherited>) -> R
 }
 
 /// A place that was asked for must be there; the default one only should.
-fn bind_control(args: &GatewayArgs, wan: &str, radio: &str) -> Result<Option<Control>> {
+fn bind_control(args: &GatewayArgs) -> Result<Option<Control>> {
     if let Some(path) = &args.control {
         return Control::bind(path).map(Some);
     }
-    let bound = Control::bind(&control::default_path(wan, radio));
+    let bound = Control::bind(&control::default_path(&args.name()?));
     if let Err(error) = &bound {
         tracing::warn!("{error}; `paceline flows` and `paceline top` cannot see this gateway");
     }

@@ -32,7 +32,7 @@ pub(super) fn start() {
 }
 
 /// Where this program was started from: what lies there now may be newer.
-fn program() -> std::io::Result<PathBuf> {
+pub(super) fn program() -> std::io::Result<PathBuf> {
     let path = std::env::current_exe()?;
     let text = path.to_string_lossy();
     // What the kernel adds to the name of a file that was replaced.

@@ -5,11 +5,14 @@ mod setup;
 
 use std::path::Path;
 
+use paceline_gateway::auto::Memory;
 use paceline_sim::measure::Percentiles as SimPercentiles;
 use paceline_sim::result::{
     FlowResult as SimFlow, GatewayResult as SimGateway, LinkResult as SimLink, RunResult,
 };
-use paceline_sim::{ScenarioError, run_watched};
+use paceline_sim::scenario::Scenario as SimScenario;
+use paceline_sim::{ScenarioError, Watch as SimWatch, run_watched};
+use paceline_wire::Instant;
 
 use super::collect::{judged, ran_alone, round};
 use super::lab::Watch;
@@ -39,7 +42,10 @@ pub(crate) fn execute(
     watch: &dyn Watch,
 ) -> Result<Run> {
     let scenario = &variant.scenario;
-    let setup = setup::setup(scenario, seed, folder).map_err(|why| refused(variant, why))?;
+    let mut setup = setup::setup(scenario, seed, folder).map_err(|why| refused(variant, why))?;
+    if scenario.gateway.seen_before {
+        setup.memory = remembered(&setup)?;
+    }
     let Some(radio) = setup.path.last().map(|link| link.down.clone()) else {
         return Err(Error::failed("the simulated path has no link"));
     };
@@ -61,6 +67,26 @@ pub(crate) fn execute(
     }
     let run = result(&variant.name, scenario, simulated, &traces);
     Ok(judged(run, scenario, &radio, &traces))
+}
+
+/// What a gateway remembers that has seen these flows once.
+fn remembered(setup: &SimScenario) -> Result<Memory> {
+    struct Remembers(Memory);
+    impl SimWatch for Remembers {
+        fn memory(&mut self, memory: &Memory) {
+            self.0 = memory.clone();
+        }
+
+        fn goes_on(&mut self, _now: Instant) -> bool {
+            !interrupt::requested()
+        }
+    }
+    let mut remembers = Remembers(Memory::default());
+    match run_watched(setup, Vec::new(), &mut remembers) {
+        Err(ScenarioError::GivenUp) => Err(Error::interrupted()),
+        Err(error) => Err(Error::failed(format!("cannot simulate: {error}"))),
+        Ok(_) => Ok(remembers.0),
+    }
 }
 
 fn refused(variant: &Variant, why: String) -> Error {

@@ -80,18 +80,22 @@ impl Flow {
         let limit = self.lowest_repairable(ack);
         let answers_server = self.filter.replies_expected > 0;
         let near = ack;
-        let mut removed = 0;
+        let (mut removed, mut needless) = (0, false);
         let keep = |start: Seq, _end: Seq| {
             let start = start.unwrap_near(near);
             // RFC 2883: a block at or below the cumulative ACK reports a duplicate.
             let keeps = if start < near { answers_server } else { limit.is_none_or(|limit| start < limit) };
             removed += u64::from(!keeps);
+            needless |= start < near && !keeps;
             keeps
         };
         if let Some(mut tcp) = packet.tcp_mut() {
             tcp.retain_sack_blocks(keep);
         }
         ctx.counters.sack_blocks_removed += removed;
+        if needless {
+            self.watch_duplicate();
+        }
     }
 
     /// The lowest position, not reported by the client, that has left and is kept.

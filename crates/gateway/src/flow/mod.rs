@@ -11,11 +11,13 @@ mod opening;
 mod recovery;
 mod timers;
 mod uplink;
+mod watch;
 
 use alloc::collections::VecDeque;
 
 use paceline_wire::{Duration, FlowKey, Instant, Packet, PortId, Seq};
 
+use crate::auto::Memory;
 use crate::config::{FlowMode, GatewayConfig, RetransmissionMode, ScheduleMode};
 use crate::counters::Counters;
 use crate::flight::Flight;
@@ -39,6 +41,7 @@ use acceptance::Uplink;
 use ack_filter::AckFilter;
 use recovery::Recovery;
 use timers::Timers;
+use watch::Watch;
 
 /// Packets without data that may wait behind data of a flow; further ones overtake it.
 const BARE_MAX: usize = 1024;
@@ -61,6 +64,8 @@ pub(crate) struct Context<'a> {
     pub(crate) promised: &'a mut u64,
     /// What the flow's subscriber holds of both.
     pub(crate) subscriber: Holdings,
+    /// What flows showed.
+    pub(crate) memory: &'a mut Memory,
 }
 
 impl Context<'_> {
@@ -166,6 +171,7 @@ pub(crate) struct Flow {
     /// How it ended, if it has.
     end: Option<FlowStage>,
     totals: FlowTotals,
+    watch: Watch,
 }
 
 impl Flow {
@@ -217,6 +223,7 @@ impl Flow {
             since: now,
             end: None,
             totals: FlowTotals::default(),
+            watch: Watch::default(),
         }
     }
 
@@ -296,7 +303,7 @@ impl Flow {
 
     /// The gateway repairs losses of this flow.
     fn repairs(&self, config: &GatewayConfig) -> bool {
-        config.retransmission.mode != RetransmissionMode::None && !self.gave_up
+        config.retransmission.mode != RetransmissionMode::None && !self.gave_up && !self.watch.server_repairs
     }
 
     /// Nothing of this flow is ever held back.
@@ -353,6 +360,7 @@ impl Flow {
         FlowStatus {
             key: self.key,
             mode: FlowMode::Transparent,
+            reason: self.watch.reason,
             subscriber: prefix(&config.sharing, self.key.src.ip()),
             stage: self.end.unwrap_or(if opening { FlowStage::Opening } else { FlowStage::Open }),
             since: self.since,

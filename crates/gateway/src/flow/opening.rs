@@ -70,7 +70,8 @@ impl Flow {
         if let Some(sent_at) = self.syn_sent_at.take()
             && Seq::from(self.board.una()) == ack
         {
-            self.rtt.on_sample(sent_at, ctx.now);
+            let rtt = self.rtt.on_sample(sent_at, ctx.now);
+            self.totals.on_rtt(rtt);
         }
     }
 }

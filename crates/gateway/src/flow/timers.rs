@@ -67,7 +67,7 @@ impl Flow {
         let mut next = self.modulation.next_release();
         let mut consider = |at: Option<Instant>| next = [next, at].into_iter().flatten().min();
         consider(self.recovery.next_deadline());
-        if ctx_repairs && !self.gave_up && self.phase != Phase::Opening {
+        if ctx_repairs && !self.gave_up && !self.watch.server_repairs && self.phase != Phase::Opening {
             consider(self.retransmission_deadline());
             consider(self.window_probe_deadline());
         }

@@ -31,6 +31,7 @@ impl Flow {
             return LinkReport::default();
         }
         self.totals.uplink_bytes += packet.payload().len() as u64;
+        self.watch_uplink(ctx, tcp);
         if flags.contains(Flags::RST) {
             self.abandon(ctx);
             self.close(ctx, FlowStage::Reset);
@@ -122,6 +123,7 @@ impl Flow {
         let mut delivered = 0;
         let mut arrival = Arrival::default();
         if ack > una {
+            self.watch_claim(ctx, ack);
             self.check_needless(ctx.now, &(una..ack));
             self.note_arrival(ctx, una..ack, &mut arrival);
             self.received = self.received.max(ack);
@@ -167,6 +169,7 @@ impl Flow {
             ctx.observer.on_event(ctx.now, &self.key, &event);
         }
         self.rtt_sample = rtt.or(self.rtt_sample);
+        self.stop_needless_repairs(ctx);
         self.adapt_delay(ctx);
         let age = left.sent_at.filter(|_| !probed).map(|sent_at| ctx.now.saturating_since(sent_at));
         LinkReport { delivered, lost, rtt, age }
@@ -285,6 +288,7 @@ impl Flow {
             segment: self.segment(),
             weight: self.weight,
             max_bytes: self.window_max_bytes.unwrap_or(u64::MAX).min(ctx.config.virtual_window.max_bytes),
+            target: self.path.supply.unwrap_or(Duration::from_millis(ctx.config.virtual_window.target_ms)),
             pool_share: most_promised(
                 ctx.config.limits.max_buffer_bytes as u64,
                 *ctx.promised,

@@ -12,6 +12,7 @@ use paceline_wire::{Duration, Flags, FlowKey, Instant, Packet, PathMarks, PortId
 
 use super::SenderConfig;
 use super::opening::Opening;
+use crate::auto::Reason;
 use crate::config::GatewayConfig;
 use crate::ring::Links;
 use crate::{RADIO, WAN};
@@ -28,6 +29,8 @@ pub(super) struct Pair {
     pub(super) opening: Option<Box<Opening>>,
     pub(super) since: Instant,
     pub(super) last_packet: Instant,
+    /// Why it is split, if it is `auto` that decided.
+    pub(super) reason: Option<Reason>,
     /// How long data may wait here.
     pub(super) target: Duration,
     /// What it keeps, as last counted among that of all flows.
@@ -67,6 +70,7 @@ impl Pair {
             opening: Some(Box::new(opening)),
             since: now,
             last_packet: now,
+            reason: None,
             target: Duration::from_millis(config.virtual_window.target_ms),
             counted: 0,
             ready: false,

@@ -19,6 +19,7 @@ impl Pair {
         FlowStatus {
             key: self.key,
             mode: FlowMode::Split,
+            reason: self.reason,
             subscriber: prefix(&config.sharing, self.key.src.ip()),
             stage: if self.opening.is_some() { FlowStage::Opening } else { FlowStage::Open },
             since: self.since,

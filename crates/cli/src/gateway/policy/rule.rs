@@ -11,7 +11,7 @@ use toml::Spanned;
 use super::Wrong;
 use super::words::Words;
 use crate::scenario::nearest;
-use crate::units::{Rate, Size};
+use crate::units::{Rate, Size, Time};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -24,7 +24,7 @@ pub(super) struct Rule {
     dscp: Option<Spanned<Words>>,
     vlan: Option<Spanned<Words>>,
     interface: Option<Spanned<Words>>,
-    rtt: Option<Spanned<toml::Value>>,
+    rtt: Option<Spanned<String>>,
     mode: Option<Mode>,
     profile: Option<Spanned<String>>,
     virtual_window: Option<Spanned<Size>>,
@@ -49,14 +49,14 @@ pub(super) struct Subscriber {
 enum Mode {
     Transparent,
     Split,
+    Auto,
     Pass,
 }
 
 impl Rule {
     pub(super) fn matches_all(&self) -> bool {
-        [&self.client, &self.server, &self.port, &self.dscp, &self.vlan, &self.interface]
-            .iter()
-            .all(|key| key.is_none())
+        let words = [&self.client, &self.server, &self.port, &self.dscp, &self.vlan, &self.interface];
+        words.iter().all(|key| key.is_none()) && self.rtt.is_none()
     }
 
     /// It is for a gateway on these interfaces; where none are known, it may be.
@@ -73,7 +73,6 @@ impl Rule {
         profiles: &BTreeMap<String, SenderConfig>,
         default: FlowMode,
     ) -> Result<Vec<FlowRule>, Wrong> {
-        refuse("rtt", self.rtt.as_ref(), "a flow is served from its SYN on, before its round trip is known")?;
         self.check_meaning(start, default)?;
         let sender = match &self.profile {
             Some(name) => Some(find(profiles, name)?),
@@ -83,6 +82,7 @@ impl Rule {
             None => FlowAction::Accelerate,
             Some(Mode::Transparent) => FlowAction::Transparent,
             Some(Mode::Split) => FlowAction::Split,
+            Some(Mode::Auto) => FlowAction::Auto,
             Some(Mode::Pass) => FlowAction::Bypass,
         };
         let share = share(start, self.weight, self.priority, self.guaranteed, self.ceiling)?;
@@ -92,6 +92,7 @@ impl Rule {
         let ports = each(self.port.as_ref(), ports)?;
         let dscps = each(self.dscp.as_ref(), dscp)?;
         let vlans = each(self.vlan.as_ref(), vlan)?;
+        let (rtt_min_ms, rtt_max_ms) = rtt(self.rtt.as_ref())?;
         let mut rules = Vec::new();
         for client in &clients {
             for server in &servers {
@@ -105,6 +106,8 @@ impl Rule {
                                 server_port_last: port.map(|(_, last)| last),
                                 dscp: *dscp,
                                 vlan: *vlan,
+                                rtt_min_ms,
+                                rtt_max_ms,
                             };
                             let rule = FlowRule {
                                 matches,
@@ -171,13 +174,6 @@ impl Subscriber {
     }
 }
 
-fn refuse(key: &str, value: Option<&Spanned<toml::Value>>, why: &str) -> Result<(), Wrong> {
-    match value {
-        Some(value) => Err((value.span().start, format!("`{key}` is not there yet: {why}; take it out"))),
-        None => Ok(()),
-    }
-}
-
 /// What is left out is as in the gateway's default.
 fn share(
     start: usize,
@@ -238,6 +234,29 @@ fn dscp(text: &str) -> Result<u8, String> {
     };
     named.ok_or_else(|| {
         format!("`{text}` is no DSCP; write 0 to 63, or a name such as \"ef\", \"af41\", \"cs1\"")
+    })
+}
+
+/// The least and the largest round trip, in milliseconds: `">200ms"`, `"<50ms"` or `"50ms-200ms"`.
+fn rtt(text: Option<&Spanned<String>>) -> Result<(Option<u64>, Option<u64>), Wrong> {
+    let Some(text) = text else { return Ok((None, None)) };
+    let time = |text: &str| {
+        let time: Option<Time> = toml::Value::String(text.trim().into()).try_into().ok();
+        time.map(|time| time.to_wire().as_millis())
+    };
+    let value = text.as_ref().trim();
+    let parsed = match (value.strip_prefix('>'), value.strip_prefix('<'), value.split_once('-')) {
+        (Some(least), ..) => time(least).map(|least| (Some(least), None)),
+        (_, Some(most), _) => time(most).map(|most| (None, Some(most))),
+        (.., Some((least, most))) => {
+            let range = time(least).zip(time(most)).filter(|(least, most)| least <= most);
+            range.map(|(least, most)| (Some(least), Some(most)))
+        }
+        _ => None,
+    };
+    parsed.ok_or_else(|| {
+        let what = format!("`{value}` is no round trip; write \">200ms\", \"<50ms\" or \"50ms-200ms\"");
+        (text.span().start, what)
     })
 }
 

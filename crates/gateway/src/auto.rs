@@ -1,0 +1,116 @@
+//! `auto`: mode, sender and queue target of a flow from what is measured, with no number to set.
+//!
+//! A SYN decides (`decide`) by what earlier flows of the subscriber showed (`memory`), the queue target follows the link as it
+//! goes (`target`), and `guard` keeps a client from more than its share. Every decision has a [`Reason`], which is counted and told.
+
+mod decide;
+mod guard;
+mod memory;
+mod target;
+mod uplink;
+
+use core::fmt;
+
+use paceline_wire::{Duration, FlowKey, Instant};
+
+use crate::config::SharingConfig;
+use crate::mode::Mode;
+use crate::subscriber::prefix;
+
+pub use memory::{ClientRecord, Known, Memory};
+
+pub(crate) use decide::decide;
+pub(crate) use guard::{Claim, may_open};
+pub(crate) use memory::Seen;
+pub(crate) use target::QueueTarget;
+pub(crate) use uplink::UplinkDelay;
+
+/// Why `auto` has decided as it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+pub enum Reason {
+    /// No flow of the client has been seen of late.
+    Unknown,
+    /// Its flows have shown nothing that speaks against the default.
+    Ordinary,
+    /// Acknowledgements wait on the uplink.
+    LateAcks,
+    /// So much is lost that a sender of our own repairs it better.
+    HeavyLoss,
+    /// The rate of the radio link varies.
+    VaryingLink,
+    /// It no longer does.
+    SteadyLink,
+    /// The application reads more slowly than the link carries.
+    SlowReader,
+    /// What was repaired had not been lost.
+    NeedlessRepairs,
+    /// The client acknowledges what it cannot have.
+    OptimisticAcks,
+}
+
+/// What was decided.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum What {
+    /// What a new flow becomes.
+    Mode(Mode),
+    /// How long the subscriber's packets may wait before its link, beyond what keeps a steady one busy.
+    QueueTarget(Duration),
+    /// The server repairs the flow from here on.
+    ServerRepairs,
+    /// The flow passes from here on.
+    Passes,
+}
+
+/// A decision.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Decision {
+    /// What.
+    pub what: What,
+    /// Why.
+    pub reason: Reason,
+}
+
+impl Reason {
+    /// All of them.
+    pub const ALL: [Reason; 9] = [
+        Reason::Unknown,
+        Reason::Ordinary,
+        Reason::LateAcks,
+        Reason::HeavyLoss,
+        Reason::VaryingLink,
+        Reason::SteadyLink,
+        Reason::SlowReader,
+        Reason::NeedlessRepairs,
+        Reason::OptimisticAcks,
+    ];
+
+    /// As metrics and logs name it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Reason::Unknown => "unknown",
+            Reason::Ordinary => "ordinary",
+            Reason::LateAcks => "late-acks",
+            Reason::HeavyLoss => "heavy-loss",
+            Reason::VaryingLink => "varying-link",
+            Reason::SteadyLink => "steady-link",
+            Reason::SlowReader => "slow-reader",
+            Reason::NeedlessRepairs => "needless-repairs",
+            Reason::OptimisticAcks => "optimistic-acks",
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Memory {
+    /// What is known of the ends of a new flow (client to server).
+    pub fn known(&self, now: Instant, sharing: &SharingConfig, key: &FlowKey) -> Known {
+        self.look_up(now, prefix(sharing, key.src.ip()), key.dst.ip())
+    }
+}

@@ -1,0 +1,72 @@
+//! What one client may claim of what all share.
+//!
+//! Bandwidth, payload memory and promises are shared already (`share.rs`, `pool.rs`). Left are places in the flow table, which one
+//! client could fill by opening flows, and what ACKs claim to have been received.
+
+/// Our choice, as in `pool.rs`: a subscriber alone may have four fifths of the places.
+const SUBSCRIBER_MULTIPLE: usize = 4;
+/// Our choice: nobody is refused who has no more flows than this. Browsers open six connections to a host, and some dozens in all.
+const ALWAYS: usize = 64;
+
+/// Whether a subscriber with `own` flows may open another, of `max` places with `all` taken: the dynamic threshold of Choudhury and
+/// Hahne (IEEE/ACM Transactions on Networking 6(2), 1998), which leaves something for whoever comes next.
+pub(crate) fn may_open(max: usize, all: usize, own: usize) -> bool {
+    let free = max.saturating_sub(all + 1);
+    own < ALWAYS.min(max / 8) || own + 1 <= SUBSCRIBER_MULTIPLE.saturating_mul(free)
+}
+
+/// What a flow's ACKs claimed beyond what was sent.
+#[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(crate) struct Claim {
+    acked: u64,
+    unsent: u64,
+}
+
+/// Our choice: data that takes another way past the gateway, as at a change of routes, is acknowledged like that, too, but not for long.
+const UNSENT_MAX: u64 = 1 << 20;
+
+impl Claim {
+    /// An ACK covered `acked` bytes for the first time, `unsent` of which had not left for the client. Returns whether that is
+    /// more than an accident: half of what was acknowledged of late, and a lot (Savage et al., TCP Congestion Control with a
+    /// Misbehaving Receiver, CCR 29(5), 1999: optimistic ACKing).
+    pub(crate) fn on_ack(&mut self, acked: u64, unsent: u64) -> bool {
+        self.acked += acked;
+        self.unsent += unsent;
+        if self.acked > 4 * UNSENT_MAX {
+            (self.acked, self.unsent) = (self.acked / 2, self.unsent / 2);
+        }
+        self.unsent > UNSENT_MAX && self.unsent > self.acked / 2
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_opens_what_he_can_leaves_a_fifth_of_the_places() {
+        let mut own = 0;
+        while may_open(10_000, own, own) {
+            own += 1;
+        }
+        assert!((7_900..=8_000).contains(&own), "{own}");
+        assert!(may_open(10_000, own, 0) && may_open(10_000, own, 60));
+    }
+
+    #[test]
+    fn a_full_table_still_has_room_for_a_client_with_few_flows() {
+        assert!(may_open(1_000, 999, 3));
+        assert!(!may_open(1_000, 999, 200));
+        // A table so small that nothing can be divided.
+        assert!(may_open(1, 0, 0) || may_open(8, 0, 0));
+    }
+
+    #[test]
+    fn an_accident_is_no_claim() {
+        let mut claim = Claim::default();
+        assert!(!claim.on_ack(500_000, 500_000));
+        assert!(!(0..10_000).any(|_| claim.on_ack(100_000, 1_000)));
+        assert!((0..100).any(|_| claim.on_ack(100_000, 90_000)));
+    }
+}

@@ -1,0 +1,293 @@
+//! What earlier flows showed of clients and servers: bounded, and forgotten after a while.
+//!
+//! A client is known by the prefix of its subscriber, a server by a prefix of its own. What was not used for longest goes first.
+
+use core::net::IpAddr;
+
+use hashbrown::HashMap;
+use paceline_wire::{Duration, Instant, Rate};
+use slab::Slab;
+
+use crate::ring::{Linked, Links, Ring};
+
+/// Our choice: 16,384 clients and as many servers are some 4 MB, and more than are active behind one radio cell.
+const PLACES: usize = 16_384;
+/// Our choice: what a radio link or its user did ten minutes ago says little of now; the next flow measures anew.
+const FORGOTTEN: Duration = Duration::from_secs(600);
+/// Our choice: an upload ends as it began. A flow in a minute measures anew whether ACKs still wait.
+const LATE_ACKS_LAST: Duration = Duration::from_secs(60);
+/// Our choice: shares are those of some 4 MB of the newest data, a few transfers' worth.
+const BYTES_MAX: u64 = 4_000_000;
+/// The same of seconds in which a flow was watched.
+const NOTES_MAX: u32 = 16;
+/// The longest prefixes that are routed in the Internet are /24 and /48: what lies in one has the path in common.
+const SERVER_BITS_V4: u32 = 24;
+const SERVER_BITS_V6: u32 = 48;
+
+/// What a flow showed in a second of its life.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Seen {
+    /// Payload that reached the client for the first time.
+    pub(crate) delivered: u64,
+    /// Payload found lost while no queue stood before the link: loss that does not follow load.
+    pub(crate) lost: u64,
+    /// The shortest round trip to the client.
+    pub(crate) rtt: Option<Duration>,
+    /// To the server; zero while unknown.
+    pub(crate) server_rtt: Duration,
+    /// The client's window.
+    pub(crate) window: u64,
+    /// What its link delivers; zero while unknown.
+    pub(crate) rate: Rate,
+    /// ACKs waited on the uplink all the time.
+    pub(crate) late_acks: bool,
+    /// The application lags behind the link.
+    pub(crate) reader_lags: bool,
+    /// It was a split flow, which tells of round trips only.
+    pub(crate) split: bool,
+}
+
+/// What the flows of a client showed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct ClientRecord {
+    /// The shortest round trip between gateway and client.
+    pub rtt: Option<Duration>,
+    /// Payload that reached it.
+    pub delivered: u64,
+    /// Payload that was lost.
+    pub lost: u64,
+    /// The largest window that it showed.
+    pub window: u64,
+    /// The highest rate of its link.
+    pub rate: Rate,
+    /// Seconds in which a flow was watched.
+    pub notes: u32,
+    /// Of these, those in which its application lagged.
+    pub reader_lags: u32,
+    /// When ACKs last waited on the uplink.
+    pub late_acks: Option<Instant>,
+}
+
+/// What is known of the ends of a new flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Known {
+    /// Of the client.
+    pub client: Option<ClientRecord>,
+    /// Round trip between gateway and server.
+    pub server_rtt: Option<Duration>,
+    /// When this was looked up.
+    pub now: Instant,
+}
+
+impl Known {
+    /// The round trip between client and server, without queues.
+    pub fn rtt(&self) -> Option<Duration> {
+        Some(self.client?.rtt? + self.server_rtt?)
+    }
+
+    /// ACKs of the client waited on the uplink just now.
+    pub fn has_late_acks(&self) -> bool {
+        let at = self.client.and_then(|client| client.late_acks);
+        at.is_some_and(|at| self.now.saturating_since(at) < LATE_ACKS_LAST)
+    }
+}
+
+impl ClientRecord {
+    fn note(&mut self, now: Instant, seen: &Seen) {
+        self.rtt = self.rtt.into_iter().chain(seen.rtt).min();
+        if seen.split {
+            return;
+        }
+        (self.delivered, self.lost) = (self.delivered + seen.delivered, self.lost + seen.lost);
+        if self.delivered > BYTES_MAX {
+            (self.delivered, self.lost) = (self.delivered / 2, self.lost / 2);
+        }
+        self.window = self.window.max(seen.window);
+        self.rate = self.rate.max(seen.rate);
+        self.notes += 1;
+        self.reader_lags += u32::from(seen.reader_lags);
+        if self.notes > NOTES_MAX {
+            (self.notes, self.reader_lags) = (self.notes / 2, self.reader_lags / 2);
+        }
+        if seen.late_acks {
+            self.late_acks = Some(now);
+        }
+    }
+}
+
+/// All that is remembered.
+#[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Memory {
+    clients: Places<ClientRecord>,
+    servers: Places<Duration>,
+}
+
+impl Memory {
+    /// A flow of `client` with `server` showed this.
+    pub(crate) fn note(&mut self, now: Instant, client: IpAddr, server: IpAddr, seen: &Seen) {
+        self.clients.get_or_insert(now, client, !seen.split).note(now, seen);
+        if seen.server_rtt > Duration::ZERO {
+            let shortest = self.servers.get_or_insert(now, server_prefix(server), true);
+            let is_new = *shortest == Duration::ZERO;
+            *shortest = if is_new { seen.server_rtt } else { seen.server_rtt.min(*shortest) };
+        }
+    }
+
+    pub(super) fn look_up(&self, now: Instant, client: IpAddr, server: IpAddr) -> Known {
+        Known {
+            client: self.clients.get(now, client).copied(),
+            server_rtt: self.servers.get(now, server_prefix(server)).copied(),
+            now,
+        }
+    }
+}
+
+fn server_prefix(server: IpAddr) -> IpAddr {
+    match server {
+        IpAddr::V4(address) => IpAddr::V4((address.to_bits() & (u32::MAX << (32 - SERVER_BITS_V4))).into()),
+        IpAddr::V6(address) => IpAddr::V6((address.to_bits() & (u128::MAX << (128 - SERVER_BITS_V6))).into()),
+    }
+}
+
+/// Values by address; the least recently noted goes first.
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+struct Places<T> {
+    all: Slab<Place<T>>,
+    by_address: HashMap<IpAddr, u32>,
+    /// From the one that was noted longest ago.
+    order: Ring,
+}
+
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+struct Place<T> {
+    address: IpAddr,
+    value: T,
+    /// Since when it is counted as known; older than [`FORGOTTEN`] it begins anew.
+    noted: Instant,
+    links: Links,
+}
+
+impl<T> Linked for Place<T> {
+    fn links(&mut self) -> &mut Links {
+        &mut self.links
+    }
+}
+
+impl<T> Default for Places<T> {
+    fn default() -> Self {
+        Places { all: Slab::new(), by_address: HashMap::new(), order: Ring::default() }
+    }
+}
+
+impl<T: Default> Places<T> {
+    fn get(&self, now: Instant, address: IpAddr) -> Option<&T> {
+        let place = &self.all[*self.by_address.get(&address)? as usize];
+        (now.saturating_since(place.noted) < FORGOTTEN).then_some(&place.value)
+    }
+
+    /// `renews`: it is not forgotten for another while.
+    fn get_or_insert(&mut self, now: Instant, address: IpAddr, renews: bool) -> &mut T {
+        let id = match self.by_address.get(&address) {
+            Some(&id) => {
+                self.order.remove(&mut self.all, id);
+                id
+            }
+            None => self.insert(now, address),
+        };
+        self.order.push_back(&mut self.all, id);
+        let place = &mut self.all[id as usize];
+        if now.saturating_since(place.noted) >= FORGOTTEN {
+            place.value = T::default();
+            place.noted = now;
+        } else if renews {
+            place.noted = now;
+        }
+        &mut place.value
+    }
+
+    fn insert(&mut self, now: Instant, address: IpAddr) -> u32 {
+        if self.all.len() >= PLACES
+            && let Some(oldest) = self.order.front()
+        {
+            self.order.remove(&mut self.all, oldest);
+            let gone = self.all.remove(oldest as usize);
+            self.by_address.remove(&gone.address);
+        }
+        let place = Place { address, value: T::default(), noted: now, links: Links::default() };
+        let id = self.all.insert(place) as u32;
+        self.by_address.insert(address, id);
+        id
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(s: u64) -> Instant {
+        Instant::ZERO + Duration::from_secs(s)
+    }
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn the_rtt_of_a_new_flow_is_that_of_its_client_and_of_its_servers_network() {
+        let mut memory = Memory::default();
+        let seen = Seen { rtt: Some(ms(60)), server_rtt: ms(20), ..Seen::default() };
+        memory.note(at(1), ip("10.0.0.1"), ip("192.0.2.1"), &seen);
+        memory.note(at(2), ip("10.0.0.1"), ip("192.0.2.1"), &Seen { rtt: Some(ms(90)), ..seen });
+        let rtt = |client, server, s| memory.look_up(at(s), ip(client), ip(server)).rtt();
+        assert_eq!(rtt("10.0.0.1", "192.0.2.200", 3), Some(ms(80)));
+        assert_eq!(rtt("10.0.0.1", "198.51.100.1", 3), None);
+        assert_eq!(rtt("10.0.0.2", "192.0.2.1", 3), None);
+        assert_eq!(rtt("10.0.0.1", "192.0.2.1", 603), None);
+    }
+
+    #[test]
+    fn late_acks_are_forgotten_after_a_minute_and_split_flows_do_not_renew_what_is_known() {
+        let mut memory = Memory::default();
+        let (client, server) = (ip("2001:db8::"), ip("2001:db8:1::1"));
+        memory.note(at(0), client, server, &Seen { late_acks: true, ..Seen::default() });
+        assert!(memory.look_up(at(59), client, server).has_late_acks());
+        assert!(!memory.look_up(at(61), client, server).has_late_acks());
+        memory.note(at(300), client, server, &Seen { split: true, rtt: Some(ms(50)), ..Seen::default() });
+        assert!(memory.look_up(at(601), client, server).client.is_none());
+    }
+
+    #[test]
+    fn memory_is_bounded_and_what_was_noted_last_stays() {
+        let mut places = Places::<u32>::default();
+        let address = |n: u32| IpAddr::V4(n.into());
+        for n in 0..2 * PLACES as u32 {
+            *places.get_or_insert(at(0), address(n), true) = n;
+            places.get_or_insert(at(0), address(0), true);
+        }
+        assert_eq!((places.all.len(), places.by_address.len()), (PLACES, PLACES));
+        assert_eq!(places.get(at(1), address(0)), Some(&0));
+        assert_eq!(places.get(at(1), address(2 * PLACES as u32 - 1)), Some(&(2 * PLACES as u32 - 1)));
+        assert_eq!(places.get(at(1), address(1)), None);
+    }
+
+    #[test]
+    fn shares_are_those_of_the_newest_data() {
+        let mut record = ClientRecord::default();
+        for _ in 0..100 {
+            record.note(at(0), &Seen { delivered: 1_000_000, lost: 100_000, ..Seen::default() });
+        }
+        for _ in 0..40 {
+            record.note(at(0), &Seen { delivered: 1_000_000, ..Seen::default() });
+        }
+        assert!(record.delivered <= BYTES_MAX && record.lost < 1_000, "{record:?}");
+        assert!(record.notes <= NOTES_MAX);
+    }
+}

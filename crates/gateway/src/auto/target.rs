@@ -1,0 +1,82 @@
+//! How long a subscriber's packets may wait before its radio link: little on a steady one, more where its rate varies.
+
+use paceline_wire::{Duration, Instant, Rate};
+
+/// Follows one link by how far its rate was off what had been forecast ([`crate::bound`]).
+#[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(crate) struct QueueTarget {
+    /// Mean error of the forecast, in thousandths of the forecast.
+    error_permille: u64,
+    at: Instant,
+    varies: bool,
+}
+
+/// Our choice: a step of the rate is over in a second or two and no reason; a link that fades does so for tens of seconds.
+const MEMORY: Duration = Duration::from_secs(5);
+/// How often the mean is brought up to date.
+const STEP: Duration = Duration::from_millis(100);
+/// By measurement (docs/auto.md): steady links stay below a tenth, recorded ones lie above a fifth.
+const VARIES_PERMILLE: u64 = 150;
+const STEADY_PERMILLE: u64 = 75;
+/// By measurement (docs/auto.md): twice as much is a third more delay for half a percent of throughput, half as much loses one.
+const QUEUE: Duration = Duration::from_millis(50);
+const SUPPLY: Duration = Duration::from_millis(100);
+
+impl QueueTarget {
+    /// The forecast was `forecast` and off by `error`. Returns the new target when it changes.
+    pub(crate) fn on_forecast(&mut self, now: Instant, forecast: Rate, error: Rate) -> Option<bool> {
+        let passed = now.saturating_since(self.at);
+        if forecast.is_zero() || passed < STEP {
+            return None;
+        }
+        // A flow that comes back after a break begins anew.
+        let passed = if self.at == Instant::ZERO || passed > MEMORY { STEP } else { passed };
+        self.at = now;
+        let sample =
+            (error.as_bytes_per_sec().saturating_mul(1_000) / forecast.as_bytes_per_sec()).min(1_000);
+        let (old, new) = (self.error_permille * 1_000, sample * 1_000);
+        let weight = |value: u64, time: Duration| value.saturating_mul(time.as_micros());
+        let all = (MEMORY + passed).as_micros();
+        self.error_permille = (weight(old, MEMORY) + weight(new, passed)) / all / 1_000;
+        let varies = match self.varies {
+            true => self.error_permille > STEADY_PERMILLE,
+            false => self.error_permille > VARIES_PERMILLE,
+        };
+        (core::mem::replace(&mut self.varies, varies) != varies).then_some(varies)
+    }
+
+    /// The queue that is aimed at; none for the bound's own.
+    pub(crate) fn queue(&self) -> Option<Duration> {
+        self.varies.then_some(QUEUE)
+    }
+
+    /// What a flow's server may have waiting here; none for the configured target.
+    pub(crate) fn supply(&self) -> Option<Duration> {
+        self.varies.then_some(SUPPLY)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether it varies after so many steps of 100 ms with an error of so many percent.
+    fn after(target: &mut QueueTarget, from_ms: u64, steps: u64, percent: u64) -> bool {
+        for step in 1..=steps {
+            let now = Instant::ZERO + Duration::from_millis(from_ms + 100 * step);
+            target.on_forecast(now, Rate::from_mbps(8.0), Rate::from_mbps(0.08 * percent as f64));
+        }
+        target.queue().is_some()
+    }
+
+    #[test]
+    fn a_step_is_no_variation_and_fading_is() {
+        let mut target = QueueTarget::default();
+        assert!(!after(&mut target, 0, 300, 3));
+        assert!(!after(&mut target, 30_000, 8, 80), "a step");
+        assert!(!after(&mut target, 31_000, 100, 3));
+        assert!(after(&mut target, 42_000, 150, 25), "fading");
+        assert!(!after(&mut target, 60_000, 200, 3), "steady again");
+    }
+}

@@ -1,0 +1,99 @@
+//! Whether what a client sends waits on the uplink, by the timestamps that it puts on it (RFC 7323).
+//!
+//! Arrival here less the time at which the client wrote the timestamp is the way up, but for a constant: what it is above its
+//! minimum is queue. That is the relative one-way delay of RRE (Section II-A) in the other direction.
+
+use paceline_wire::{Duration, Instant};
+
+/// One flow's way up.
+#[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(crate) struct UplinkDelay {
+    /// The first timestamp and when it came.
+    first: Option<(u32, Instant)>,
+    /// Nanoseconds of a tick, once known.
+    tick: Option<u64>,
+    /// The shortest way, in nanoseconds from an arbitrary zero.
+    shortest: Option<i64>,
+    /// The least queue since the last look.
+    least: Option<Duration>,
+}
+
+/// 1 ms is Linux since 4.13 and Windows, 4 and 10 ms Linux before, by CONFIG_HZ.
+const TICKS_NS: [u64; 3] = [1_000_000, 4_000_000, 10_000_000];
+/// Our choice: after so many ticks of the longest kind and so much time a wrong tick would need a clock that is off by half.
+const LEARN: Duration = Duration::from_millis(300);
+
+impl UplinkDelay {
+    /// A packet with this timestamp came.
+    pub(crate) fn on_timestamp(&mut self, now: Instant, tsval: u32) {
+        let Some((first, first_at)) = self.first else {
+            self.first = Some((tsval, now));
+            return;
+        };
+        let ticks = tsval.wrapping_sub(first) as i32;
+        let elapsed = now.saturating_since(first_at);
+        if self.tick.is_none() && ticks > 0 && elapsed >= LEARN {
+            // A queue that builds up makes ticks seem longer, to twice their length where it takes as long as the flow is old.
+            let seen = elapsed.as_nanos() / ticks as u64;
+            self.tick = TICKS_NS.into_iter().rfind(|tick| *tick <= seen + seen / 8);
+        }
+        let Some(tick) = self.tick else { return };
+        let way = elapsed.as_nanos() as i64 - i64::from(ticks).saturating_mul(tick as i64);
+        let shortest = self.shortest.map_or(way.min(0), |shortest| shortest.min(way));
+        self.shortest = Some(shortest);
+        let queue = Duration::from_nanos((way - shortest).max(0) as u64);
+        self.least = Some(self.least.map_or(queue, |least| least.min(queue)));
+    }
+
+    /// The queue that stood there since the last look: the least that any packet met (as RFC 8289 has it).
+    pub(crate) fn standing(&mut self) -> Option<Duration> {
+        self.least.take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Packets each 20 ms whose way up is 50 ms and a queue that grows by so many microseconds each.
+    fn standing(tick_ms: u64, growth_us: u64, packets: u64) -> Option<Duration> {
+        let mut uplink = UplinkDelay::default();
+        for n in 0..packets {
+            let written = Duration::from_millis(1_000 + 20 * n);
+            let came = written + Duration::from_micros(50_000 + growth_us * n);
+            uplink.on_timestamp(Instant::ZERO + came, (written.as_millis() / tick_ms) as u32);
+            if n + 20 == packets {
+                uplink.standing();
+            }
+        }
+        uplink.standing()
+    }
+
+    #[test]
+    fn a_free_uplink_has_no_queue_whatever_the_tick() {
+        for tick in [1, 4, 10] {
+            let queue = standing(tick, 0, 500).unwrap();
+            assert!(queue <= Duration::from_millis(tick), "{tick} ms: {queue:?}");
+        }
+    }
+
+    #[test]
+    fn a_queue_is_found_while_it_grows() {
+        for tick in [1, 4, 10] {
+            // 10 ms a packet, half of the time between them.
+            let queue = standing(tick, 10_000, 100).unwrap();
+            assert!(queue >= Duration::from_millis(700), "{tick} ms: {queue:?}");
+        }
+    }
+
+    #[test]
+    fn timestamps_wrap() {
+        let mut uplink = UplinkDelay::default();
+        for n in 0..100u64 {
+            let tsval = (u32::MAX - 500).wrapping_add(20 * n as u32);
+            uplink.on_timestamp(Instant::ZERO + Duration::from_millis(20 * n), tsval);
+        }
+        assert_eq!(uplink.standing(), Some(Duration::ZERO));
+    }
+}

@@ -1,0 +1,120 @@
+//! What a flow shows of its client and its path, for `auto` (crate::auto) and for rules about round trips.
+
+use paceline_wire::{Duration, Instant, Tcp};
+
+use super::{Context, Flow, Phase};
+use crate::auto::{Claim, Decision, Reason, Seen, UplinkDelay, What};
+use crate::observe::Event;
+
+/// What is watched of one flow.
+#[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(super) struct Watch {
+    /// When the memory was told last, and what of it.
+    told_at: Option<Instant>,
+    told_delivered: u64,
+    told_lost: u64,
+    uplink: UplinkDelay,
+    claim: Claim,
+    /// Copies that the client reported to have had already.
+    needless: u64,
+    /// Its end was told.
+    over: bool,
+    /// The server repairs: what was repaired here had not been lost.
+    pub(super) server_repairs: bool,
+    /// The newest decision.
+    pub(super) reason: Option<Reason>,
+}
+
+/// How often the memory is told of a flow that goes on.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// Our choice: ACKs are late when they wait for as long as the path takes, and for no less than this: below it a sender hardly notices.
+const LATE: Duration = Duration::from_millis(100);
+/// Delayed ACKs and super-packets alone make a round trip so much longer.
+const LOADED: Duration = Duration::from_millis(40);
+/// Our choice: fewer needless copies than this cost nothing.
+const NEEDLESS_MIN: u64 = 64;
+
+impl Flow {
+    /// Why it is as it is.
+    pub(crate) fn decided(mut self, reason: Option<Reason>) -> Self {
+        self.watch.reason = reason;
+        self
+    }
+
+    /// What it showed since the last time, once a second and at its end.
+    pub(crate) fn seen(&mut self, now: Instant) -> Option<Seen> {
+        let since = *self.watch.told_at.get_or_insert(now);
+        let ends = self.phase == Phase::Closed;
+        let due = ends || now.saturating_since(since) >= INTERVAL;
+        if !due || self.watch.over || self.phase == Phase::Opening {
+            return None;
+        }
+        self.watch.over = ends;
+        let (delivered, lost) = (self.totals.downlink_bytes, self.totals.lost_bytes);
+        let queue = self.watch.uplink.standing();
+        let rtt = self.totals.rtt_min.into_iter().chain(self.path.rtt).min();
+        // Our choice: a queue of half the round trip is load.
+        let smoothed = self.rtt.smoothed().unwrap_or_default();
+        let loaded = rtt.is_some_and(|rtt| smoothed > rtt + rtt / 2 + LOADED);
+        let seen = Seen {
+            delivered: delivered - self.watch.told_delivered,
+            lost: if loaded { 0 } else { lost - self.watch.told_lost },
+            rate: self.path.share.max(self.rate.rate().unwrap_or_default()),
+            rtt,
+            server_rtt: self.server_rtt.get(),
+            window: self.window_max,
+            late_acks: queue.is_some_and(|queue| queue > rtt.unwrap_or_default().max(LATE)),
+            reader_lags: self.reader_lags(),
+            split: false,
+        };
+        (self.watch.told_at, self.watch.told_delivered, self.watch.told_lost) = (Some(now), delivered, lost);
+        Some(seen)
+    }
+
+    /// `auto` decided something about it.
+    pub(crate) fn note_decision(&mut self, ctx: &mut Context<'_>, decision: Decision) {
+        self.watch.reason = Some(decision.reason);
+        ctx.counters.decide(decision.reason);
+        ctx.observer.on_event(ctx.now, &self.key, &Event::Decided(decision));
+    }
+
+    /// A packet of the client came.
+    pub(super) fn watch_uplink(&mut self, ctx: &Context<'_>, tcp: Tcp<'_>) {
+        if let Some((value, _)) = tcp.timestamps() {
+            self.watch.uplink.on_timestamp(ctx.now, value);
+        }
+    }
+
+    /// The client acknowledges up to `ack`, which is more than before.
+    pub(super) fn watch_claim(&mut self, ctx: &mut Context<'_>, ack: u64) {
+        let (una, sent) = (self.board.una(), self.board.sent());
+        if self.watch.reason.is_none() || self.gave_up {
+            return;
+        }
+        if self.watch.claim.on_ack(ack - una, ack.saturating_sub(sent)) {
+            self.note_decision(ctx, Decision { what: What::Passes, reason: Reason::OptimisticAcks });
+            self.give_up(ctx);
+        }
+    }
+
+    /// The client reported data that it had already (RFC 2883).
+    pub(super) fn watch_duplicate(&mut self) {
+        self.watch.needless += 1;
+    }
+
+    /// Where delay looks like loss again and again, as on a link with outages, every repair takes the place of data. The server's own
+    /// timeout is longer, and it learns from spurious ones (RFC 5682). Only between two repairs.
+    pub(super) fn stop_needless_repairs(&mut self, ctx: &mut Context<'_>) {
+        let watch = &self.watch;
+        if watch.reason.is_none() || watch.server_repairs || watch.needless < NEEDLESS_MIN {
+            return;
+        }
+        let is_idle =
+            self.board.lost_bytes() == 0 && self.recovery.hole.is_none() && !self.recovery.is_asking();
+        if is_idle && 2 * watch.needless > self.totals.retransmissions {
+            self.watch.server_repairs = true;
+            self.note_decision(ctx, Decision { what: What::ServerRepairs, reason: Reason::NeedlessRepairs });
+        }
+    }
+}
