@@ -127,7 +127,11 @@ fn drive<N: Node>(
     };
     if let Some(inherited) = &mut inherited {
         inherited.go_on(&mut event_loop);
-        inherited.confirm().map_err(|error| Error::io("take over", &error))?;
+        if let Err(error) = inherited.confirm() {
+            // It is the other process's.
+            std::mem::forget(attached);
+            return Err(Error::io("take over", &error));
+        }
     }
     let rescaling = match (rescaling, attached.rescale_config(args)?) {
         (Some(rescaling), Some(config)) => {

@@ -184,9 +184,13 @@ fn runs_through_upgrades(kind: GatewayKind, options: &[&str]) {
         }
     }
     // One that cannot take over leaves the other as it is.
-    let mut strange = launch(&lab, folder, "strange", options, &["--take-over"]);
-    assert!(!wait_for(|| strange.try_wait().unwrap()).success());
-    more_arrives();
+    for (shifts, more) in [("strange", "--take-over"), ("shifts", "--take-over --series /nosuch/file")] {
+        let more: Vec<&str> = more.split(' ').collect();
+        let mut strange = launch(&lab, folder, shifts, options, &more);
+        assert!(!wait_for(|| strange.try_wait().unwrap()).success());
+        more_arrives();
+        assert!(wait_for(|| flows(folder))["flows"].as_array().is_some());
+    }
     ends.store(true, Ordering::Relaxed);
     let mut total = 0;
     for Transfer { sent, received, .. } in transfers {

@@ -43,6 +43,8 @@ pub(super) struct Identity {
 pub(super) struct Control {
     path: PathBuf,
     listener: UnixListener,
+    /// Another process may still go on with it.
+    is_shared: bool,
 }
 
 impl Control {
@@ -69,12 +71,12 @@ impl Control {
             fs::remove_file(path).map_err(|error| failed(&error))?;
         }
         let listener = bind_private(path).map_err(|error| failed(&error))?;
-        Ok(Control { path: path.to_path_buf(), listener })
+        Ok(Control { path: path.to_path_buf(), listener, is_shared: false })
     }
 
-    /// The socket of another process, at the same place.
+    /// The socket of another process, at the same place, which stays until [`serve`](Self::serve) makes it this process's.
     pub(super) fn adopt(path: &Path, descriptor: OwnedFd) -> Control {
-        Control { path: path.to_path_buf(), listener: UnixListener::from(descriptor) }
+        Control { path: path.to_path_buf(), listener: UnixListener::from(descriptor), is_shared: true }
     }
 
     /// For [`Control::adopt`].
@@ -83,7 +85,8 @@ impl Control {
     }
 
     /// Answers for as long as the process lives.
-    pub(super) fn serve(&self, board: Arc<Board>, desk: Arc<Desk>, identity: Identity) -> io::Result<()> {
+    pub(super) fn serve(&mut self, board: Arc<Board>, desk: Arc<Desk>, identity: Identity) -> io::Result<()> {
+        self.is_shared = false;
         let listener = self.listener.try_clone()?;
         thread::spawn(move || {
             for stream in listener.incoming() {
@@ -114,7 +117,9 @@ fn bind_private(path: &Path) -> io::Result<UnixListener> {
 
 impl Drop for Control {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
+        if !self.is_shared {
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }
 
@@ -379,7 +384,7 @@ mod tests {
     use super::*;
 
     fn served(folder: &Path) -> (Control, Arc<Board>) {
-        let control = Control::bind(&folder.join("g.sock")).unwrap();
+        let mut control = Control::bind(&folder.join("g.sock")).unwrap();
         let board = Arc::new(Board::default());
         let prefixes = Prefixes::new(&SharingConfig::default());
         let interfaces = Interfaces { names: ["w".into(), "r".into()], raw: false };

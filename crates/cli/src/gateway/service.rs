@@ -197,7 +197,7 @@ impl<'a> Service<'a> {
         if let Some((listener, metrics)) = self.scraped.take() {
             http::serve(listener, metrics);
         }
-        if let Some(control) = &self.control {
+        if let Some(control) = &mut self.control {
             control.serve(self.board.clone(), self.desk.clone(), self.identity.clone())?;
         }
         self.writing = self.records.take().map(Records::start);
