@@ -29,7 +29,7 @@ const INTRODUCTION: &str = "\
 
 The server's own CUBIC (`server-cubic`) and BBR (`server-bbr`), and a proxy of kernel sockets that splits every flow and sends with
 BBR (`proxy-bbr`: transparent sockets, splice, as PEPsal has them), against the gateway: `transparent`, the default; `split`, its split
-mode with the default sender; `split-bbr`, the same with BBR. The server has CUBIC unless it is `server-bbr`. Do not edit: `cargo xtask
+mode with the default sender; `split-bbr`, the same with BBR; `auto`, which picks among them by what it measures. The server has CUBIC unless it is `server-bbr`. Do not edit: `cargo xtask
 rivals` writes this page from what these commands leave.
 
     make rivals                                   # the simulator

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod gateway;
+mod profiles;
 pub(crate) mod reproduce;
 
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use paceline_path::QueueLimit;
 use paceline_path::random::Probability;
 use paceline_path::units::de::share;
 use paceline_path::units::parse_probability;
+pub(crate) use profiles::ProfilesArgs;
 pub(crate) use reproduce::{
     AcceleratorPart, DetectionArg, DrwaPart, NclPart, OrPart, ReproduceAcceleratorArgs, ReproduceCommand,
     ReproduceDrwaArgs, ReproduceNclArgs, ReproduceOrArgs, ReproduceRreArgs,
@@ -37,6 +39,8 @@ pub(crate) enum Command {
     Sweep(SweepArgs),
     /// Run every sender with every receiver, with and without gateway, on one scenario or trace in the simulator
     Compare(CompareArgs),
+    /// Run scenarios and traces through every profile of the gateway, and judge what `auto` makes of them
+    Profiles(ProfilesArgs),
     /// Run published experiments anew in the simulator, and set the numbers side by side
     #[command(subcommand)]
     Reproduce(ReproduceCommand),
@@ -436,7 +440,7 @@ pub(crate) struct BenchArgs {
     /// Print one JSON object instead of tables
     #[arg(long)]
     pub(crate) json: bool,
-    /// Fail (exit code 1) if the gateway passes less than 0.8 of what the null forwarder does
+    /// Fail (exit code 1) if the gateway passes less than 0.8 of what the null forwarder does, or, splitting flows, 0.5
     #[arg(long)]
     pub(crate) check: bool,
 }

@@ -11,7 +11,9 @@ use crate::error::{Error, Result};
 use crate::result::{SCHEMA, new_table, write_whole};
 use crate::run::simulated::{self, Simulated};
 use crate::scenario::{ScenarioFile, Vary, load_varied, parse_varied};
+pub(crate) use rows::throughput;
 use rows::{Row, pick, undominated};
+pub(crate) use schemes::scenario_of_trace;
 
 pub(crate) fn command(args: &CompareArgs) -> Result<()> {
     let dimensions = schemes::dimensions(args)?;

@@ -99,6 +99,8 @@ struct Around {
     rescaling: Option<Rescaling>,
     /// From the process before.
     inherited: Option<Inherited>,
+    /// UDP passes it as well.
+    datagrams: bool,
     /// Its part of the subscribers, if not all.
     slice: Option<Slice>,
 }
@@ -119,11 +121,11 @@ fn drive<N: Node>(
     };
     let mut event_loop = EventLoop::new(config).map_err(|error| Error::io("open a timer", &error))?;
     event_loop.end_on(termination).map_err(|error| Error::io("watch for signals", &error))?;
-    let Around { rescaling, mut inherited, slice } = around;
+    let Around { rescaling, mut inherited, datagrams, slice } = around;
     let mut attached = match (&mut inherited, &args.tun) {
         (Some(inherited), _) => attach::adopted(&mut event_loop, inherited, args)?,
-        (None, None) => attach::bridged(&mut event_loop, args, slice)?,
-        (None, Some(tun)) => attach::routed(&mut event_loop, tun, args)?,
+        (None, None) => attach::bridged(&mut event_loop, args, datagrams, slice)?,
+        (None, Some(tun)) => attach::routed(&mut event_loop, tun, args, datagrams)?,
     };
     if let Some(inherited) = &mut inherited {
         inherited.go_on(&mut event_loop);

@@ -14,6 +14,7 @@ mod interrupt;
 mod plot;
 mod pool;
 mod predict;
+mod profiles;
 mod reproduce;
 mod result;
 mod run;
@@ -47,6 +48,7 @@ fn dispatch(command: Command) -> Result<()> {
         Command::Run(args) => run::command(&args),
         Command::Sweep(args) => sweep::command(&args),
         Command::Compare(args) => compare::command(&args),
+        Command::Profiles(args) => profiles::command(&args),
         Command::Reproduce(ReproduceCommand::Or(args)) => reproduce::or::command(&args),
         Command::Reproduce(ReproduceCommand::Ncl(args)) => reproduce::ncl::command(&args),
         Command::Reproduce(ReproduceCommand::Accelerator(args)) => reproduce::accelerator::command(&args),

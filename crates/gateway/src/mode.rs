@@ -115,9 +115,10 @@ fn vlan_of(packet: &Packet) -> Option<u16> {
 mod tests {
     use alloc::vec;
 
-    use paceline_wire::{Flags, Payload, TcpOptionsRepr, TcpRepr};
+    use paceline_wire::{Duration, Flags, Instant, Payload, TcpOptionsRepr, TcpRepr};
 
     use super::*;
+    use crate::auto::ClientRecord;
     use crate::config::FlowMatch;
 
     fn key(port: u16) -> FlowKey {
@@ -191,6 +192,53 @@ mod tests {
         assert_eq!(weight(&vlan, &tagged), 7);
         // Nobody remembers the marks of a flow's SYN after a restart.
         assert_eq!(vlan.known_without_syn(&key(443)), (ShareConfig::default(), None));
+    }
+
+    #[test]
+    fn a_rule_about_round_trips_matches_what_earlier_flows_showed() {
+        let far = FlowMatch { rtt_min_ms: Some(200), ..Default::default() };
+        let near = FlowMatch { rtt_max_ms: Some(50), ..Default::default() };
+        let mut config = GatewayConfig::default();
+        config.sharing.flows = vec![
+            FlowRule { matches: far, action: FlowAction::Split, ..Default::default() },
+            FlowRule { matches: near, action: FlowAction::Bypass, ..Default::default() },
+        ];
+        let mode = |client_ms: Option<u64>, server_ms: Option<u64>| {
+            let rtt = client_ms.map(Duration::from_millis);
+            let client = Some(ClientRecord { rtt, ..ClientRecord::default() });
+            let known =
+                Known { client, server_rtt: server_ms.map(Duration::from_millis), ..Known::default() };
+            config.choose(&key(80), &syn(80, &[]), &known).mode
+        };
+        assert_eq!(mode(Some(150), Some(60)), Mode::Split(config.split.sender));
+        assert_eq!(mode(Some(30), Some(10)), Mode::Pass(PassReason::Rule));
+        assert_eq!(mode(Some(60), Some(60)), Mode::Transparent);
+        // Half of it is not known.
+        assert_eq!(mode(Some(300), None), Mode::Transparent);
+        assert_eq!(mode(None, Some(300)), Mode::Transparent);
+        config.sharing.flows[0].matches.rtt_max_ms = Some(100);
+        assert!(config.check().unwrap_err().contains("rtt-min-ms"));
+    }
+
+    #[test]
+    fn auto_decides_by_mode_and_by_rule_and_says_why() {
+        let mut config = GatewayConfig { mode: FlowMode::Auto, ..GatewayConfig::default() };
+        let matches = FlowMatch { server_port: Some(22), ..Default::default() };
+        config.sharing.flows = vec![FlowRule { matches, action: FlowAction::Bypass, ..Default::default() }];
+        let choose = |config: &GatewayConfig, port, known: &Known| {
+            let choice = config.choose(&key(port), &syn(port, &[]), known);
+            (choice.mode, choice.reason)
+        };
+        let unknown = Known::default();
+        assert_eq!(choose(&config, 80, &unknown), (Mode::Transparent, Some(Reason::Unknown)));
+        assert_eq!(choose(&config, 22, &unknown), (Mode::Pass(PassReason::Rule), None));
+        let client = Some(ClientRecord { late_acks: Some(Instant::ZERO), ..ClientRecord::default() });
+        let late = Known { client, ..Known::default() };
+        assert!(matches!(choose(&config, 80, &late), (Mode::Split(_), Some(Reason::LateAcks))));
+        config.mode = FlowMode::Transparent;
+        assert_eq!(choose(&config, 80, &late), (Mode::Transparent, None));
+        config.sharing.flows[0].action = FlowAction::Auto;
+        assert_eq!(choose(&config, 22, &late).1, Some(Reason::LateAcks));
     }
 
     #[test]

@@ -60,6 +60,7 @@ pub(crate) struct Other {
 
 /// What becomes of a datagram.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "it is handed on at once")]
 pub(crate) enum Offered {
     /// It leaves at once.
     Leaves(Packet),

@@ -11,7 +11,7 @@ use crate::config::{
     self, FlowMode, GatewayConfig, QueueBoundMode, ShareConfig, SharingConfig, SubscriberRule,
 };
 use crate::flow::LinkReport;
-use crate::other::Other;
+use crate::other::{Other, WAIT_MAX};
 use crate::pool::Holdings;
 use crate::ring::{Linked, Links};
 use crate::rings::Rings;
@@ -21,6 +21,9 @@ use crate::status::SubscriberStatus;
 
 /// As BBR's: a path that has become longer is believed after ten seconds.
 const RTT_MIN_WINDOW: Duration = Duration::from_secs(10);
+
+/// Before there is a sample: the second of RFC 6298, Section 2.1.
+const RTT_UNKNOWN: Duration = Duration::from_secs(1);
 
 /// The address prefix that names a subscriber.
 pub(crate) fn prefix(config: &SharingConfig, client: IpAddr) -> IpAddr {
@@ -189,6 +192,17 @@ impl Subscriber {
             other.on_departure(now, bytes);
             self.outstanding += bytes;
         }
+    }
+
+    /// TCP flows wait for their turn, or would if they had anything to send: what is not TCP has to keep to its share.
+    pub(crate) fn contended(&mut self, now: Instant, bytes: u64) -> bool {
+        let give_up = self.path().rtt.unwrap_or(RTT_UNKNOWN) * 2 + WAIT_MAX;
+        if let Some(other) = &mut self.other {
+            // Of a TCP flow whose client has gone no ACK comes any more.
+            self.outstanding -= other.on_arrival(now - give_up);
+        }
+        self.forget_other();
+        !self.rings.is_empty() || (self.outstanding > 0 && bytes > self.room())
     }
 
     /// What is not TCP, and left before what has arrived, has arrived too. Returns how much that was.

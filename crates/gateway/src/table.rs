@@ -231,6 +231,7 @@ impl Table {
             self.join(id, now);
         }
         self.activate(index, now);
+        self.stir(index);
         self.arm(id, repairs);
         decision
     }

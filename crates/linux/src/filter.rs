@@ -1,6 +1,6 @@
 //! Classic BPF programs for packet sockets: which frames a port takes.
 //!
-//! A bridged gateway takes TCP over IPv4 and IPv6, and the ICMP messages that tell of a smaller path MTU, only. The nftables rules that keeps the same packets from the kernel
+//! A bridged gateway takes TCP over IPv4 and IPv6, UDP where it shares the link, and the ICMP messages that tell of a smaller path MTU, only. The nftables rules that keep the same packets from the kernel
 //! must match exactly these, else a packet is forwarded twice or not at all. So the programs look at what a rule can look
 //! at: the EtherType, the protocol field of IPv4 and the first next-header field of IPv6. A kernel hands over VLAN tags
 //! beside the frame, so the offsets hold for tagged frames as well.
@@ -23,6 +23,8 @@ pub enum Filter {
     Tcp {
         /// Frames to these addresses stay out: those of the host itself.
         except_destinations: Vec<[u8; 6]>,
+        /// UDP as well, fragments included, unless it is sent to a group.
+        datagrams: bool,
         /// Only those of these subscribers. A message of ICMP from their side is about a packet to them, whoever sends it.
         slice: Option<(Slice, Side)>,
     },
@@ -31,14 +33,14 @@ pub enum Filter {
 impl Filter {
     /// The program, or `None` where none is needed.
     pub(crate) fn program(&self) -> io::Result<Option<Vec<SockFilter>>> {
-        let Filter::Tcp { except_destinations, slice } = self else { return Ok(None) };
+        let Filter::Tcp { except_destinations, datagrams, slice } = self else { return Ok(None) };
         if except_destinations.len() > EXCEPTIONS_MAX {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 "a filter excepts at most 256 addresses",
             ));
         }
-        let program = tcp_program(except_destinations, *slice);
+        let program = program(except_destinations, *datagrams, *slice);
         Ok(Some(program.iter().map(|step| SockFilter::new(step.code, step.jt, step.jf, step.k)).collect()))
     }
 }
@@ -46,7 +48,7 @@ impl Filter {
 /// Well within the kernel's limit of 4,096 instructions.
 const EXCEPTIONS_MAX: usize = 256;
 
-fn tcp_program(except: &[[u8; 6]], slice: Option<(Slice, Side)>) -> Vec<sock_filter> {
+fn program(except: &[[u8; 6]], datagrams: bool, slice: Option<(Slice, Side)>) -> Vec<sock_filter> {
     let mut program = Program::default();
     for address in except {
         let [a, b, c, d, e, f] = *address;
@@ -55,6 +57,9 @@ fn tcp_program(except: &[[u8; 6]], slice: Option<(Slice, Side)>) -> Vec<sock_fil
         program.push(LOAD_HALF, 4);
         program.steps.push(jump(JUMP_EQUAL, u32::from(u16::from_be_bytes([e, f])), 0, 1));
         program.push(RETURN, 0);
+    }
+    if datagrams {
+        program.take_datagrams();
     }
     program.push(LOAD_HALF, 12);
     program.jump(JUMP_EQUAL, ETHERTYPE_IPV4, To::Next, To::Ipv6);
@@ -99,6 +104,8 @@ fn tcp_program(except: &[[u8; 6]], slice: Option<(Slice, Side)>) -> Vec<sock_fil
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum To {
     Next,
+    UdpIpv6,
+    Rest,
     Ipv6,
     Address4,
     Quoted4,
@@ -131,6 +138,21 @@ impl Program {
         self.places.push((place, self.steps.len()));
     }
 
+    /// Takes UDP, but not what is sent to a group, which has takers besides the other port: the first bit of the address is set.
+    fn take_datagrams(&mut self) {
+        self.push(LOAD_BYTE, 0);
+        self.jump(JUMP_ANY_BIT, 1, To::Rest, To::Next);
+        self.push(LOAD_HALF, 12);
+        self.jump(JUMP_EQUAL, ETHERTYPE_IPV4, To::Next, To::UdpIpv6);
+        self.push(LOAD_BYTE, 14 + 9);
+        self.jump(JUMP_EQUAL, PROTOCOL_UDP, To::Address4, To::Rest);
+        self.here(To::UdpIpv6);
+        self.jump(JUMP_EQUAL, ETHERTYPE_IPV6, To::Next, To::Rest);
+        self.push(LOAD_BYTE, 14 + 6);
+        self.jump(JUMP_EQUAL, PROTOCOL_UDP, To::Address6, To::Rest);
+        self.here(To::Rest);
+    }
+
     /// At `place`: takes the frame if the word of an address that begins at `load` belongs to the slice.
     fn test(&mut self, place: To, load: (u32, u32), slice: &Slice, ipv6: bool) {
         let (code, at) = load;
@@ -160,6 +182,7 @@ impl Program {
 const ETHERTYPE_IPV4: u32 = 0x0800;
 const ETHERTYPE_IPV6: u32 = 0x86dd;
 const PROTOCOL_TCP: u32 = 6;
+const PROTOCOL_UDP: u32 = 17;
 const PROTOCOL_ICMP: u32 = 1;
 const PROTOCOL_ICMPV6: u32 = 58;
 /// Type and code.
@@ -240,7 +263,7 @@ mod tests {
 
     #[test]
     fn only_tcp_is_taken() {
-        let program = tcp_program(&[], None);
+        let program = super::program(&[], false, None);
         let to = [2, 0, 0, 0, 0, 1];
         assert!(runs(&program, &frame(to, 0x0800, 23, 6)));
         assert!(runs(&program, &frame(to, 0x86dd, 20, 6)));
@@ -253,7 +276,7 @@ mod tests {
 
     #[test]
     fn of_icmp_only_what_tells_of_a_smaller_mtu_is_taken() {
-        let program = tcp_program(&[], None);
+        let program = super::program(&[], false, None);
         let mut too_big = frame([2, 0, 0, 0, 0, 1], 0x0800, 23, 1);
         // A header with one word of options.
         too_big[14] = 0x46;
@@ -272,9 +295,27 @@ mod tests {
     }
 
     #[test]
+    fn datagrams_to_one_are_taken_where_they_are_wanted() {
+        let (one, all, group) = ([2, 0, 0, 0, 0, 1], [0xff; 6], [0x33, 0x33, 0, 0, 0, 1]);
+        let (with, without) = (program(&[], true, None), program(&[], false, None));
+        for (ethertype, at) in [(0x0800, 23), (0x86dd, 20)] {
+            assert!(runs(&with, &frame(one, ethertype, at, 17)));
+            assert!(runs(&with, &frame(one, ethertype, at, 6)) && runs(&with, &frame(all, ethertype, at, 6)));
+            assert!(
+                !runs(&with, &frame(all, ethertype, at, 17))
+                    && !runs(&with, &frame(group, ethertype, at, 17))
+            );
+            assert!(!runs(&without, &frame(one, ethertype, at, 17)));
+            assert!(!runs(&with, &frame(one, ethertype, at, 50)));
+        }
+        assert!(!runs(&with, &frame(one, 0x0806, 23, 17)), "ARP");
+        assert!(!runs(&program(&[one], true, None), &frame(one, 0x0800, 23, 17)));
+    }
+
+    #[test]
     fn frames_to_the_host_itself_are_left() {
         let (host, other_host, client) = ([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2], [2, 0, 0, 0, 1, 1]);
-        let program = tcp_program(&[host, other_host], None);
+        let program = super::program(&[host, other_host], false, None);
         assert!(!runs(&program, &frame(host, 0x0800, 23, 6)));
         assert!(!runs(&program, &frame(other_host, 0x86dd, 20, 6)));
         assert!(runs(&program, &frame(client, 0x0800, 23, 6)));
@@ -282,7 +323,7 @@ mod tests {
 
     fn sliced(side: Side) -> (Slice, Vec<sock_filter>) {
         let slice = Slice { index: 1, of: 3, prefix_v4: 28, prefix_v6: 56 };
-        (slice, tcp_program(&[], Some((slice, side))))
+        (slice, program(&[], true, Some((slice, side))))
     }
 
     #[test]
@@ -295,6 +336,7 @@ mod tests {
                 packet[at4..at4 + 4].copy_from_slice(&address);
                 // A later fragment has the same addresses.
                 packet[21] = n & 15;
+                packet[23] = if n & 1 == 0 { 6 } else { 17 };
                 assert_eq!(runs(&program, &packet), slice.contains(address.into()), "{address:?}");
                 let mut packet = frame([2; 6], 0x86dd, 20, 6);
                 let mut address = [0x20; 16];

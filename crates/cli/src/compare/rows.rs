@@ -78,7 +78,8 @@ fn row(name: &str, runs: &[&Run]) -> Option<Row> {
     })
 }
 
-fn throughput(run: &Run) -> f64 {
+/// Of all downloads together, or of uploads where there is no download.
+pub(crate) fn throughput(run: &Run) -> f64 {
     let of = |direction: Direction| -> f64 {
         let flows = run.flows.iter().filter(|flow| is_tcp(flow) && flow.direction == direction);
         flows.map(|flow| flow.goodput_mbps).sum()

@@ -139,7 +139,7 @@ fn case(name: &str, set: &[(&str, Value)]) -> Case {
 }
 
 /// A download over a radio link of this trace.
-pub(super) fn scenario_of_trace(trace: &Path, rtt: Time, queue: &str) -> String {
+pub(crate) fn scenario_of_trace(trace: &Path, rtt: Time, queue: &str) -> String {
     let part =
         |part: Option<&std::ffi::OsStr>| part.map_or_else(String::new, |part| part.to_string_lossy().into());
     let stem: String = part(trace.file_stem());

@@ -53,6 +53,7 @@ pub(super) struct Bridged {
 pub(super) fn bridged(
     event_loop: &mut EventLoop,
     args: &GatewayArgs,
+    datagrams: bool,
     slice: Option<Slice>,
 ) -> Result<Attached> {
     let (wan, radio) = args.interfaces()?;
@@ -63,8 +64,11 @@ pub(super) fn bridged(
         return Err(no_interface(missing));
     };
     let own = netlink.host_addresses().map_err(system)?;
-    let filter =
-        |side| Filter::Tcp { except_destinations: own.clone(), slice: slice.map(|slice| (slice, side)) };
+    let filter = |side| Filter::Tcp {
+        except_destinations: own.clone(),
+        datagrams,
+        slice: slice.map(|slice| (slice, side)),
+    };
     let join = |event_loop: &mut EventLoop, filters: [Filter; 2]| {
         for ((port, name), filter) in [(WAN, wan), (RADIO, radio)].into_iter().zip(filters) {
             let config = PacketSocketConfig { filter, ..PacketSocketConfig::default() };
@@ -80,7 +84,7 @@ pub(super) fn bridged(
         (Some(one), Some(other)) if one == other => {
             join(event_loop, [filter(Side::Destination), filter(Side::Source)])?;
             let config = FailOpenConfig::new(&args.name()?, &[wan, radio], own);
-            let config = FailOpenConfig { slice, ..config };
+            let config = FailOpenConfig { datagrams, slice, ..config };
             let (rule, since) = FailOpen::install(&config).map_err(system)?;
             Ok(Attached::Bridged(Box::new(Bridged { rule, stale_before: Some(since) })))
         }
@@ -102,7 +106,12 @@ pub(super) fn bridged(
 }
 
 /// Puts the gateway behind a new TUN device.
-pub(super) fn routed(event_loop: &mut EventLoop, tun: &str, args: &GatewayArgs) -> Result<Attached> {
+pub(super) fn routed(
+    event_loop: &mut EventLoop,
+    tun: &str,
+    args: &GatewayArgs,
+    datagrams: bool,
+) -> Result<Attached> {
     let (wan, radio) = args.interfaces()?;
     let netlink = Netlink::open().map_err(system)?;
     if let Some(missing) = distinct(wan, radio).into_iter().find(|name| netlink.link(name).is_err()) {
@@ -116,6 +125,7 @@ pub(super) fn routed(event_loop: &mut EventLoop, tun: &str, args: &GatewayArgs) 
     let (ports, clients) = routed_places(tun, args)?;
     let ports: Vec<&str> = ports.iter().map(String::as_str).collect();
     let config = FailOpenConfig::marking(&args.name()?, &ports, MARK);
+    let config = FailOpenConfig { datagrams, ..config };
     let rule = match FailOpen::install(&config) {
         Ok((rule, _)) => Some(rule),
         Err(error) => {

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::PeerCredentials;
+use paceline_gateway::config::OtherMode;
 use paceline_gateway::{Gateway, GatewayConfig};
 use paceline_linux::shift_file::ShiftFile;
 use paceline_linux::{Fallback, Housekeeping, clock};
@@ -36,6 +37,7 @@ use crate::run::lab::system;
 /// Runs until a signal comes.
 pub(super) fn run(args: &GatewayArgs, config: GatewayConfig) -> Result<()> {
     let config_prefixes = (config.sharing.subscriber_prefix_v4, config.sharing.subscriber_prefix_v6);
+    let datagrams = config.sharing.other == OtherMode::Shared;
     let path = flows_file(args)?;
     let mut inherited = args.take_over.then(|| handover::ask(args, &path)).transpose()?;
     let started = inherited.as_ref().and_then(|inherited| Some(inherited.memory.as_ref()?.started));
@@ -72,7 +74,7 @@ pub(super) fn run(args: &GatewayArgs, config: GatewayConfig) -> Result<()> {
     }
     let slice = args.slice(config_prefixes);
     let mut node = Watched::new(node, service.desk.clone());
-    let around = Around { rescaling: Some(rescaling), inherited, slice };
+    let around = Around { rescaling: Some(rescaling), inherited, datagrams, slice };
     drive(args, &mut node, around, |node, moment| service.on(node, moment))
 }
 

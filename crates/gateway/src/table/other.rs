@@ -10,6 +10,9 @@ use crate::other::Offered;
 use crate::subscriber::prefix;
 use crate::timers::disarm;
 
+/// What waits is let out when so much has room: a full packet.
+const OTHER_ROOM: u64 = 1_500;
+
 impl Table {
     /// A client sent `bytes`. Without TCP flows it becomes a subscriber by that, as long as there is room for one.
     pub(crate) fn other_from_client(
@@ -40,7 +43,8 @@ impl Table {
             return Offered::Leaves(packet);
         };
         let subscriber = &mut self.subscribers[index as usize];
-        let (bytes, contended) = (packet.ip_len() as u64, !subscriber.rings.is_empty());
+        let bytes = packet.ip_len() as u64;
+        let contended = subscriber.contended(now, bytes);
         let offered = subscriber.other.get_or_insert_default().offer(now, packet, contended);
         if matches!(offered, Offered::Leaves(_)) {
             subscriber.on_other_sent(now, bytes);
@@ -55,7 +59,7 @@ impl Table {
     pub(crate) fn next_other(&mut self, now: Instant, dropped: &mut u64) -> Option<Packet> {
         while let Some(&index) = self.stirred.last() {
             if let Some(subscriber) = self.subscribers.get_mut(index as usize) {
-                let contended = !subscriber.rings.is_empty();
+                let contended = subscriber.contended(now, OTHER_ROOM);
                 let next = subscriber.other.as_mut().and_then(|other| other.take(now, contended, dropped));
                 if let Some(packet) = next {
                     let bytes = packet.ip_len() as u64;
@@ -64,6 +68,7 @@ impl Table {
                     return Some(packet);
                 }
                 subscriber.stirred = false;
+                self.arm_other(index);
             }
             self.stirred.pop();
         }
@@ -86,7 +91,9 @@ impl Table {
                 continue;
             }
             self.stir(index);
-            self.arm_other(index);
+            if !self.subscribers[index as usize].stirred {
+                self.arm_other(index);
+            }
         }
     }
 

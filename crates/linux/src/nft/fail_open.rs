@@ -31,6 +31,8 @@ pub struct FailOpenConfig {
     /// Only packets of these subscribers; the first port is then that towards the servers, and the other towards them. The packet
     /// sockets' filters must have the same.
     pub slice: Option<Slice>,
+    /// UDP too, unless it is sent to a group.
+    pub datagrams: bool,
     /// The rule lapses this long after the last refresh.
     pub timeout: Duration,
 }
@@ -41,7 +43,15 @@ impl FailOpenConfig {
     pub fn new(name: &str, ports: &[&str], except_destinations: Vec<[u8; 6]>) -> Self {
         let ports = ports.iter().map(|&port| port.to_owned()).collect();
         let timeout = Duration::from_millis(500);
-        FailOpenConfig { name: name.to_owned(), ports, except_destinations, mark: None, slice: None, timeout }
+        FailOpenConfig {
+            name: name.to_owned(),
+            ports,
+            except_destinations,
+            mark: None,
+            slice: None,
+            datagrams: false,
+            timeout,
+        }
     }
 
     /// Marks packets that a router forwards and those from its TUN, which must be among the ports; to lapse after half a second.
@@ -143,9 +153,14 @@ impl FailOpen {
         self.add_fresh(&mut batch);
         self.table.add_ingress(&mut batch, CHAIN, &config.ports, PRIORITY);
         match config.mark {
-            Some(mark) => self.add_marking(&mut batch, mark),
+            Some(mark) => {
+                self.add_marking(&mut batch, PROTOCOL_TCP, mark);
+                if config.datagrams {
+                    self.add_marking(&mut batch, PROTOCOL_UDP, mark);
+                }
+            }
             None if config.slice.is_some() => {
-                config.slice.iter().for_each(|slice| self.add_sliced(&mut batch, slice));
+                config.slice.iter().for_each(|slice| self.add_sliced(&mut batch, slice, config.datagrams));
             }
             None => {
                 let ipv4 = |protocol| is_ip(&ETHERTYPE_IPV4, IPV4_PROTOCOL_OFFSET, protocol);
@@ -154,6 +169,12 @@ impl FailOpen {
                     |values: &[u8]| [load_header(Header::Transport, 0, values.len() as u32), equals(values)];
                 self.add_dropping(&mut batch, ipv4(PROTOCOL_TCP));
                 self.add_dropping(&mut batch, ipv6(PROTOCOL_TCP));
+                if config.datagrams {
+                    // The first bit of an address is that of groups.
+                    let to_one = || [load_header(Header::Link, 0, 1), mask(&[1], &[0]), equals(&[0])];
+                    self.add_dropping(&mut batch, ipv4(PROTOCOL_UDP).into_iter().chain(to_one()));
+                    self.add_dropping(&mut batch, ipv6(PROTOCOL_UDP).into_iter().chain(to_one()));
+                }
                 self.add_dropping(&mut batch, ipv4(PROTOCOL_ICMP).into_iter().chain(too_big(&ICMP_TOO_BIG)));
                 self.add_dropping(
                     &mut batch,
@@ -182,7 +203,7 @@ impl FailOpen {
     }
 
     /// The same for some subscribers alone.
-    fn add_sliced(&self, batch: &mut Batch, slice: &Slice) {
+    fn add_sliced(&self, batch: &mut Batch, slice: &Slice, datagrams: bool) {
         for (number, set, ipv6) in [(3, OWN_IPV4, false), (4, OWN_IPV6, true)] {
             self.table.add_set(batch, number, &set);
             self.table.add_elements(batch, set.name, slice.words(ipv6).map(|word| element(&word)));
@@ -207,6 +228,11 @@ impl FailOpen {
                 let packet = subscriber(ipv6, Header::Network, outer);
                 let tcp = own([PROTOCOL_TCP, PROTOCOL_TCP]).into_iter().chain(by_port.clone());
                 self.add_dropping(batch, tcp.chain(packet.clone()));
+                if datagrams {
+                    let to_one = [load_header(Header::Link, 0, 1), mask(&[1], &[0]), equals(&[0])];
+                    let udp = own([PROTOCOL_UDP, PROTOCOL_UDP]).into_iter().chain(to_one);
+                    self.add_dropping(batch, udp.chain(by_port.clone()).chain(packet.clone()));
+                }
                 let about = match side {
                     Side::Destination => packet,
                     Side::Source => subscriber(ipv6, Header::Transport, 8 + destination),
@@ -219,10 +245,10 @@ impl FailOpen {
         }
     }
 
-    fn add_marking(&self, batch: &mut Batch, mark: u32) {
+    fn add_marking(&self, batch: &mut Batch, protocol: u8, mark: u32) {
         let expressions = [
             load_meta(Meta::TransportProtocol),
-            equals(&[PROTOCOL_TCP]),
+            equals(&[protocol]),
             load_meta(Meta::InputInterface),
             in_set(FRESH.name, true),
             load_meta(Meta::Mark),
@@ -277,6 +303,7 @@ const ETHERTYPE_IPV6: [u8; 2] = [0x86, 0xdd];
 const IPV4_PROTOCOL_OFFSET: u32 = 9;
 const IPV6_NEXT_HEADER_OFFSET: u32 = 6;
 const PROTOCOL_TCP: u8 = 6;
+const PROTOCOL_UDP: u8 = 17;
 const PROTOCOL_ICMP: u8 = 1;
 const PROTOCOL_ICMPV6: u8 = 58;
 /// Type 3, code 4 (RFC 1191); type 2 (RFC 4443).

@@ -115,7 +115,7 @@ fn super_packet(words: &mut Vec<String>, packet: &Packet) {
     }
 }
 
-fn changes(of: &[(fn(&Counters) -> u64, &str)], before: &Counters, after: &Counters) -> Vec<String> {
+fn changes(of: Words, before: &Counters, after: &Counters) -> Vec<String> {
     let changed = of.iter().filter(|(count, _)| count(after) > count(before));
     changed.map(|(_, word)| (*word).to_owned()).collect()
 }

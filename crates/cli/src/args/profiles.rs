@@ -1,0 +1,44 @@
+//! Options of `paceline profiles`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::Selection;
+use crate::units::Time;
+
+#[derive(Debug, Args)]
+pub(crate) struct ProfilesArgs {
+    /// Scenario files (.toml), or traces of the radio downlink's rate
+    #[arg(value_name = "SCENARIO.toml|TRACE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// A profile; may be given several times [default: every one]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) profile: Vec<String>,
+    /// Of a trace: propagation there and back
+    #[arg(long, value_name = "TIME", default_value = "100ms")]
+    pub(crate) rtt: Time,
+    /// Of a trace: what may wait before the radio link
+    #[arg(long, value_name = "LIMIT", default_value = "1000packets")]
+    pub(crate) queue: String,
+    /// Repetitions of each cell, with seeds that count upwards
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) runs: u32,
+    #[command(flatten)]
+    pub(crate) of: Selection,
+    /// Runs at the same time [default: one for each core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) jobs: Option<u32>,
+    /// Folder for the runs and profiles.json; runs that are there already are not done again
+    #[arg(long, value_name = "DIR", default_value = "results/profiles")]
+    pub(crate) out: PathBuf,
+    /// Do runs again that are there already
+    #[arg(long)]
+    pub(crate) fresh: bool,
+    /// Print one JSON object instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Fail (exit code 1) if `auto` misses a bound
+    #[arg(long)]
+    pub(crate) check: bool,
+}
