@@ -159,6 +159,8 @@ fn drive<N: Node>(
         let ended = event_loop.run(node, turn).map_err(wrong)?;
         match ended {
             Ended::Signal(SIGHUP) if args.config.is_some() => tell(node, Moment::Hangup).map_err(wrong)?,
+            // Workers are replaced by whoever started them.
+            Ended::Signal(SIGUSR2) if args.worker.is_some() => {}
             Ended::Signal(SIGUSR2) => successor::start(),
             Ended::Signal(_) => break,
             Ended::Stopped => {
