@@ -57,6 +57,8 @@ pub enum What {
     QueueTarget(Duration),
     /// The server repairs the flow from here on.
     ServerRepairs,
+    /// The server sees the client's own window.
+    OwnWindow,
     /// The flow passes from here on.
     Passes,
 }

@@ -159,6 +159,11 @@ impl QueueBound {
         self.config.target = target;
     }
 
+    /// Another sender's queue stands before the link, and a window competes with it.
+    pub fn is_contested(&self) -> bool {
+        self.contest.is_some()
+    }
+
     /// How far off the forecast was of late, on average.
     pub fn error(&self) -> Rate {
         self.delivery.error()

@@ -73,16 +73,19 @@ pub(crate) struct Subscriber {
     limited: bool,
     /// Only where `auto` decides.
     target: Option<QueueTarget>,
+    /// What the newest ACK waited on the uplink, which is none of the downlink's queue; zero unless `auto` decides.
+    uplink: Duration,
 }
 
 impl Subscriber {
-    pub(crate) fn new(prefix: IpAddr, config: &GatewayConfig) -> Self {
+    pub(crate) fn new(prefix: IpAddr, config: &GatewayConfig, link_varies: bool) -> Self {
         let GatewayConfig { queue_bound: bound, sharing, .. } = config;
         let about = |rule: &&SubscriberRule| {
             rule.address.contains(prefix) || self::prefix(sharing, rule.address.address()) == prefix
         };
         let rule = sharing.subscribers.iter().find(about);
         let share = rule.map_or_else(ShareConfig::default, |rule| rule.share.clone());
+        let target = (config.mode == FlowMode::Auto).then(|| QueueTarget::starting(link_varies));
         Subscriber {
             prefix,
             flows: 0,
@@ -93,10 +96,12 @@ impl Subscriber {
             links: Links::default(),
             outstanding: 0,
             holdings: Holdings::default(),
-            bound: (bound.mode == QueueBoundMode::Adaptive).then(|| QueueBound::new(bound_config(bound))),
+            bound: (bound.mode == QueueBoundMode::Adaptive)
+                .then(|| QueueBound::new(bound_config(bound, target.as_ref()))),
             rtt_min: RttMin::new(RTT_MIN_WINDOW),
             limited: false,
-            target: (config.mode == FlowMode::Auto).then(QueueTarget::default),
+            target,
+            uplink: Duration::ZERO,
         }
     }
 
@@ -128,7 +133,13 @@ impl Subscriber {
     /// Bytes that may leave now; `u64::MAX` without a bound or before the first estimate.
     pub(crate) fn room(&self) -> u64 {
         let limit = self.bound.as_ref().and_then(QueueBound::limit);
-        limit.map_or(u64::MAX, |limit| limit.saturating_sub(self.outstanding))
+        limit.map_or(u64::MAX, |limit| limit.saturating_sub(self.on_downlink()))
+    }
+
+    /// Bytes in flight without those that have arrived and whose ACKs wait on the uplink (Little's law).
+    fn on_downlink(&self) -> u64 {
+        let answered = self.bound.as_ref().map_or(0, |bound| bound.rate().bytes_in(self.uplink));
+        self.outstanding.saturating_sub(answered)
     }
 
     /// A super-packet is not cut smaller than this, because packets cost more than bytes: as tcp_tso_autosize() of Linux
@@ -174,16 +185,19 @@ impl Subscriber {
         if report.delivered == 0 && report.age.is_none() {
             return None;
         }
+        self.uplink = report.uplink;
+        let answered = bound.rate().bytes_in(report.uplink);
         bound.on_ack(&BoundSample {
             now,
             delivered: report.delivered,
-            rtt: report.rtt,
-            age: report.age,
-            outstanding: self.outstanding,
+            rtt: report.rtt.map(|rtt| rtt.saturating_sub(report.uplink)),
+            age: report.age.map(|age| age.saturating_sub(report.uplink)),
+            outstanding: self.outstanding.saturating_sub(answered),
             limited: self.limited,
         });
         self.limited = false;
-        let target = self.target.as_mut()?;
+        // What a foreign queue does to the rate is no variation of the link.
+        let target = self.target.as_mut().filter(|_| !bound.is_contested())?;
         let varies = target.on_forecast(now, bound.rate(), bound.error())?;
         let queue = target.queue().unwrap_or(QueueBoundConfig::default().target);
         bound.set_target(queue);
@@ -198,8 +212,11 @@ impl Linked for Subscriber {
     }
 }
 
-fn bound_config(config: &config::QueueBoundConfig) -> QueueBoundConfig {
+fn bound_config(config: &config::QueueBoundConfig, target: Option<&QueueTarget>) -> QueueBoundConfig {
     let mut bound = QueueBoundConfig::default();
+    if let Some(queue) = target.and_then(QueueTarget::queue) {
+        bound.target = queue;
+    }
     if let Some(target_ms) = config.target_ms {
         bound.target = Duration::from_millis(target_ms);
     }

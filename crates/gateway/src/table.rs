@@ -116,12 +116,14 @@ impl Table {
         self.subscribers[self.entries[id as usize].flow.subscriber as usize].holdings
     }
 
-    /// Adds the flow that `make` returns for its subscriber, with its share; none if the table is full.
+    /// Adds the flow that `make` returns for its subscriber, with its share; none if the table is full. A subscriber that is not there
+    /// yet begins with a link that varies, or with a steady one.
     pub(crate) fn insert(
         &mut self,
         config: &GatewayConfig,
         key: FlowKey,
         share: Share,
+        link_varies: bool,
         make: impl FnOnce(u32) -> Flow,
     ) -> Option<u32> {
         if self.entries.len() >= self.max_flows || self.by_key.contains_key(&key) {
@@ -132,7 +134,7 @@ impl Table {
         let subscriber = *self
             .by_prefix
             .entry(prefix)
-            .or_insert_with(|| subscribers.insert(Subscriber::new(prefix, config)) as u32);
+            .or_insert_with(|| subscribers.insert(Subscriber::new(prefix, config, link_varies)) as u32);
         self.subscribers[subscriber as usize].flows += 1;
         let entry = Entry {
             flow: make(subscriber),

@@ -75,7 +75,7 @@ mod tests {
     fn the_default_is_transparent() {
         let unknown = decide(&Known::default(), true);
         assert_eq!((unknown.what, unknown.reason), (What::Mode(Mode::Transparent), Reason::Unknown));
-        let ordinary = ClientRecord { delivered: 4_000_000, lost: 40_000, notes: 9, ..Default::default() };
+        let ordinary = ClientRecord { delivered: 4_000_000, lost: 40_000, ..Default::default() };
         assert_eq!(decide(&with(ordinary), true).reason, Reason::Ordinary);
     }
 

@@ -18,8 +18,6 @@ const FORGOTTEN: Duration = Duration::from_secs(600);
 const LATE_ACKS_LAST: Duration = Duration::from_secs(60);
 /// Our choice: shares are those of some 4 MB of the newest data, a few transfers' worth.
 const BYTES_MAX: u64 = 4_000_000;
-/// The same of seconds in which a flow was watched.
-const NOTES_MAX: u32 = 16;
 /// The longest prefixes that are routed in the Internet are /24 and /48: what lies in one has the path in common.
 const SERVER_BITS_V4: u32 = 24;
 const SERVER_BITS_V6: u32 = 48;
@@ -41,8 +39,10 @@ pub(crate) struct Seen {
     pub(crate) rate: Rate,
     /// ACKs waited on the uplink all the time.
     pub(crate) late_acks: bool,
-    /// The application lags behind the link.
-    pub(crate) reader_lags: bool,
+    /// The rate of its link varies.
+    pub(crate) link_varies: bool,
+    /// What was repaired had not been lost.
+    pub(crate) needless_repairs: bool,
     /// It was a split flow, which tells of round trips only.
     pub(crate) split: bool,
 }
@@ -60,10 +60,10 @@ pub struct ClientRecord {
     pub window: u64,
     /// The highest rate of its link.
     pub rate: Rate,
-    /// Seconds in which a flow was watched.
-    pub notes: u32,
-    /// Of these, those in which its application lagged.
-    pub reader_lags: u32,
+    /// The rate of its link varied when that was looked at last.
+    pub link_varies: bool,
+    /// Repairs have proved needless.
+    pub needless_repairs: bool,
     /// When ACKs last waited on the uplink.
     pub late_acks: Option<Instant>,
 }
@@ -104,11 +104,8 @@ impl ClientRecord {
         }
         self.window = self.window.max(seen.window);
         self.rate = self.rate.max(seen.rate);
-        self.notes += 1;
-        self.reader_lags += u32::from(seen.reader_lags);
-        if self.notes > NOTES_MAX {
-            (self.notes, self.reader_lags) = (self.notes / 2, self.reader_lags / 2);
-        }
+        self.link_varies = seen.link_varies;
+        self.needless_repairs |= seen.needless_repairs;
         if seen.late_acks {
             self.late_acks = Some(now);
         }
@@ -284,6 +281,5 @@ mod tests {
             record.note(at(0), &Seen { delivered: 1_000_000, ..Seen::default() });
         }
         assert!(record.delivered <= BYTES_MAX && record.lost < 1_000, "{record:?}");
-        assert!(record.notes <= NOTES_MAX);
     }
 }

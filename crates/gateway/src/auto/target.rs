@@ -8,6 +8,8 @@ pub(crate) struct QueueTarget {
     /// Mean error of the forecast, in thousandths of the forecast.
     error_permille: u64,
     at: Instant,
+    /// How much of the past is in the mean, up to [`MEMORY`].
+    watched: Duration,
     varies: bool,
 }
 
@@ -18,11 +20,21 @@ const STEP: Duration = Duration::from_millis(100);
 /// By measurement (docs/auto.md): steady links stay below a tenth, recorded ones lie above a fifth.
 const VARIES_PERMILLE: u64 = 150;
 const STEADY_PERMILLE: u64 = 75;
-/// By measurement (docs/auto.md): twice as much is a third more delay for half a percent of throughput, half as much loses one.
-const QUEUE: Duration = Duration::from_millis(50);
-const SUPPLY: Duration = Duration::from_millis(100);
+/// By measurement (docs/auto.md): on recorded links half as much loses one percent of the throughput and a third of the delay, twice as
+/// much gains nothing that can be told.
+const QUEUE: Duration = Duration::from_millis(100);
+const SUPPLY: Duration = Duration::from_millis(200);
+/// Our choice: the first second of a link says little of it.
+const WATCHED_MIN: Duration = Duration::from_secs(1);
 
 impl QueueTarget {
+    /// Of a subscriber whose link varied of late.
+    pub(crate) fn starting(varies: bool) -> Self {
+        let error_permille = if varies { 2 * VARIES_PERMILLE } else { 0 };
+        let watched = if varies { MEMORY } else { Duration::ZERO };
+        QueueTarget { error_permille, watched, varies, ..QueueTarget::default() }
+    }
+
     /// The forecast was `forecast` and off by `error`. Returns the new target when it changes.
     pub(crate) fn on_forecast(&mut self, now: Instant, forecast: Rate, error: Rate) -> Option<bool> {
         let passed = now.saturating_since(self.at);
@@ -36,8 +48,12 @@ impl QueueTarget {
             (error.as_bytes_per_sec().saturating_mul(1_000) / forecast.as_bytes_per_sec()).min(1_000);
         let (old, new) = (self.error_permille * 1_000, sample * 1_000);
         let weight = |value: u64, time: Duration| value.saturating_mul(time.as_micros());
-        let all = (MEMORY + passed).as_micros();
-        self.error_permille = (weight(old, MEMORY) + weight(new, passed)) / all / 1_000;
+        let all = (self.watched + passed).as_micros();
+        self.error_permille = (weight(old, self.watched) + weight(new, passed)) / all / 1_000;
+        self.watched = (self.watched + passed).min(MEMORY);
+        if self.watched < WATCHED_MIN {
+            return None;
+        }
         let varies = match self.varies {
             true => self.error_permille > STEADY_PERMILLE,
             false => self.error_permille > VARIES_PERMILLE,

@@ -16,6 +16,8 @@ pub(crate) struct UplinkDelay {
     shortest: Option<i64>,
     /// The least queue since the last look.
     least: Option<Duration>,
+    /// What the newest packet met.
+    now: Duration,
 }
 
 /// 1 ms is Linux since 4.13 and Windows, 4 and 10 ms Linux before, by CONFIG_HZ.
@@ -42,7 +44,13 @@ impl UplinkDelay {
         let shortest = self.shortest.map_or(way.min(0), |shortest| shortest.min(way));
         self.shortest = Some(shortest);
         let queue = Duration::from_nanos((way - shortest).max(0) as u64);
+        self.now = queue;
         self.least = Some(self.least.map_or(queue, |least| least.min(queue)));
+    }
+
+    /// The queue that the newest packet met.
+    pub(crate) fn queue(&self) -> Duration {
+        self.now
     }
 
     /// The queue that stood there since the last look: the least that any packet met (as RFC 8289 has it).
