@@ -34,8 +34,8 @@ pub enum Reason {
     Ordinary,
     /// Acknowledgements wait on the uplink.
     LateAcks,
-    /// So much is lost that a sender of our own repairs it better.
-    HeavyLoss,
+    /// Data is lost without load, on a path so long that a sender of our own repairs it better.
+    LossyPath,
     /// The rate of the radio link varies.
     VaryingLink,
     /// It no longer does.
@@ -78,7 +78,7 @@ impl Reason {
         Reason::Unknown,
         Reason::Ordinary,
         Reason::LateAcks,
-        Reason::HeavyLoss,
+        Reason::LossyPath,
         Reason::VaryingLink,
         Reason::SteadyLink,
         Reason::SlowReader,
@@ -92,7 +92,7 @@ impl Reason {
             Reason::Unknown => "unknown",
             Reason::Ordinary => "ordinary",
             Reason::LateAcks => "late-acks",
-            Reason::HeavyLoss => "heavy-loss",
+            Reason::LossyPath => "lossy-path",
             Reason::VaryingLink => "varying-link",
             Reason::SteadyLink => "steady-link",
             Reason::SlowReader => "slow-reader",

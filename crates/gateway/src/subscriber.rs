@@ -196,9 +196,11 @@ impl Subscriber {
             limited: self.limited,
         });
         self.limited = false;
-        // What a foreign queue does to the rate is no variation of the link.
-        let target = self.target.as_mut().filter(|_| !bound.is_contested())?;
-        let varies = target.on_forecast(now, bound.rate(), bound.error())?;
+        let target = self.target.as_mut()?;
+        let varies = match bound.is_contested() || report.lost > 0 && bound.is_loaded() {
+            true => target.forget(now),
+            false => target.on_forecast(now, bound.rate(), bound.error()),
+        }?;
         let queue = target.queue().unwrap_or(QueueBoundConfig::default().target);
         bound.set_target(queue);
         let reason = if varies { Reason::VaryingLink } else { Reason::SteadyLink };

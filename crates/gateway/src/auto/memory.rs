@@ -39,6 +39,8 @@ pub(crate) struct Seen {
     pub(crate) rate: Rate,
     /// ACKs waited on the uplink all the time.
     pub(crate) late_acks: bool,
+    /// Its application lags behind the link.
+    pub(crate) slow_reader: bool,
     /// The rate of its link varies.
     pub(crate) link_varies: bool,
     /// What was repaired had not been lost.
@@ -60,10 +62,12 @@ pub struct ClientRecord {
     pub window: u64,
     /// The highest rate of its link.
     pub rate: Rate,
-    /// The rate of its link varied when that was looked at last.
+    /// Its application lagged when that was looked at last.
+    pub slow_reader: bool,
+    /// The rate of its link varied then.
     pub link_varies: bool,
-    /// Repairs have proved needless.
-    pub needless_repairs: bool,
+    /// When repairs proved needless.
+    pub needless_repairs: Option<Instant>,
     /// When ACKs last waited on the uplink.
     pub late_acks: Option<Instant>,
 }
@@ -85,6 +89,12 @@ impl Known {
         Some(self.client?.rtt? + self.server_rtt?)
     }
 
+    /// Repairs for the client have proved needless of late.
+    pub fn has_needless_repairs(&self) -> bool {
+        let at = self.client.and_then(|client| client.needless_repairs);
+        at.is_some_and(|at| self.now.saturating_since(at) < FORGOTTEN)
+    }
+
     /// ACKs of the client waited on the uplink just now.
     pub fn has_late_acks(&self) -> bool {
         let at = self.client.and_then(|client| client.late_acks);
@@ -104,8 +114,10 @@ impl ClientRecord {
         }
         self.window = self.window.max(seen.window);
         self.rate = self.rate.max(seen.rate);
-        self.link_varies = seen.link_varies;
-        self.needless_repairs |= seen.needless_repairs;
+        (self.slow_reader, self.link_varies) = (seen.slow_reader, seen.link_varies);
+        if seen.needless_repairs {
+            self.needless_repairs = Some(now);
+        }
         if seen.late_acks {
             self.late_acks = Some(now);
         }

@@ -11,10 +11,14 @@ pub(crate) struct QueueTarget {
     /// How much of the past is in the mean, up to [`MEMORY`].
     watched: Duration,
     varies: bool,
+    /// The buffer before the link overflowed then.
+    overflowed: Option<Instant>,
 }
 
 /// Our choice: a step of the rate is over in a second or two and no reason; a link that fades does so for tens of seconds.
 const MEMORY: Duration = Duration::from_secs(5);
+/// As long as BBR keeps its shortest round trip: who shares the buffer has come back by then.
+const OVERFLOW_LASTS: Duration = Duration::from_secs(10);
 /// How often the mean is brought up to date.
 const STEP: Duration = Duration::from_millis(100);
 /// By measurement (docs/auto.md): steady links stay below a tenth, recorded ones lie above a fifth.
@@ -24,8 +28,8 @@ const STEADY_PERMILLE: u64 = 75;
 /// much gains nothing that can be told.
 const QUEUE: Duration = Duration::from_millis(100);
 const SUPPLY: Duration = Duration::from_millis(200);
-/// Our choice: the first second of a link says little of it.
-const WATCHED_MIN: Duration = Duration::from_secs(1);
+/// Our choice: the first seconds of a link, with slow starts in them, say little of it.
+const WATCHED_MIN: Duration = Duration::from_secs(3);
 
 impl QueueTarget {
     /// Of a subscriber whose link varied of late.
@@ -38,7 +42,8 @@ impl QueueTarget {
     /// The forecast was `forecast` and off by `error`. Returns the new target when it changes.
     pub(crate) fn on_forecast(&mut self, now: Instant, forecast: Rate, error: Rate) -> Option<bool> {
         let passed = now.saturating_since(self.at);
-        if forecast.is_zero() || passed < STEP {
+        let overflows = self.overflowed.is_some_and(|at| now.saturating_since(at) < OVERFLOW_LASTS);
+        if forecast.is_zero() || passed < STEP || overflows {
             return None;
         }
         // A flow that comes back after a break begins anew.
@@ -59,6 +64,14 @@ impl QueueTarget {
             false => self.error_permille > VARIES_PERMILLE,
         };
         (core::mem::replace(&mut self.varies, varies) != varies).then_some(varies)
+    }
+
+    /// Another sender's queue stands there, or the buffer overflowed: what that does to the rate is no variation of the link, and a
+    /// longer queue of ours would gain nothing.
+    pub(crate) fn forget(&mut self, now: Instant) -> Option<bool> {
+        let varied = self.varies;
+        *self = QueueTarget { overflowed: Some(now), ..QueueTarget::default() };
+        varied.then_some(false)
     }
 
     /// The queue that is aimed at; none for the bound's own.

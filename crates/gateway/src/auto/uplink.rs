@@ -22,8 +22,8 @@ pub(crate) struct UplinkDelay {
 
 /// 1 ms is Linux since 4.13 and Windows, 4 and 10 ms Linux before, by CONFIG_HZ.
 const TICKS_NS: [u64; 3] = [1_000_000, 4_000_000, 10_000_000];
-/// Our choice: after so many ticks of the longest kind and so much time a wrong tick would need a clock that is off by half.
-const LEARN: Duration = Duration::from_millis(300);
+/// Our choice: ten ticks of the longest kind.
+const LEARN: Duration = Duration::from_millis(100);
 
 impl UplinkDelay {
     /// A packet with this timestamp came.

@@ -52,6 +52,7 @@ impl Flow {
         // RFC 5681, Section 2: a duplicate ACK does not move the window.
         let duplicate = pure && ack == self.board.una() && ack + window == self.right_edge;
         self.note_window(ctx, ack, window, &blocks);
+        self.watch_room(ctx);
         let mut report = LinkReport::default();
         let mut late = Duration::ZERO;
         if ack >= self.board.una() && !flags.contains(Flags::RST) {

@@ -40,7 +40,7 @@ const LATE: Duration = Duration::from_millis(100);
 /// Our choice: twice what the path holds is what slow start brings when it has filled it.
 const FIRST_PATHS: u64 = 2;
 /// Delayed ACKs and super-packets alone make a round trip so much longer.
-const LOADED: Duration = Duration::from_millis(40);
+const LOADED: Duration = Duration::from_millis(20);
 /// Our choice: fewer needless copies than this cost nothing.
 const NEEDLESS_MIN: u64 = 64;
 
@@ -49,9 +49,11 @@ impl Flow {
     pub(crate) fn decided(mut self, reason: Option<Reason>, known: &Known) -> Self {
         self.watch.reason = reason;
         if let Some(client) = known.client.filter(|_| reason.is_some()) {
-            self.watch.server_repairs = client.needless_repairs;
-            self.watch.was_told = client.needless_repairs;
-            let path = known.rtt().map_or(0, |rtt| client.rate.bytes_in(rtt));
+            self.watch.server_repairs = known.has_needless_repairs();
+            self.watch.was_told = self.watch.server_repairs;
+            self.watch.own_window = client.slow_reader;
+            let rtt = client.rtt.map(|rtt| rtt + known.server_rtt.unwrap_or_default());
+            let path = rtt.map_or(0, |rtt| client.rate.bytes_in(rtt));
             self.watch.first_window = (path > 0).then_some(FIRST_PATHS * path);
         }
         self
@@ -74,16 +76,21 @@ impl Flow {
 
     /// Once a second: a reader that lags takes no more than its own window says, and whatever else is sent only gets old here.
     pub(crate) fn watch_reader(&mut self, ctx: &mut Context<'_>) {
-        let lags = self.reader_lags();
-        if self.watch.reason.is_none() || self.watch.own_window == lags {
-            return;
+        if self.watch.reason.is_some() && !self.watch.own_window && self.reader_lags() {
+            self.watch.own_window = true;
+            self.note_decision(ctx, Decision { what: What::OwnWindow, reason: Reason::SlowReader });
         }
-        self.watch.own_window = lags;
-        let decision = match lags {
-            true => Decision { what: What::OwnWindow, reason: Reason::SlowReader },
-            false => Decision { what: What::Mode(Mode::Transparent), reason: Reason::Ordinary },
-        };
-        self.note_decision(ctx, decision);
+    }
+
+    /// With each ACK: our choice, it reads as it should again when three quarters of its buffer are free.
+    pub(super) fn watch_room(&mut self, ctx: &mut Context<'_>) {
+        if self.watch.own_window && self.room >= self.window_max / 4 * 3 {
+            self.watch.own_window = false;
+            self.note_decision(
+                ctx,
+                Decision { what: What::Mode(Mode::Transparent), reason: Reason::Ordinary },
+            );
+        }
     }
 
     /// What it showed since the last time, once a second and at its end.
@@ -98,9 +105,9 @@ impl Flow {
         let (delivered, lost) = (self.totals.downlink_bytes, self.totals.lost_bytes);
         let queue = self.watch.uplink.standing();
         let rtt = self.totals.rtt_min.into_iter().chain(self.path.rtt).min();
-        // Our choice: a queue of half the round trip is load.
+        // Our choice: a queue of a quarter of the round trip is load.
         let smoothed = self.rtt.smoothed().unwrap_or_default();
-        let loaded = rtt.is_some_and(|rtt| smoothed > rtt + rtt / 2 + LOADED);
+        let loaded = rtt.is_some_and(|rtt| smoothed > rtt + rtt / 4 + LOADED);
         let seen = Seen {
             delivered: delivered - self.watch.told_delivered,
             lost: if loaded { 0 } else { lost - self.watch.told_lost },
@@ -109,6 +116,7 @@ impl Flow {
             server_rtt: self.server_rtt.get(),
             window: self.window_max,
             late_acks: queue.is_some_and(|queue| queue > rtt.unwrap_or_default().max(LATE)),
+            slow_reader: self.watch.own_window,
             link_varies: self.path.supply.is_some(),
             needless_repairs: self.watch.server_repairs && !self.watch.was_told,
             split: false,
