@@ -8,7 +8,9 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 PACELINE := $(TARGET)/debug/paceline
 FUZZ_SECONDS ?= 60
 
-.PHONY: help demo test build prove live results reproduce lint doc check deb fuzz bench speed clean setup
+RIVALS := rivals-traces rivals-loss rivals-objects
+
+.PHONY: help demo test build prove live rivals live-rivals results reproduce lint doc check deb fuzz bench speed clean setup
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -34,6 +36,18 @@ live: build ## the scenarios on this machine's own kernel, in network namespaces
 		$(PACELINE) run scenarios/accelerator/$$name.toml --on lab --out results/live/$$name $(ARGS) || exit 1; \
 	done
 	$(CARGO) xtask results
+
+rivals: build ## the gateway beside a server's own CUBIC and BBR and a proxy of kernel sockets, in the simulator: docs/rivals.md
+	@for name in $(or $(SCENARIOS),$(RIVALS)); do \
+		$(PACELINE) run scenarios/rivals/$$name.toml --on sim --runs 3 --out results/sim/$$name $(ARGS) || exit 1; \
+	done
+	$(CARGO) xtask rivals
+
+live-rivals: build # the same on this machine's own kernel (root)
+	@for name in $(or $(SCENARIOS),$(RIVALS)); do \
+		$(PACELINE) run scenarios/rivals/$$name.toml --on lab --out results/live/$$name $(ARGS) || exit 1; \
+	done
+	$(CARGO) xtask rivals
 
 results: setup ## docs/results.md and the bounds again, from what is in results/
 	$(CARGO) xtask results

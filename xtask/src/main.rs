@@ -1,6 +1,6 @@
 //! Checks and reports of this repository: `cargo xtask check` before every commit, `cargo xtask results` after the proofs,
 //! `cargo xtask reproduction` after `paceline reproduce`, `cargo xtask virtual-lab` before it, `cargo xtask compare` after
-//! scripts/compare-traces, `cargo xtask auto` after scripts/profiles.
+//! scripts/compare-traces, `cargo xtask rivals` after `make rivals`, `cargo xtask auto` after scripts/profiles.
 
 mod auto;
 mod bounds;
@@ -10,6 +10,7 @@ mod model;
 mod purity;
 mod reproduction;
 mod results;
+mod rivals;
 mod statistics;
 mod tidy;
 mod virtual_lab;
@@ -29,8 +30,11 @@ fn main() -> ExitCode {
         Some("reproduction") => reproduction::write(&root).unwrap_or_else(|error| vec![error]),
         Some("auto") => auto::write(&root).unwrap_or_else(|error| vec![error]),
         Some("compare") => compare::write(&root).unwrap_or_else(|error| vec![error]),
+        Some("rivals") => rivals::write(&root).unwrap_or_else(|error| vec![error]),
         Some("virtual-lab") => virtual_lab::write(&root).unwrap_or_else(|error| vec![error]),
-        _ => vec!["usage: cargo xtask check|results|reproduction|compare|auto|virtual-lab".to_string()],
+        _ => {
+            vec!["usage: cargo xtask check|results|reproduction|compare|auto|rivals|virtual-lab".to_string()]
+        }
     };
     for finding in &findings {
         eprintln!("{finding}");

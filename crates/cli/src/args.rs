@@ -7,7 +7,7 @@ pub(crate) mod reproduce;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-pub(crate) use gateway::{DoctorArgs, FlowsArgs, GatewayAction, GatewayArgs, TopArgs};
+pub(crate) use gateway::{CaptureArgs, DoctorArgs, FlowsArgs, GatewayAction, GatewayArgs, TopArgs};
 use paceline_path::QueueLimit;
 use paceline_path::random::Probability;
 use paceline_path::units::de::share;
@@ -52,6 +52,8 @@ pub(crate) enum Command {
     Flows(FlowsArgs),
     /// Watch the flows and subscribers of the running gateway in the terminal
     Top(TopArgs),
+    /// Have the running gateway capture a flow on both of its sides, with what it did to each packet, as pcapng
+    Capture(CaptureArgs),
     /// Join two interfaces by a link with a rate, a queue, delay and losses (needs root)
     Emulate(EmulateArgs),
     /// Look at, make, convert and draw traces of link rates
@@ -438,7 +440,7 @@ pub(crate) struct BenchArgs {
     /// Print one JSON object instead of tables
     #[arg(long)]
     pub(crate) json: bool,
-    /// Fail (exit code 1) if the gateway passes less than 0.8 of what the null forwarder does
+    /// Fail (exit code 1) if the gateway passes less than 0.8 of what the null forwarder does, or, splitting flows, 0.5
     #[arg(long)]
     pub(crate) check: bool,
 }

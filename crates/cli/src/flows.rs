@@ -56,8 +56,10 @@ fn tables(report: &Report) -> String {
     let mut text = format!("{table}\n{} flows\n\n", report.flows.len());
     let mut subscribers: Vec<&SubscriberRow> = report.subscribers.iter().collect();
     subscribers.sort_by_key(|subscriber| std::cmp::Reverse(subscriber.in_flight_bytes));
-    let mut table =
-        new_table(1, &["subscriber", "flows", "weight", "Mbit/s", "RTT min ms", "in flight", "limit"]);
+    let mut table = new_table(
+        1,
+        &["subscriber", "flows", "weight", "Mbit/s", "RTT min ms", "in flight", "limit", "other down", "up"],
+    );
     for subscriber in subscribers {
         table.add_row(vec![
             subscriber.subscriber.clone(),
@@ -67,6 +69,8 @@ fn tables(report: &Report) -> String {
             number(subscriber.rtt_min_ms),
             bytes(subscriber.in_flight_bytes),
             subscriber.limit_bytes.map_or("-".into(), bytes),
+            bytes(subscriber.other_downlink_bytes),
+            bytes(subscriber.other_uplink_bytes),
         ]);
     }
     text.push_str(&format!("{table}\n{} subscribers\n", report.subscribers.len()));

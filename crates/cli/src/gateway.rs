@@ -2,6 +2,7 @@
 
 mod attach;
 mod board;
+pub(crate) mod capture;
 pub(crate) mod control;
 mod doctor;
 mod http;
@@ -41,7 +42,7 @@ pub(crate) fn command(args: &GatewayArgs) -> Result<()> {
     let config = configuration(args, args.config.as_deref())?;
     if args.forward_only {
         let mut told = false;
-        return drive(args, &mut NullForwarder::new(), None, |_, moment| match moment {
+        return drive(args, &mut NullForwarder::new(), false, None, |_, moment| match moment {
             // Once, for those who wait until it forwards.
             Moment::Turn(_) if !std::mem::replace(&mut told, true) => write_whole_io(args, "{}\n"),
             _ => Ok(()),
@@ -62,10 +63,11 @@ pub(super) enum Moment<'a, 'b> {
     End,
 }
 
-/// Lets packets pass through `node` until a signal comes.
+/// Lets TCP, and UDP where `datagrams` says so, pass through `node` until a signal comes.
 fn drive<N: Node>(
     args: &GatewayArgs,
     node: &mut N,
+    datagrams: bool,
     rescaling: Option<Rescaling>,
     mut tell: impl FnMut(&mut N, Moment<'_, '_>) -> io::Result<()>,
 ) -> Result<()> {
@@ -76,8 +78,8 @@ fn drive<N: Node>(
     event_loop.end_on(termination).map_err(|error| Error::io("watch for signals", &error))?;
     let (wan, radio) = args.interfaces()?;
     let mut attached = match &args.tun {
-        None => attach::bridged(&mut event_loop, wan, radio)?,
-        Some(tun) => attach::routed(&mut event_loop, tun, args)?,
+        None => attach::bridged(&mut event_loop, wan, radio, datagrams)?,
+        Some(tun) => attach::routed(&mut event_loop, tun, args, datagrams)?,
     };
     let rescaling = match (rescaling, attached.rescale_config(args)?) {
         (Some(rescaling), Some(config)) => Some(rescaling.start(config)),

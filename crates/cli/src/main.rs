@@ -2,6 +2,7 @@
 
 mod args;
 mod bench;
+mod capture;
 mod compare;
 mod cpu_time;
 mod demo;
@@ -56,6 +57,7 @@ fn dispatch(command: Command) -> Result<()> {
         Command::Predict(args) => predict::command(&args),
         Command::Gateway(args) => gateway::command(&args),
         Command::Top(args) => top::command(&args),
+        Command::Capture(args) => capture::command(&args),
         Command::Flows(args) => flows::command(&args),
         Command::Emulate(args) => emulate::command(&args),
         Command::Trace(command) => trace::command(&command),

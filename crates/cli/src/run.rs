@@ -5,6 +5,7 @@ mod difference;
 mod fairness;
 mod gateway_process;
 mod hosts;
+mod kernel_proxy;
 pub(crate) mod lab;
 mod links;
 mod series;

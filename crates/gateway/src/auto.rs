@@ -27,6 +27,8 @@ pub(crate) use uplink::UplinkDelay;
 
 /// Why `auto` has decided as it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum Reason {
     /// No flow of the client has been seen of late.
     Unknown,

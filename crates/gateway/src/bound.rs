@@ -33,6 +33,7 @@ const STANDING_WINDOW: Duration = Duration::from_millis(250);
 
 /// Parameters of [`QueueBound`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct QueueBoundConfig {
     /// The queueing delay of a steady link.
     pub target: Duration,
@@ -82,6 +83,7 @@ pub struct BoundSample {
 
 /// The bound of one subscriber.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct QueueBound {
     config: QueueBoundConfig,
     baseline: Baseline,

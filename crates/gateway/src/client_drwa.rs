@@ -9,6 +9,7 @@ use paceline_wire::{Duration, Instant};
 
 /// DRWA for one flow.
 #[derive(Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct ClientDrwa {
     drwa: Drwa,
     /// What the client has acknowledged.

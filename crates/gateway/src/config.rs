@@ -350,6 +350,18 @@ pub struct SubscriberRule {
     pub share: ShareConfig,
 }
 
+/// What happens to packets that are not TCP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+pub enum OtherMode {
+    /// They pass as they come.
+    Passed,
+    /// They have their share of the subscriber's link beside its TCP flows, and no more while those wait.
+    #[default]
+    Shared,
+}
+
 /// Sharing between flows of a subscriber and between subscribers.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -361,6 +373,8 @@ pub struct SharingConfig {
     pub subscriber_prefix_v6: u8,
     /// What all subscribers have together, in Mbit/s of IP, where it is less than their radio links: a backhaul.
     pub capacity_mbps: Option<f64>,
+    /// QUIC, and everything else that is not TCP.
+    pub other: OtherMode,
     /// Rules for flows.
     pub flows: Vec<FlowRule>,
     /// Shares of subscribers; weight 1 for those not named.
@@ -374,6 +388,7 @@ impl Default for SharingConfig {
             subscriber_prefix_v4: 32,
             subscriber_prefix_v6: 64,
             capacity_mbps: None,
+            other: OtherMode::default(),
             flows: Vec::new(),
             subscribers: Vec::new(),
         }

@@ -87,6 +87,20 @@ counters! {
     split_drops_no_memory,
     /// Packets of split flows dropped because their checksum is wrong.
     split_bad_checksums,
+    /// Packets other than TCP that came for clients.
+    other_downlink_packets,
+    /// Their bytes.
+    other_downlink_bytes,
+    /// Packets other than TCP that came from clients.
+    other_uplink_packets,
+    /// Their bytes.
+    other_uplink_bytes,
+    /// Of the bytes of both directions, those of QUIC: UDP to or from the server's port 443.
+    quic_bytes,
+    /// Packets other than TCP that waited for their turn.
+    other_queued,
+    /// Packets other than TCP that were dropped, because they were more than their share of a subscriber's link.
+    other_dropped,
     /// Passed: not TCP.
     passed_not_tcp,
     /// Passed: seen in the middle or in one direction only.

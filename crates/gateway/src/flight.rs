@@ -10,6 +10,7 @@ use paceline_wire::Instant;
 
 /// One departure of a range of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Transmission {
     /// First stream position.
     pub(crate) start: u64,
@@ -25,6 +26,7 @@ pub(crate) struct Transmission {
 
 /// The latest transmission that is known to have arrived, in the order of departures, and how far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Arrived {
     /// Order of departure; zero if there is none.
     pub(crate) order: u64,
@@ -40,6 +42,7 @@ impl Transmission {
 
 /// The log. First transmissions are sorted by position as well as by order; repeats only by order.
 #[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Flight {
     firsts: VecDeque<Transmission>,
     repeats: VecDeque<Transmission>,

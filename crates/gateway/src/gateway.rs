@@ -9,13 +9,14 @@ use alloc::collections::VecDeque;
 use paceline_wire::{Flags, FlowKey, Instant, Node, Packet, PortId};
 
 use crate::auto::{Decision, Memory, Reason, What, may_open};
-use crate::config::{GatewayConfig, RetransmissionMode, VirtualWindowMode};
+use crate::config::{GatewayConfig, OtherMode, RetransmissionMode, VirtualWindowMode};
 use crate::counters::{Counters, PassReason};
 use crate::flow::{Context, Flow, LinkReport, Phase, SynIs};
 use crate::handshake::Shifts;
 use crate::icmp;
 use crate::mode::Mode;
 use crate::observe::{Event, Observer};
+use crate::other::Offered;
 use crate::pool::Holdings;
 use crate::share::Share;
 use crate::split::Split;
@@ -28,28 +29,31 @@ pub const WAN: PortId = PortId(0);
 /// The port towards the clients.
 pub const RADIO: PortId = PortId(1);
 
+/// UDP of servers at this port is QUIC (RFC 9114, Section 3.1.2).
+const QUIC_PORT: u16 = 443;
+
 /// Where the places of split flows begin, in lists: no table has so many.
 const SPLIT_PLACES: usize = usize::MAX / 2;
 
 /// An accelerator, transparent or split.
 pub struct Gateway {
-    table: Table,
-    split: Split,
-    shared: Shared,
+    pub(crate) table: Table,
+    pub(crate) split: Split,
+    pub(crate) shared: Shared,
 }
 
 /// What every flow uses.
-struct Shared {
-    config: GatewayConfig,
-    counters: Counters,
+pub(crate) struct Shared {
+    pub(crate) config: GatewayConfig,
+    pub(crate) counters: Counters,
     observer: Box<dyn Observer + Send>,
-    out: VecDeque<(PortId, Packet)>,
+    pub(crate) out: VecDeque<(PortId, Packet)>,
     /// Payload bytes kept for all flows.
-    buffered: u64,
+    pub(crate) buffered: u64,
     /// Bytes that servers may have on their way, for all flows.
-    promised: u64,
+    pub(crate) promised: u64,
     /// What flows showed of clients and servers.
-    memory: Memory,
+    pub(crate) memory: Memory,
 }
 
 impl Shared {
@@ -351,6 +355,34 @@ impl Gateway {
         true
     }
 
+    /// A packet other than TCP goes on, and is counted.
+    fn pass_other(&mut self, now: Instant, from: PortId, packet: Packet) {
+        let Some((src, dst)) = packet.addresses() else { return self.shared.forward(from, packet) };
+        let counters = &mut self.shared.counters;
+        let bytes = packet.ip_len() as u64;
+        let server_port = packet.udp_ports().map(|(src, dst)| if from == WAN { src } else { dst });
+        counters.quic_bytes += if server_port == Some(QUIC_PORT) { bytes } else { 0 };
+        let shared = self.shared.config.sharing.other == OtherMode::Shared;
+        if from == RADIO {
+            counters.other_uplink_packets += 1;
+            counters.other_uplink_bytes += bytes;
+            if shared {
+                self.table.other_from_client(&self.shared.config, now, src, bytes);
+            }
+            return self.shared.forward(from, packet);
+        }
+        counters.other_downlink_packets += 1;
+        counters.other_downlink_bytes += bytes;
+        if !shared {
+            return self.shared.forward(from, packet);
+        }
+        match self.table.other_to_client(&self.shared.config, now, dst, packet) {
+            Offered::Leaves(packet) => self.shared.forward(from, packet),
+            Offered::Waits => self.shared.counters.other_queued += 1,
+            Offered::Dropped => self.shared.counters.other_dropped += 1,
+        }
+    }
+
     /// A packet of a split flow; it comes back if it is of none.
     fn on_split(&mut self, now: Instant, from: PortId, key: &FlowKey, packet: Packet) -> Option<Packet> {
         match self.split.find(key) {
@@ -371,7 +403,7 @@ impl Node for Gateway {
         self.shared.counters.packets_in += 1;
         let Some((key, flags)) = packet.flow_key().zip(packet.tcp().map(|tcp| tcp.flags())) else {
             if self.on_opaque(arrival, port, &packet) {
-                self.shared.forward(port, packet);
+                self.pass_other(arrival, port, packet);
             }
             return;
         };
@@ -391,6 +423,7 @@ impl Node for Gateway {
 
     fn handle_timeout(&mut self, now: Instant) {
         self.split.on_timeout(&mut self.shared.context(now));
+        self.table.other_timeouts(now);
         while let Some(id) = self.table.pop_due(now) {
             if self.table.flow(id).is_expired(now, self.shared.config.limits.idle_timeout_s) {
                 if self.table.flow(id).phase != Phase::Closed {
@@ -418,7 +451,16 @@ impl Node for Gateway {
                 self.shared.counters.packets_out += 1;
                 return Some(next);
             }
-            let (id, limit) = self.table.next_sender(now, self.shared.config.schedule.mode)?;
+            if let Some(next) = self.table.next_other(now, &mut self.shared.counters.other_dropped) {
+                self.shared.counters.packets_out += 1;
+                return Some((RADIO, next));
+            }
+            let Some((id, limit)) = self.table.next_sender(now, self.shared.config.schedule.mode) else {
+                // The last TCP flow that waited may just have gone.
+                let next = self.table.next_other(now, &mut self.shared.counters.other_dropped)?;
+                self.shared.counters.packets_out += 1;
+                return Some((RADIO, next));
+            };
             let (flow, mut ctx) = (self.table.flow_mut(id), self.shared.context(now));
             let before = flow.in_flight();
             let packet = flow.take_next(&mut ctx, limit);

@@ -15,11 +15,14 @@ mod counters;
 mod flight;
 mod flow;
 mod gateway;
+#[cfg(feature = "serde")]
+mod handover;
 mod handshake;
 mod icmp;
 mod mode;
 mod modulation;
 mod observe;
+mod other;
 mod pool;
 mod prefix;
 mod reception_rate;
@@ -43,6 +46,8 @@ mod virtual_window;
 pub use config::GatewayConfig;
 pub use counters::{Counters, PassReason};
 pub use gateway::{Gateway, RADIO, WAN};
+#[cfg(feature = "serde")]
+pub use handover::{State, TakenOver};
 pub use handshake::Shifts;
 pub use mode::{Choice, Mode};
 pub use observe::{Event, Observer};

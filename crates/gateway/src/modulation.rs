@@ -13,6 +13,7 @@ const LANE_MAX: usize = 4096;
 
 /// What has to be done to a packet when it leaves for the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) enum Edit {
     /// Nothing.
     None,
@@ -24,6 +25,7 @@ pub(crate) enum Edit {
 
 /// A packet on its way to the server.
 #[derive(Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Held {
     /// It leaves at this time.
     pub(crate) release_at: Instant,
@@ -35,6 +37,7 @@ pub(crate) struct Held {
 
 /// The delay of one flow, and the packets that wait for it. They keep their order.
 #[derive(Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Modulation {
     delay: Duration,
     lane: VecDeque<Held>,

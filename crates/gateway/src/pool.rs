@@ -6,6 +6,7 @@
 
 /// What is held: bytes that are kept, or that servers may have on their way by the windows that they were shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Holdings {
     pub(crate) kept: u64,
     pub(crate) promised: u64,

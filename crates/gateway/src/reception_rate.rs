@@ -9,6 +9,7 @@ use paceline_wire::{Duration, Instant, Rate};
 
 /// The estimators of one flow.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct ReceptionRate {
     points: VecDeque<Point>,
     ack_interval: usize,
@@ -26,6 +27,7 @@ const INTERVAL_MIN: Duration = Duration::from_millis(50);
 const POINTS_MAX: usize = 4096;
 
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct Point {
     at: Instant,
     ack: u64,

@@ -5,6 +5,7 @@ use slab::Slab;
 
 /// A member's place in a circle.
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Links {
     before: u32,
     after: u32,
@@ -18,6 +19,7 @@ pub(crate) trait Linked {
 
 /// One circle; the front has its turn.
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Ring {
     front: Option<u32>,
     len: u32,

@@ -7,6 +7,7 @@ use crate::share::CLASSES;
 
 /// Who wants to send.
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Rings {
     rings: [Ring; CLASSES],
     /// A bit for each circle that has members.

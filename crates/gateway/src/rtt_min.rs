@@ -3,6 +3,7 @@
 use paceline_wire::{Duration, Instant};
 
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct Sample {
     at: Instant,
     rtt: Duration,
@@ -11,6 +12,7 @@ struct Sample {
 /// Windowed minimum that keeps the best, second best and third best sample of successively later parts of the window,
 /// as Linux does (`lib/win_minmax.c`, after Kathleen Nichols): O(1), and never a stale minimum for longer than a window.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct RttMin {
     window: Duration,
     best: Option<[Sample; 3]>,

@@ -13,6 +13,7 @@ use crate::flight::{Flight, Transmission};
 
 /// The latest local retransmission of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Repeat {
     /// Order of departure ([`Flight`]).
     pub(crate) order: u64,
@@ -32,6 +33,7 @@ impl Repeat {
 
 /// The scoreboard of one flow.
 #[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Scoreboard {
     /// First position that the client has not acknowledged.
     una: u64,

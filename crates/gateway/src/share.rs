@@ -20,6 +20,7 @@ const CEILING_BURST: Duration = Duration::from_millis(10);
 
 /// The state of one that takes turns.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Share {
     weight: u32,
     priority: u8,
@@ -45,6 +46,17 @@ impl Share {
             guarantee: pace(config.guaranteed_mbps),
             ceiling: pace(config.ceiling_mbps),
         }
+    }
+
+    /// With what `before` had sent already of its rates.
+    #[cfg(feature = "serde")]
+    pub(crate) fn continued(mut self, before: &Share) -> Self {
+        for (own, before) in [(&mut self.guarantee, before.guarantee), (&mut self.ceiling, before.ceiling)] {
+            if let (Some(own), Some(before)) = (own, before) {
+                own.next = before.next;
+            }
+        }
+        self
     }
 
     /// The circle in which it waits.
@@ -96,6 +108,7 @@ impl Share {
 
 /// A rate as the virtual scheduling of ITU-T I.371 (GCRA) keeps it: the time at which what has been sent will have taken its time.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct Pace {
     rate: Rate,
     next: Instant,

@@ -57,6 +57,19 @@ impl Split {
         self.pairs.len()
     }
 
+    /// All flows that could not go on without this process, or one before it.
+    #[cfg(feature = "serde")]
+    pub(crate) fn keys(&self) -> impl Iterator<Item = FlowKey> {
+        let told = self.pairs.iter().filter(|(_, pair)| pair.client.is_some());
+        told.map(|(_, pair)| pair.key).chain(self.lapsed.keys())
+    }
+
+    /// What they keep, of that of all flows.
+    #[cfg(feature = "serde")]
+    pub(crate) fn buffered(&self) -> u64 {
+        self.pairs.iter().map(|(_, pair)| pair.counted).sum()
+    }
+
     /// The flows in some places.
     pub(crate) fn statuses(&self, config: &GatewayConfig, from: usize, places: usize) -> Page<FlowStatus> {
         page(&self.pairs, from, places, |pair| pair.status(config))

@@ -9,6 +9,7 @@ use crate::config::FlowMode;
 
 /// What a flow has done since it was first seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct FlowTotals {
     /// Payload that left for the client, each byte once.
     pub downlink_bytes: u64,
@@ -54,6 +55,7 @@ impl FlowTotals {
 
 /// How far a flow is, or how it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum FlowStage {
     /// Not both SYNs have passed.
     Opening,
@@ -136,6 +138,12 @@ pub struct SubscriberStatus {
     pub rate: Rate,
     /// The shortest round trip of late.
     pub rtt_min: Option<Duration>,
+    /// Bytes other than TCP that left for it, in all.
+    pub other_downlink_bytes: u64,
+    /// Bytes other than TCP that came from it.
+    pub other_uplink_bytes: u64,
+    /// Bytes other than TCP that wait for their turn.
+    pub other_waiting: u64,
 }
 
 /// A part of a long list, so that no call takes long.

@@ -6,6 +6,7 @@ use paceline_wire::{Instant, Packet};
 
 /// A kept packet and the range of the stream that it carries; a FIN counts as one position, at the end.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Chunk {
     /// First stream position.
     pub(crate) start: u64,
@@ -56,6 +57,7 @@ impl Chunk {
 
 /// Kept packets, sorted, without overlap; there may be gaps where the server's packets did not arrive.
 #[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Store {
     chunks: VecDeque<Chunk>,
     bytes: u64,

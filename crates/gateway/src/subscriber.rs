@@ -1,5 +1,6 @@
 //! A subscriber: one radio link, and the bounds that belong to it whatever the number of its flows.
 
+use alloc::boxed::Box;
 use core::net::IpAddr;
 
 use paceline_wire::{Duration, Instant, Rate};
@@ -10,6 +11,7 @@ use crate::config::{
     self, FlowMode, GatewayConfig, QueueBoundMode, ShareConfig, SharingConfig, SubscriberRule,
 };
 use crate::flow::LinkReport;
+use crate::other::{Other, WAIT_MAX};
 use crate::pool::Holdings;
 use crate::ring::{Linked, Links};
 use crate::rings::Rings;
@@ -19,6 +21,9 @@ use crate::status::SubscriberStatus;
 
 /// As BBR's: a path that has become longer is believed after ten seconds.
 const RTT_MIN_WINDOW: Duration = Duration::from_secs(10);
+
+/// Before there is a sample: the second of RFC 6298, Section 2.1.
+const RTT_UNKNOWN: Duration = Duration::from_secs(1);
 
 /// The address prefix that names a subscriber.
 pub(crate) fn prefix(config: &SharingConfig, client: IpAddr) -> IpAddr {
@@ -38,6 +43,7 @@ pub(crate) fn prefix(config: &SharingConfig, client: IpAddr) -> IpAddr {
 
 /// The path between gateway and client, as all flows of the subscriber have seen it.
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct PathEstimate {
     /// The shortest RTT of late.
     pub(crate) rtt: Option<Duration>,
@@ -49,6 +55,7 @@ pub(crate) struct PathEstimate {
 
 /// The state of one subscriber.
 #[derive(Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Subscriber {
     pub(crate) prefix: IpAddr,
     /// Flows in the table.
@@ -66,6 +73,12 @@ pub(crate) struct Subscriber {
     pub(crate) outstanding: u64,
     /// What its flows hold of the memory that all share.
     pub(crate) holdings: Holdings,
+    /// What it receives besides TCP, if it does.
+    pub(crate) other: Option<Box<Other>>,
+    /// The timer of that.
+    pub(crate) armed: Option<Instant>,
+    /// It is on the list of those whose other packets may leave.
+    pub(crate) stirred: bool,
     bound: Option<QueueBound>,
     /// Used where there is no bound, which keeps its own.
     rtt_min: RttMin,
@@ -78,14 +91,13 @@ pub(crate) struct Subscriber {
 }
 
 impl Subscriber {
-    pub(crate) fn new(prefix: IpAddr, config: &GatewayConfig, link_varies: bool) -> Self {
+    pub(crate) fn new(prefix: IpAddr, config: &GatewayConfig) -> Self {
         let GatewayConfig { queue_bound: bound, sharing, .. } = config;
         let about = |rule: &&SubscriberRule| {
             rule.address.contains(prefix) || self::prefix(sharing, rule.address.address()) == prefix
         };
         let rule = sharing.subscribers.iter().find(about);
         let share = rule.map_or_else(ShareConfig::default, |rule| rule.share.clone());
-        let target = (config.mode == FlowMode::Auto).then(|| QueueTarget::starting(link_varies));
         Subscriber {
             prefix,
             flows: 0,
@@ -96,12 +108,22 @@ impl Subscriber {
             links: Links::default(),
             outstanding: 0,
             holdings: Holdings::default(),
-            bound: (bound.mode == QueueBoundMode::Adaptive)
-                .then(|| QueueBound::new(bound_config(bound, target.as_ref()))),
+            other: None,
+            armed: None,
+            stirred: false,
+            bound: (bound.mode == QueueBoundMode::Adaptive).then(|| QueueBound::new(bound_config(bound))),
             rtt_min: RttMin::new(RTT_MIN_WINDOW),
             limited: false,
-            target,
+            target: (config.mode == FlowMode::Auto).then(QueueTarget::default),
             uplink: Duration::ZERO,
+        }
+    }
+
+    /// The link varied when it was seen last; if nothing has been seen since, it is taken to vary still.
+    pub(crate) fn link_varied(&mut self) {
+        let (Some(target), Some(bound)) = (&mut self.target, &mut self.bound) else { return };
+        if let Some(queue) = target.begin_varying() {
+            bound.set_target(queue);
         }
     }
 
@@ -127,6 +149,9 @@ impl Subscriber {
             limit: self.bound.as_ref().and_then(QueueBound::limit),
             rate: self.bound.as_ref().map_or(Rate::ZERO, QueueBound::rate),
             rtt_min: self.path().rtt,
+            other_downlink_bytes: self.other.as_ref().map_or(0, |other| other.downlink_bytes),
+            other_uplink_bytes: self.other.as_ref().map_or(0, |other| other.uplink_bytes),
+            other_waiting: self.other.as_ref().map_or(0, |other| other.waiting_bytes()),
         }
     }
 
@@ -163,6 +188,58 @@ impl Subscriber {
         self.outstanding += bytes;
     }
 
+    /// Nobody needs it any more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.flows == 0 && self.other.is_none()
+    }
+
+    /// `bytes` of TCP left, in which what is not TCP has a share.
+    pub(crate) fn on_tcp_sent(&mut self, now: Instant, bytes: u64) {
+        let per_ms = self.bound.as_ref().map_or(0, |bound| bound.rate().bytes_in(Duration::from_millis(1)));
+        if let Some(other) = &mut self.other {
+            other.on_tcp_sent(now, bytes, self.rings.len(), per_ms);
+        }
+    }
+
+    /// `bytes` that are not TCP left for the client. Where no ACK of TCP will tell when they have arrived, they do not count.
+    pub(crate) fn on_other_sent(&mut self, now: Instant, bytes: u64) {
+        self.share.on_sent(now, bytes);
+        let Some(other) = &mut self.other else { return };
+        if self.outstanding > other.outstanding() {
+            other.on_departure(now, bytes);
+            self.outstanding += bytes;
+        }
+    }
+
+    /// TCP flows wait for their turn, or would if they had anything to send: what is not TCP has to keep to its share.
+    pub(crate) fn contended(&mut self, now: Instant, bytes: u64) -> bool {
+        let give_up = self.path().rtt.unwrap_or(RTT_UNKNOWN) * 2 + WAIT_MAX;
+        if let Some(other) = &mut self.other {
+            // Of a TCP flow whose client has gone no ACK comes any more.
+            self.outstanding -= other.on_arrival(now - give_up);
+        }
+        self.forget_other();
+        !self.rings.is_empty() || (self.outstanding > 0 && bytes > self.room())
+    }
+
+    /// What is not TCP, and left before what has arrived, has arrived too. Returns how much that was.
+    fn other_arrived(&mut self, sent: Option<Instant>) -> u64 {
+        let Some(other) = &mut self.other else { return 0 };
+        let arrived = sent.map_or(0, |sent| other.on_arrival(sent));
+        self.outstanding -= arrived;
+        arrived
+    }
+
+    /// Without TCP on the link nothing tells when the rest arrives.
+    pub(crate) fn forget_other(&mut self) {
+        if let Some(other) = &mut self.other
+            && self.outstanding <= other.outstanding()
+        {
+            other.forget_departures();
+            self.outstanding = 0;
+        }
+    }
+
     /// The bytes in flight of one of its flows went from `before` to `after`, and its client reported.
     /// Returns what `auto` decided by that.
     pub(crate) fn on_report(
@@ -173,6 +250,8 @@ impl Subscriber {
         report: &LinkReport,
     ) -> Option<Decision> {
         self.outstanding = (self.outstanding + after).saturating_sub(before);
+        let arrived = self.other_arrived(report.age.map(|age| now - age));
+        self.forget_other();
         let Some(bound) = &mut self.bound else {
             if let Some(rtt) = report.rtt {
                 self.rtt_min.update(now, rtt);
@@ -189,7 +268,7 @@ impl Subscriber {
         let answered = bound.rate().bytes_in(report.uplink);
         bound.on_ack(&BoundSample {
             now,
-            delivered: report.delivered,
+            delivered: report.delivered + arrived,
             rtt: report.rtt.map(|rtt| rtt.saturating_sub(report.uplink)),
             age: report.age.map(|age| age.saturating_sub(report.uplink)),
             outstanding: self.outstanding.saturating_sub(answered),
@@ -214,11 +293,8 @@ impl Linked for Subscriber {
     }
 }
 
-fn bound_config(config: &config::QueueBoundConfig, target: Option<&QueueTarget>) -> QueueBoundConfig {
+fn bound_config(config: &config::QueueBoundConfig) -> QueueBoundConfig {
     let mut bound = QueueBoundConfig::default();
-    if let Some(queue) = target.and_then(QueueTarget::queue) {
-        bound.target = queue;
-    }
     if let Some(target_ms) = config.target_ms {
         bound.target = Duration::from_millis(target_ms);
     }

@@ -4,6 +4,7 @@ use paceline_wire::{Duration, Instant};
 
 /// The verdict on one round trip.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) enum Verdict {
     /// Packets waited whenever the client reported: the server is ahead.
     Ahead,
@@ -16,6 +17,7 @@ pub(crate) enum Verdict {
 
 /// Watches one flow.
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Supply {
     round_start: Instant,
     waited: bool,

@@ -2,6 +2,8 @@
 
 use core::net::IpAddr;
 
+use alloc::vec::Vec;
+
 use hashbrown::HashMap;
 use paceline_wire::{FlowKey, Instant};
 use slab::Slab;
@@ -18,7 +20,10 @@ use crate::status::{FlowStatus, Page, SubscriberStatus};
 use crate::subscriber::{Subscriber, prefix};
 use crate::timers::{Timers, disarm};
 
+mod other;
+
 /// A flow and its place in circles and timers.
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct Entry {
     flow: Flow,
     /// What it may have of its subscriber's link.
@@ -43,16 +48,23 @@ impl Linked for Entry {
 }
 
 /// All flows.
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Table {
     entries: Slab<Entry>,
+    #[cfg_attr(feature = "serde", serde(skip))]
     by_key: HashMap<FlowKey, u32>,
     subscribers: Slab<Subscriber>,
+    #[cfg_attr(feature = "serde", serde(skip))]
     by_prefix: HashMap<IpAddr, u32>,
     /// Subscribers with something to send.
     active: Rings,
     /// What they have together.
     capacity: Share,
     timers: Timers,
+    /// Subscribers that have, or had, packets other than TCP.
+    other_timers: Timers,
+    /// Those whose packets other than TCP may leave.
+    stirred: Vec<u32>,
     max_flows: usize,
     idle_timeout_s: u64,
 }
@@ -70,9 +82,23 @@ impl Table {
                 ..ShareConfig::default()
             }),
             timers: Timers::default(),
+            other_timers: Timers::default(),
+            stirred: Vec::new(),
             max_flows: config.limits.max_flows,
             idle_timeout_s: config.limits.idle_timeout_s,
         }
+    }
+
+    /// Goes on here as it was in another process; what is not the flows' or subscribers' own is as `config` says.
+    #[cfg(feature = "serde")]
+    pub(crate) fn continued(mut self, config: &GatewayConfig) -> Table {
+        let new = Table::new(config);
+        (self.max_flows, self.idle_timeout_s) = (new.max_flows, new.idle_timeout_s);
+        self.capacity = new.capacity.continued(&self.capacity);
+        self.by_key = self.entries.iter().map(|(id, entry)| (entry.flow.key, id as u32)).collect();
+        let prefixes = self.subscribers.iter().map(|(id, subscriber)| (subscriber.prefix, id as u32));
+        self.by_prefix = prefixes.collect();
+        self
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -116,8 +142,7 @@ impl Table {
         self.subscribers[self.entries[id as usize].flow.subscriber as usize].holdings
     }
 
-    /// Adds the flow that `make` returns for its subscriber, with its share; none if the table is full. A subscriber that is not there
-    /// yet begins with a link that varies, or with a steady one.
+    /// Adds the flow that `make` returns for its subscriber, with its share; none if the table is full. Its link may have varied of late.
     pub(crate) fn insert(
         &mut self,
         config: &GatewayConfig,
@@ -129,12 +154,10 @@ impl Table {
         if self.entries.len() >= self.max_flows || self.by_key.contains_key(&key) {
             return None;
         }
-        let prefix = prefix(&config.sharing, key.src.ip());
-        let subscribers = &mut self.subscribers;
-        let subscriber = *self
-            .by_prefix
-            .entry(prefix)
-            .or_insert_with(|| subscribers.insert(Subscriber::new(prefix, config, link_varies)) as u32);
+        let subscriber = self.subscriber_of(config, key.src.ip());
+        if link_varies {
+            self.subscribers[subscriber as usize].link_varied();
+        }
         self.subscribers[subscriber as usize].flows += 1;
         let entry = Entry {
             flow: make(subscriber),
@@ -151,6 +174,23 @@ impl Table {
         Some(id)
     }
 
+    /// The subscriber of a client, perhaps a new one.
+    fn subscriber_of(&mut self, config: &GatewayConfig, client: IpAddr) -> u32 {
+        let prefix = prefix(&config.sharing, client);
+        let subscribers = &mut self.subscribers;
+        *self
+            .by_prefix
+            .entry(prefix)
+            .or_insert_with(|| subscribers.insert(Subscriber::new(prefix, config)) as u32)
+    }
+
+    /// A subscriber goes.
+    fn forget(&mut self, index: u32) {
+        self.deactivate(index);
+        let subscriber = self.subscribers.remove(index as usize);
+        self.by_prefix.remove(&subscriber.prefix);
+    }
+
     /// Takes a flow out, and its subscriber with the last one.
     pub(crate) fn remove(&mut self, now: Instant, id: u32) -> Flow {
         self.leave(id);
@@ -160,11 +200,12 @@ impl Table {
         let subscriber = &mut self.subscribers[index as usize];
         subscriber.holdings.replace(entry.holdings, Holdings::default());
         subscriber.outstanding = subscriber.outstanding.saturating_sub(entry.flow.in_flight());
+        subscriber.forget_other();
         subscriber.flows -= 1;
-        if subscriber.flows == 0 {
+        if subscriber.is_over() {
+            self.forget(index);
+        } else if subscriber.rings.is_empty() {
             self.deactivate(index);
-            let subscriber = self.subscribers.remove(index as usize);
-            self.by_prefix.remove(&subscriber.prefix);
         } else {
             // It may have been the one whose timer would bring the others back.
             self.activate(index, now);
@@ -194,6 +235,7 @@ impl Table {
             self.join(id, now);
         }
         self.activate(index, now);
+        self.stir(index);
         self.arm(id, repairs);
         decision
     }
@@ -218,6 +260,7 @@ impl Table {
         entry.share.on_sent(now, bytes);
         let subscriber = &mut self.subscribers[index as usize];
         subscriber.on_sent(more_in_flight);
+        subscriber.on_tcp_sent(now, bytes);
         subscriber.share.on_sent(now, bytes);
         self.capacity.on_sent(now, bytes);
         if entry.class.is_some() {
@@ -226,6 +269,7 @@ impl Table {
         if self.subscribers[index as usize].class.is_some() {
             self.activate(index, now);
         }
+        self.stir(index);
         self.arm(id, repairs);
     }
 
@@ -279,6 +323,7 @@ impl Table {
         if let Some(class) = self.subscribers[index as usize].class.take() {
             self.active.remove(class, &mut self.subscribers, index);
         }
+        self.stir(index);
     }
 
     /// The flow whose packet leaves next, and the bytes that packet may have.
@@ -379,7 +424,7 @@ impl Table {
 
     /// When the next timer is due.
     pub(crate) fn next_timeout(&self) -> Option<Instant> {
-        self.timers.next()
+        [self.timers.next(), self.other_timers.next()].into_iter().flatten().min()
     }
 
     fn arm(&mut self, id: u32, repairs: bool) {

@@ -7,6 +7,7 @@ use paceline_wire::Instant;
 
 /// A thing's own timer is kept with it; an entry here that says another time is out of date, and skipped when it comes up.
 #[derive(Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Timers {
     heap: BinaryHeap<Reverse<(Instant, u32)>>,
 }

@@ -44,6 +44,7 @@ pub(crate) struct WindowInput {
 
 /// The virtual window of one flow.
 #[derive(Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct VirtualWindow {
     /// The furthest right edge that the server was shown.
     edge: u64,

@@ -9,7 +9,7 @@ mod series;
 use std::collections::VecDeque;
 
 use paceline_path::{ConfigError, LinkConfig, Loss, QueueLimit, RateProcess};
-use paceline_wire::{Instant, Node, Packet, PortId};
+use paceline_wire::{Flags, Instant, Node, Packet, PortId};
 
 use direction::{Direction, Exit};
 pub use flows::FlowDelivery;
@@ -153,7 +153,8 @@ impl Measurements {
     fn note(&mut self, index: usize, exit: Exit, packet: &Packet) {
         let Some(tcp) = packet.tcp() else { return };
         let len = packet.payload().len();
-        if len == 0 {
+        let is_first = tcp.flags().contains(Flags::SYN);
+        if len == 0 && !is_first {
             return;
         }
         let of_probe = self.probe.as_ref().is_some_and(|path| index == path.wired || index == path.radio);
@@ -161,10 +162,13 @@ impl Measurements {
             return;
         }
         let Some(flow) = packet.flow_key().and_then(|key| self.flows.number(key)) else { return };
-        if self.delivery.contains(&index) {
+        if self.delivery.contains(&index) && len > 0 {
             self.flows.delivered(flow, exit.at, len);
         }
         let Some(path) = self.probe.as_mut() else { return };
+        if is_first {
+            path.probe.began(flow, index == path.radio, tcp.seq());
+        }
         if index == path.wired {
             path.probe.left_wired_link(flow, tcp.seq(), len, packet.gso_size(), exit.at);
         } else if index == path.radio {

@@ -1,6 +1,6 @@
 //! Classic BPF programs for packet sockets: which frames a port takes.
 //!
-//! A bridged gateway takes TCP over IPv4 and IPv6, and the ICMP messages that tell of a smaller path MTU, only. The nftables rules that keeps the same packets from the kernel
+//! A bridged gateway takes TCP over IPv4 and IPv6, UDP where it shares the link, and the ICMP messages that tell of a smaller path MTU, only. The nftables rules that keep the same packets from the kernel
 //! must match exactly these, else a packet is forwarded twice or not at all. So the programs look at what a rule can look
 //! at: the EtherType, the protocol field of IPv4 and the first next-header field of IPv6. A kernel hands over VLAN tags
 //! beside the frame, so the offsets hold for tagged frames as well.
@@ -21,20 +21,22 @@ pub enum Filter {
     Tcp {
         /// Frames to these addresses stay out: those of the host itself.
         except_destinations: Vec<[u8; 6]>,
+        /// UDP as well, fragments included, unless it is sent to a group.
+        datagrams: bool,
     },
 }
 
 impl Filter {
     /// The program, or `None` where none is needed.
     pub(crate) fn program(&self) -> io::Result<Option<Vec<SockFilter>>> {
-        let Filter::Tcp { except_destinations } = self else { return Ok(None) };
+        let Filter::Tcp { except_destinations, datagrams } = self else { return Ok(None) };
         if except_destinations.len() > EXCEPTIONS_MAX {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 "a filter excepts at most 256 addresses",
             ));
         }
-        let program = tcp_program(except_destinations);
+        let program = program(except_destinations, *datagrams);
         Ok(Some(program.iter().map(|step| SockFilter::new(step.code, step.jt, step.jf, step.k)).collect()))
     }
 }
@@ -42,7 +44,7 @@ impl Filter {
 /// Well within the kernel's limit of 4,096 instructions.
 const EXCEPTIONS_MAX: usize = 256;
 
-fn tcp_program(except: &[[u8; 6]]) -> Vec<sock_filter> {
+fn program(except: &[[u8; 6]], datagrams: bool) -> Vec<sock_filter> {
     const TAKE: sock_filter = statement(RETURN, u32::MAX);
     const LEAVE: sock_filter = statement(RETURN, 0);
     let mut program = Vec::new();
@@ -53,6 +55,9 @@ fn tcp_program(except: &[[u8; 6]]) -> Vec<sock_filter> {
         program.push(statement(LOAD_HALF, 4));
         program.push(jump_equal(u32::from(u16::from_be_bytes([e, f])), 0, 1));
         program.push(LEAVE);
+    }
+    if datagrams {
+        program.extend(UDP_TO_ONE);
     }
     program.push(statement(LOAD_HALF, 12));
     program.push(jump_equal(ETHERTYPE_IPV4, 0, 9));
@@ -77,9 +82,24 @@ fn tcp_program(except: &[[u8; 6]]) -> Vec<sock_filter> {
     program
 }
 
+/// Takes UDP, but not what is sent to a group, which has takers besides the other port: the first bit of the address is set.
+const UDP_TO_ONE: [sock_filter; 10] = [
+    statement(LOAD_BYTE, 0),
+    jump(JUMP_ANY_BIT, 1, 8, 0),
+    statement(LOAD_HALF, 12),
+    jump_equal(ETHERTYPE_IPV4, 0, 2),
+    statement(LOAD_BYTE, 14 + 9),
+    jump_equal(PROTOCOL_UDP, 3, 4),
+    jump_equal(ETHERTYPE_IPV6, 0, 3),
+    statement(LOAD_BYTE, 14 + 6),
+    jump_equal(PROTOCOL_UDP, 0, 1),
+    statement(RETURN, u32::MAX),
+];
+
 const ETHERTYPE_IPV4: u32 = 0x0800;
 const ETHERTYPE_IPV6: u32 = 0x86dd;
 const PROTOCOL_TCP: u32 = 6;
+const PROTOCOL_UDP: u32 = 17;
 const PROTOCOL_ICMP: u32 = 1;
 const PROTOCOL_ICMPV6: u32 = 58;
 /// Type and code.
@@ -157,7 +177,7 @@ mod tests {
 
     #[test]
     fn only_tcp_is_taken() {
-        let program = tcp_program(&[]);
+        let program = program(&[], false);
         let to = [2, 0, 0, 0, 0, 1];
         assert!(runs(&program, &frame(to, 0x0800, 23, 6)));
         assert!(runs(&program, &frame(to, 0x86dd, 20, 6)));
@@ -170,7 +190,7 @@ mod tests {
 
     #[test]
     fn of_icmp_only_what_tells_of_a_smaller_mtu_is_taken() {
-        let program = tcp_program(&[]);
+        let program = program(&[], false);
         let mut too_big = frame([2, 0, 0, 0, 0, 1], 0x0800, 23, 1);
         // A header with one word of options.
         too_big[14] = 0x46;
@@ -189,9 +209,27 @@ mod tests {
     }
 
     #[test]
+    fn datagrams_to_one_are_taken_where_they_are_wanted() {
+        let (one, all, group) = ([2, 0, 0, 0, 0, 1], [0xff; 6], [0x33, 0x33, 0, 0, 0, 1]);
+        let (with, without) = (program(&[], true), program(&[], false));
+        for (ethertype, at) in [(0x0800, 23), (0x86dd, 20)] {
+            assert!(runs(&with, &frame(one, ethertype, at, 17)));
+            assert!(runs(&with, &frame(one, ethertype, at, 6)) && runs(&with, &frame(all, ethertype, at, 6)));
+            assert!(
+                !runs(&with, &frame(all, ethertype, at, 17))
+                    && !runs(&with, &frame(group, ethertype, at, 17))
+            );
+            assert!(!runs(&without, &frame(one, ethertype, at, 17)));
+            assert!(!runs(&with, &frame(one, ethertype, at, 50)));
+        }
+        assert!(!runs(&with, &frame(one, 0x0806, 23, 17)), "ARP");
+        assert!(!runs(&program(&[one], true), &frame(one, 0x0800, 23, 17)));
+    }
+
+    #[test]
     fn frames_to_the_host_itself_are_left() {
         let (host, other_host, client) = ([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2], [2, 0, 0, 0, 1, 1]);
-        let program = tcp_program(&[host, other_host]);
+        let program = program(&[host, other_host], false);
         assert!(!runs(&program, &frame(host, 0x0800, 23, 6)));
         assert!(!runs(&program, &frame(other_host, 0x86dd, 20, 6)));
         assert!(runs(&program, &frame(client, 0x0800, 23, 6)));

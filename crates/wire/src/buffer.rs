@@ -181,6 +181,21 @@ impl fmt::Debug for Buffer {
     }
 }
 
+#[cfg(feature = "serde")]
+impl serde::Serialize for Buffer {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(self)
+    }
+}
+
+/// In memory that belongs to no pool.
+#[cfg(feature = "serde")]
+impl<'de> serde::Deserialize<'de> for Buffer {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Buffer::from(serde_bytes::ByteBuf::deserialize(deserializer)?.into_vec()))
+    }
+}
+
 /// Chunk sizes: an Ethernet payload, then doubling up to the largest super-packet. Longer buffers are made to measure.
 const CLASSES: [usize; 6] = [2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10];
 

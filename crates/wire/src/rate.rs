@@ -6,6 +6,7 @@ use crate::time::{Duration, mul_div};
 
 /// A data rate in bytes per second.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Rate(u64);
 
 impl Rate {

@@ -8,10 +8,12 @@ use core::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
 
 /// A point in time, in nanoseconds since the driver's epoch.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Instant(u64);
 
 /// A span of time in nanoseconds. Arithmetic saturates: a span is never negative.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Duration(u64);
 
 impl Instant {

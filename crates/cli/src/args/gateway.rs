@@ -1,14 +1,17 @@
 //! Options of the gateway, and of the commands that look at it.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, Subcommand, ValueEnum};
 use ipnet::IpNet;
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::error::{Error, Result};
+use crate::gateway::capture::SNAP_MAX;
 use crate::scenario::Profile;
+use crate::units::{Size, Time};
 
 #[derive(Clone, Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
@@ -140,4 +143,73 @@ pub(crate) struct TopArgs {
     /// The gateway's control socket [default: that of the only gateway that runs]
     #[arg(long, value_name = "FILE")]
     pub(crate) control: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CaptureArgs {
+    /// The flow: its client and its server, each as an address, an address with a port ([2001:db8::1]:443 in IPv6), or `any`
+    #[arg(long, value_name = "CLIENT,SERVER")]
+    pub(crate) flow: FlowArg,
+    /// File to write, as pcapng
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+    /// How long at most, up to an hour; Ctrl-C ends it as well
+    #[arg(long, value_name = "TIME", default_value = "60s")]
+    pub(crate) duration: Time,
+    /// How much at most, up to 1gb
+    #[arg(long, value_name = "SIZE", default_value = "64mb")]
+    pub(crate) size: Size,
+    /// Bytes of each packet at most
+    #[arg(long, value_name = "BYTES", default_value_t = SNAP_MAX)]
+    pub(crate) snap: u32,
+    /// The gateway's control socket [default: that of the only gateway that runs]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) control: Option<PathBuf>,
+}
+
+/// Address and port of client and server, where they matter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FlowArg {
+    pub(crate) client: (Option<IpAddr>, Option<u16>),
+    pub(crate) server: (Option<IpAddr>, Option<u16>),
+}
+
+impl FromStr for FlowArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        let end = |text: &str| match text.trim() {
+            "any" => Ok((None, None)),
+            text => match text.parse::<SocketAddr>() {
+                Ok(address) => Ok((Some(address.ip()), Some(address.port()))),
+                Err(_) => text.parse().map(|address| (Some(address), None)).map_err(|_| {
+                    format!("{text:?} is no address; write such as 10.0.0.2:40000, 10.0.0.2 or any")
+                }),
+            },
+        };
+        let (client, server) = text
+            .split_once(',')
+            .ok_or("write client and server with a comma between them, such as 10.0.0.2,192.0.2.1:443")?;
+        let flow = FlowArg { client: end(client)?, server: end(server)? };
+        match (flow.client.0, flow.server.0) {
+            (None, None) => Err("name the client's or the server's address".into()),
+            _ => Ok(flow),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flow_is_named_by_its_ends() {
+        let flow: FlowArg = "10.0.0.2, [2001:db8::1]:443".parse().unwrap();
+        assert_eq!(flow.client, (Some("10.0.0.2".parse().unwrap()), None));
+        assert_eq!(flow.server, (Some("2001:db8::1".parse().unwrap()), Some(443)));
+        assert_eq!("any,10.0.0.1".parse::<FlowArg>().unwrap().client, (None, None));
+        for wrong in ["", "10.0.0.2", "any,any", "10.0.0.2,host", "10.0.0.2:x,any"] {
+            assert!(wrong.parse::<FlowArg>().is_err(), "{wrong}");
+        }
+    }
 }

@@ -25,6 +25,8 @@ pub(super) enum Kind {
     Null,
     /// The whole gateway.
     Gateway,
+    /// The same, every flow split.
+    Split,
 }
 
 /// A forwarder at work.
@@ -45,13 +47,23 @@ pub(super) struct Usage {
 }
 
 impl Kind {
-    pub(super) const ALL: [Kind; 3] = [Kind::Kernel, Kind::Null, Kind::Gateway];
+    pub(super) const ALL: [Kind; 4] = [Kind::Kernel, Kind::Null, Kind::Gateway, Kind::Split];
 
     pub(super) fn name(self) -> &'static str {
         match self {
             Kind::Kernel => "kernel",
             Kind::Null => "null",
             Kind::Gateway => "gateway",
+            Kind::Split => "split",
+        }
+    }
+
+    /// What it must pass, at least, of what the null forwarder does.
+    pub(super) fn bound(self) -> Option<f64> {
+        match self {
+            Kind::Kernel | Kind::Null => None,
+            Kind::Gateway => Some(0.8),
+            Kind::Split => Some(0.5),
         }
     }
 }
@@ -74,8 +86,10 @@ impl Forwarder {
         command.args(["gateway", "--wan", "g0", "--radio", "g1", "--stats-json"]).arg(forwarder.stats_file());
         command.arg("--shift-file").arg(forwarder.folder.path().join("shifts"));
         command.arg("--parent").arg(std::process::id().to_string());
-        if kind == Kind::Null {
-            command.arg("--forward-only");
+        match kind {
+            Kind::Null => drop(command.arg("--forward-only")),
+            Kind::Split => drop(command.args(["--profile", "split"])),
+            Kind::Kernel | Kind::Gateway => {}
         }
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         let child = topology.gateway.run(|| command.spawn()).map_err(system)?;

@@ -46,7 +46,12 @@ pub(super) struct Bridged {
 }
 
 /// Puts the gateway between two interfaces.
-pub(super) fn bridged(event_loop: &mut EventLoop, wan: &str, radio: &str) -> Result<Attached> {
+pub(super) fn bridged(
+    event_loop: &mut EventLoop,
+    wan: &str,
+    radio: &str,
+    datagrams: bool,
+) -> Result<Attached> {
     let netlink = Netlink::open().map_err(system)?;
     let masters = [wan, radio].map(|name| netlink.link(name).map(|link| link.master));
     let [Ok(master_of_wan), Ok(master_of_radio)] = masters else {
@@ -54,7 +59,7 @@ pub(super) fn bridged(event_loop: &mut EventLoop, wan: &str, radio: &str) -> Res
         return Err(no_interface(missing));
     };
     let own = netlink.host_addresses().map_err(system)?;
-    let filter = Filter::Tcp { except_destinations: own.clone() };
+    let filter = Filter::Tcp { except_destinations: own.clone(), datagrams };
     let join = |event_loop: &mut EventLoop, filter: Filter| {
         for (port, name) in [(WAN, wan), (RADIO, radio)] {
             let config = PacketSocketConfig { filter: filter.clone(), ..PacketSocketConfig::default() };
@@ -70,6 +75,7 @@ pub(super) fn bridged(event_loop: &mut EventLoop, wan: &str, radio: &str) -> Res
         (Some(one), Some(other)) if one == other => {
             join(event_loop, filter)?;
             let config = FailOpenConfig::new(&name_of(wan, radio), &[wan, radio], own);
+            let config = FailOpenConfig { datagrams, ..config };
             let (rule, since) = FailOpen::install(&config).map_err(system)?;
             Ok(Attached::Bridged(Box::new(Bridged { rule, stale_before: Some(since) })))
         }
@@ -88,7 +94,12 @@ pub(super) fn bridged(event_loop: &mut EventLoop, wan: &str, radio: &str) -> Res
 }
 
 /// Puts the gateway behind a new TUN device.
-pub(super) fn routed(event_loop: &mut EventLoop, tun: &str, args: &GatewayArgs) -> Result<Attached> {
+pub(super) fn routed(
+    event_loop: &mut EventLoop,
+    tun: &str,
+    args: &GatewayArgs,
+    datagrams: bool,
+) -> Result<Attached> {
     let (wan, radio) = args.interfaces()?;
     let netlink = Netlink::open().map_err(system)?;
     if let Some(missing) = distinct(wan, radio).into_iter().find(|name| netlink.link(name).is_err()) {
@@ -103,6 +114,7 @@ pub(super) fn routed(event_loop: &mut EventLoop, tun: &str, args: &GatewayArgs) 
     let mut ports = distinct(wan, radio);
     ports.push(tun);
     let config = FailOpenConfig::marking(&name_of(wan, radio), &ports, MARK);
+    let config = FailOpenConfig { datagrams, ..config };
     let rule = match FailOpen::install(&config) {
         Ok((rule, _)) => Some(rule),
         Err(error) => {

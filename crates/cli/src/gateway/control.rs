@@ -16,6 +16,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::board::Board;
+use super::capture::{Desk, Interfaces, Wanted};
 use super::rows::{FlowRow, Prefixes, Report, SCHEMA, SubscriberRow};
 use crate::error::{Error, Result};
 
@@ -31,6 +32,7 @@ pub(super) struct Identity {
     pub(super) radio: String,
     pub(super) started: WireInstant,
     pub(super) prefixes: Prefixes,
+    pub(super) interfaces: Interfaces,
 }
 
 /// A socket in the file system; it goes with this value.
@@ -68,11 +70,11 @@ impl Control {
     }
 
     /// Answers for as long as the process lives.
-    pub(super) fn serve(&self, board: Arc<Board>, identity: Identity) -> io::Result<()> {
+    pub(super) fn serve(&self, board: Arc<Board>, desk: Arc<Desk>, identity: Identity) -> io::Result<()> {
         let listener = self.listener.try_clone()?;
         thread::spawn(move || {
             for stream in listener.incoming() {
-                if let Err(error) = stream.and_then(|stream| answer(&stream, &board, &identity)) {
+                if let Err(error) = stream.and_then(|stream| answer(stream, &board, &desk, &identity)) {
                     tracing::debug!("a request at the control socket failed: {error}");
                     if error.raw_os_error() == Some(nix::libc::EMFILE) {
                         thread::sleep(Duration::from_millis(100));
@@ -108,14 +110,21 @@ impl Drop for Control {
 #[serde(rename_all = "kebab-case", deny_unknown_fields, tag = "get")]
 enum Request {
     Flows,
+    Capture(Wanted),
 }
 
-fn answer(stream: &UnixStream, board: &Board, identity: &Identity) -> io::Result<()> {
+fn answer(stream: UnixStream, board: &Board, desk: &Arc<Desk>, identity: &Identity) -> io::Result<()> {
     stream.set_write_timeout(Some(PATIENCE))?;
-    let mut out = Patient { stream, deadline: Instant::now() + PATIENCE };
-    let line = read_line(stream, Instant::now() + PATIENCE)?;
+    let line = read_line(&stream, Instant::now() + PATIENCE)?;
+    let mut out = Patient { stream: &stream, deadline: Instant::now() + PATIENCE };
     let problem = match serde_json::from_slice::<Request>(&line) {
         Err(error) => format!("cannot understand the request: {error}; send {ASK}"),
+        Ok(Request::Capture(wanted)) => {
+            let (desk, interfaces) = (desk.clone(), identity.interfaces.clone());
+            // It lasts; others ask meanwhile.
+            thread::Builder::new().spawn(move || capture(&stream, &desk, wanted, &interfaces))?;
+            return Ok(());
+        }
         Ok(Request::Flows) => match report(board, identity) {
             None => "the gateway is too busy to answer; ask again".into(),
             Some(report) => {
@@ -126,7 +135,23 @@ fn answer(stream: &UnixStream, board: &Board, identity: &Identity) -> io::Result
             }
         },
     };
-    out.write_all(format!("{}\n", json!({ "error": problem })).as_bytes())
+    out.write_all(refusal(&problem).as_bytes())
+}
+
+fn refusal(problem: &str) -> String {
+    format!("{}\n", json!({ "error": problem }))
+}
+
+/// A capture goes out as a file of its own; what is wrong with the request as the usual line.
+fn capture(mut stream: &UnixStream, desk: &Desk, wanted: Wanted, interfaces: &Interfaces) {
+    let told = match desk.serve(stream, wanted, interfaces) {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(problem)) => stream.write_all(refusal(&problem).as_bytes()),
+        Err(error) => Err(error),
+    };
+    if let Err(error) = told {
+        tracing::debug!("a capture ended: {error}");
+    }
 }
 
 fn report(board: &Board, identity: &Identity) -> Option<Report> {
@@ -185,33 +210,69 @@ impl Write for Patient<'_> {
 
 /// Asks the gateway at `path`, or the only one that runs.
 pub(crate) fn ask(path: Option<&Path>) -> Result<Report> {
-    let path = match path {
-        Some(path) => path.to_path_buf(),
-        None => the_only_socket(Path::new(FOLDER))?,
+    let path = chosen(path)?;
+    let exchange = || {
+        let stream = request(&path, ASK)?;
+        stream.set_read_timeout(Some(2 * PATIENCE))?;
+        let mut text = String::new();
+        stream.take(ANSWER_MAX).read_to_string(&mut text)?;
+        Ok(text)
     };
-    let text = exchange(&path).map_err(|error| match error.kind() {
+    let text = exchange().map_err(|error| unanswered(&path, &error))?;
+    serde_json::from_str(&text).map_err(|error| refused(&path, &text, &error))
+}
+
+/// Asks for a capture; what can be read from the answer is the file.
+pub(crate) fn ask_capture(path: Option<&Path>, wanted: &Wanted) -> Result<impl Read + use<>> {
+    let path = chosen(path)?;
+    let mut ask = serde_json::to_value(wanted).map_err(|error| Error::failed(error.to_string()))?;
+    ask["get"] = "capture".into();
+    let begin = || {
+        let mut stream = request(&path, &ask.to_string())?;
+        stream.set_read_timeout(Some(2 * PATIENCE))?;
+        let mut first = [0; 1];
+        stream.read_exact(&mut first)?;
+        // So that a signal ends it.
+        stream.set_read_timeout(Some(Duration::from_millis(500)))?;
+        Ok((first, stream))
+    };
+    let (first, mut stream) = begin().map_err(|error| unanswered(&path, &error))?;
+    // A file begins with 0x0a, the first byte of a section header block.
+    if first == *b"{" {
+        let mut text = String::from("{");
+        let read = stream.read_to_string(&mut text);
+        read.map_err(|error| unanswered(&path, &error))?;
+        return Err(refused(&path, &text, "an object without an error"));
+    }
+    Ok(io::Cursor::new(first).chain(stream))
+}
+
+fn chosen(path: Option<&Path>) -> Result<PathBuf> {
+    path.map_or_else(|| the_only_socket(Path::new(FOLDER)), |path| Ok(path.to_path_buf()))
+}
+
+fn request(path: &Path, line: &str) -> io::Result<UnixStream> {
+    let mut stream = UnixStream::connect(path)?;
+    stream.write_all(line.as_bytes())?;
+    stream.write_all(b"\n")?;
+    Ok(stream)
+}
+
+fn unanswered(path: &Path, error: &io::Error) -> Error {
+    match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
             Error::failed(format!("no gateway answers at {}; is it running?", path.display()))
         }
-        _ => Error::io(format_args!("ask the gateway at {}", path.display()), &error),
-    })?;
-    serde_json::from_str(&text).map_err(|error| {
-        let told = serde_json::from_str::<serde_json::Value>(&text).unwrap_or_default();
-        match told["error"].as_str() {
-            Some(problem) => Error::failed(format!("{}: {problem}", path.display())),
-            None => Error::failed(format!("the answer at {} makes no sense: {error}", path.display())),
-        }
-    })
+        _ => Error::io(format_args!("ask the gateway at {}", path.display()), error),
+    }
 }
 
-fn exchange(path: &Path) -> io::Result<String> {
-    let mut stream = UnixStream::connect(path)?;
-    stream.set_read_timeout(Some(2 * PATIENCE))?;
-    stream.write_all(ASK.as_bytes())?;
-    stream.write_all(b"\n")?;
-    let mut text = String::new();
-    stream.take(ANSWER_MAX).read_to_string(&mut text)?;
-    Ok(text)
+fn refused(path: &Path, text: &str, error: impl std::fmt::Display) -> Error {
+    let told = serde_json::from_str::<serde_json::Value>(text).unwrap_or_default();
+    match told["error"].as_str() {
+        Some(problem) => Error::failed(format!("{}: {problem}", path.display())),
+        None => Error::failed(format!("the answer at {} makes no sense: {error}", path.display())),
+    }
 }
 
 fn the_only_socket(folder: &Path) -> Result<PathBuf> {
@@ -265,8 +326,10 @@ mod tests {
         let control = Control::bind(&folder.join("g.sock")).unwrap();
         let board = Arc::new(Board::default());
         let prefixes = Prefixes::new(&SharingConfig::default());
-        let identity = Identity { wan: "w".into(), radio: "r".into(), started: WireInstant::ZERO, prefixes };
-        control.serve(board.clone(), identity).unwrap();
+        let interfaces = Interfaces { names: ["w".into(), "r".into()], raw: false };
+        let identity =
+            Identity { wan: "w".into(), radio: "r".into(), started: WireInstant::ZERO, prefixes, interfaces };
+        control.serve(board.clone(), Arc::default(), identity).unwrap();
         (control, board)
     }
 

@@ -63,6 +63,7 @@ impl Collector for OfGateway {
         flows(&mut to, &now)?;
         repairs(&mut to, &now)?;
         passed(&mut to, &now)?;
+        other(&mut to, &now)?;
         times(&mut to, &now)?;
         memory(&mut to, &now, &self.labels)?;
         ports(&mut to, &now, &self.labels.ports)?;
@@ -167,6 +168,25 @@ fn passed(to: &mut Encoder<'_>, now: &Snapshot) -> fmt::Result {
     to.counters("auto_decisions", "Decisions of the mode `auto`, by reason", None, &decisions)
 }
 
+fn other(to: &mut Encoder<'_>, now: &Snapshot) -> fmt::Result {
+    let counters = &now.counters;
+    let down = [("direction", "downlink")];
+    let up = [("direction", "uplink")];
+    let packets = [(down, counters.other_downlink_packets), (up, counters.other_uplink_packets)];
+    to.counters("other_packets", "Packets other than TCP that came to the gateway", None, &packets)?;
+    let bytes = [(down, counters.other_downlink_bytes), (up, counters.other_uplink_bytes)];
+    to.counters("other", "Their bytes", Some(Unit::Bytes), &bytes)?;
+    to.counter(
+        "quic",
+        "Of these, bytes of UDP to and from port 443",
+        Some(Unit::Bytes),
+        counters.quic_bytes,
+    )?;
+    to.counter("other_queued_packets", "Packets other than TCP that waited", None, counters.other_queued)?;
+    let dropped = counters.other_dropped;
+    to.counter("other_dropped_packets", "Packets other than TCP beyond their share, dropped", None, dropped)
+}
+
 fn times(to: &mut Encoder<'_>, now: &Snapshot) -> fmt::Result {
     let totals = &now.totals;
     to.histogram("radio_rtt", "Round trips between gateway and client", &totals.radio_rtt)?;
@@ -232,7 +252,7 @@ fn ports(to: &mut Encoder<'_>, now: &Snapshot, names: &[String]) -> fmt::Result 
     to.counters("dropped_packets", "Packets dropped, by reason", None, &drops)
 }
 
-/// What the interfaces carry, by the gateway or past it: UDP, and with it QUIC, passes by the kernel.
+/// What the interfaces carry, by the gateway or past it.
 fn interfaces(to: &mut Encoder<'_>, names: &[String]) -> fmt::Result {
     // Of the thread's own network namespace, unlike /sys.
     let table = fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();

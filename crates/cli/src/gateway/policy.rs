@@ -151,6 +151,7 @@ pub(super) fn needs_restart(running: &GatewayConfig, new: &GatewayConfig) -> Vec
         ("queue-bound", running.queue_bound != new.queue_bound),
         ("sharing.subscriber-prefix", sharing(running) != sharing(new)),
         ("sharing.capacity-mbps", running.sharing.capacity_mbps != new.sharing.capacity_mbps),
+        ("sharing.other", running.sharing.other != new.sharing.other),
         ("split.receive-window-bytes", running.split.receive_window_bytes != new.split.receive_window_bytes),
         ("limits", running.limits != new.limits),
     ]

@@ -68,6 +68,12 @@ pub(crate) struct SubscriberRow {
     pub(crate) limit_bytes: Option<u64>,
     pub(crate) rate_mbps: Option<f64>,
     pub(crate) rtt_min_ms: Option<f64>,
+    #[serde(default)]
+    pub(crate) other_downlink_bytes: u64,
+    #[serde(default)]
+    pub(crate) other_uplink_bytes: u64,
+    #[serde(default)]
+    pub(crate) other_waiting_bytes: u64,
 }
 
 /// A flow that is over: one line of a file of records.
@@ -151,6 +157,9 @@ impl SubscriberRow {
             limit_bytes: status.limit,
             rate_mbps: mbps(status.rate),
             rtt_min_ms: status.rtt_min.map(ms),
+            other_downlink_bytes: status.other_downlink_bytes,
+            other_uplink_bytes: status.other_uplink_bytes,
+            other_waiting_bytes: status.other_waiting,
         }
     }
 }
@@ -201,6 +210,7 @@ pub(crate) mod tests {
             weight: 1,
             rescaled: true,
             gave_up: false,
+            reason: None,
             rtt: Some(Duration::from_micros(101_500)),
             server_rtt: Duration::ZERO,
             rate: Rate::from_mbps(7.2),
@@ -227,6 +237,9 @@ pub(crate) mod tests {
             limit: Some(150_000),
             rate: Rate::from_mbps(9.6),
             rtt_min: Some(Duration::from_millis(100)),
+            other_downlink_bytes: 7_000,
+            other_uplink_bytes: 500,
+            other_waiting: 0,
         }
     }
 

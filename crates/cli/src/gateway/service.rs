@@ -4,6 +4,7 @@ use std::io;
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use paceline_gateway::config::OtherMode;
 use paceline_gateway::{Gateway, GatewayConfig};
 use paceline_linux::shift_file::ShiftFile;
 use paceline_linux::{EventLoopConfig, Fallback, Housekeeping, clock};
@@ -11,6 +12,7 @@ use paceline_wire::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::board::{Board, Collector, Snapshot};
+use super::capture::{Desk, Interfaces, Watched};
 use super::control::{self, Control, Identity};
 use super::metrics::{Labels, Metrics};
 use super::notify::Supervisor;
@@ -38,6 +40,7 @@ pub(super) fn run(args: &GatewayArgs, config: GatewayConfig) -> Result<()> {
     let open_flows = store.load();
     let rescaling = Rescaling::new(&open_flows);
     let mut service = Service::new(args, started, log.clone(), &config)?;
+    let datagrams = config.sharing.other == OtherMode::Shared;
     let tap = Tap::new(log, Some(store), Some(rescaling.feed()), service.recorder.clone());
     let mut node = Gateway::with_observer(config, Box::new(tap));
     for (flow, fallback) in open_flows {
@@ -46,7 +49,8 @@ pub(super) fn run(args: &GatewayArgs, config: GatewayConfig) -> Result<()> {
             Fallback::Reset => node.end(flow),
         }
     }
-    drive(args, &mut node, Some(rescaling), |node, moment| service.on(node, moment))
+    let mut node = Watched::new(node, service.desk.clone());
+    drive(args, &mut node, datagrams, Some(rescaling), |node, moment| service.on(node, moment))
 }
 
 /// What goes on beside the packets.
@@ -55,6 +59,7 @@ struct Service<'a> {
     identity: Identity,
     log: Shared,
     board: Arc<Board>,
+    desk: Arc<Desk>,
     collector: Collector,
     /// When statistics are due.
     due: Instant,
@@ -97,11 +102,23 @@ impl<'a> Service<'a> {
             None => None,
         };
         let records = args.records.as_deref().map(|path| Records::create(path, prefixes)).transpose()?;
+        let interfaces = match &args.tun {
+            Some(tun) => [wan, radio].map(|name| format!("{tun} ({name})")),
+            None => [wan, radio].map(str::to_owned),
+        };
+        let interfaces = Interfaces { names: interfaces, raw: args.tun.is_some() };
         Ok(Service {
             args,
-            identity: Identity { wan: wan.to_owned(), radio: radio.to_owned(), started, prefixes },
+            identity: Identity {
+                wan: wan.to_owned(),
+                radio: radio.to_owned(),
+                started,
+                prefixes,
+                interfaces,
+            },
             log,
             board,
+            desk: Arc::default(),
             collector: Collector::default(),
             due: Instant::ZERO,
             reload: Reload::new(config.clone()),
@@ -114,10 +131,13 @@ impl<'a> Service<'a> {
         })
     }
 
-    fn on(&mut self, node: &mut Gateway, moment: Moment<'_, '_>) -> io::Result<()> {
+    fn on(&mut self, node: &mut Watched, moment: Moment<'_, '_>) -> io::Result<()> {
         match moment {
             Moment::Start => self.start(),
-            Moment::Turn(housekeeping) => self.turn(node, housekeeping),
+            Moment::Turn(housekeeping) => {
+                node.turn(housekeeping.now);
+                self.turn(node, housekeeping)
+            }
             Moment::Hangup => {
                 if let Some(recorder) = &self.recorder {
                     recorder.reopen();
@@ -134,7 +154,7 @@ impl<'a> Service<'a> {
             http::serve(listener, metrics);
         }
         if let Some(control) = &self.control {
-            control.serve(self.board.clone(), self.identity.clone())?;
+            control.serve(self.board.clone(), self.desk.clone(), self.identity.clone())?;
         }
         self.writing = self.records.take().map(Records::start);
         self.supervisor.start();

@@ -11,7 +11,8 @@ use paceline_path::random::Random;
 use paceline_wire::{Duration, Rate};
 use std::net::{IpAddr, SocketAddr};
 
-use crate::scenario::{self, Flow, Io, IpVersion, Protocol, Scenario, SizeSpec};
+use super::kernel_proxy;
+use crate::scenario::{self, Flow, IpVersion, Profile, Protocol, Scenario, SizeSpec};
 
 /// One transfer or stream, with where it comes from in the scenario.
 #[derive(Clone, Debug)]
@@ -36,6 +37,8 @@ pub(super) struct Plan {
 /// Makes both hosts what the scenario says.
 pub(super) fn set_up(lab: &Lab, scenario: &Scenario) -> Result<(), SystemError> {
     let mut controls = vec![scenario.server.congestion_control.as_str(), &scenario.client.congestion_control];
+    let proxy = kernel_proxy::congestion_control(scenario);
+    controls.extend(proxy.as_deref());
     controls.extend(scenario.flows.iter().filter_map(|flow| flow.congestion_control.as_deref()));
     controls.sort_unstable();
     controls.dedup();
@@ -56,6 +59,14 @@ pub(super) fn set_up(lab: &Lab, scenario: &Scenario) -> Result<(), SystemError> 
         ("net.ipv4.tcp_wmem", &format!("4096 65536 {}", scenario.server.send_buffer.bytes().max(65_536))),
         ("net.ipv4.tcp_rmem", "4096 131072 6291456"),
     ])?;
+    if scenario.gateway.profile == Profile::KernelSplit {
+        // Where the proxy stands: what a server has.
+        lab.gateway.set_sysctls(&[
+            ("net.ipv4.tcp_wmem", &format!("4096 65536 {}", scenario.server.send_buffer.bytes().max(65_536))),
+            ("net.ipv4.tcp_rmem", "4096 131072 6291456"),
+            ("net.ipv4.tcp_no_metrics_save", "1"),
+        ])?;
+    }
     set_rto_min(lab, scenario)
 }
 
@@ -66,9 +77,10 @@ fn set_rto_min(lab: &Lab, scenario: &Scenario) -> Result<(), SystemError> {
     };
     let netlink = lab.server.netlink()?;
     for ipv6 in [false, true] {
-        let target = match scenario.gateway.io {
-            Io::AfPacket => RouteTarget::Interface("s0".into()),
-            Io::Tun => RouteTarget::Via(router(lab.server_address(ipv6))),
+        let target = if scenario.gateway.is_routed() {
+            RouteTarget::Via(router(lab.server_address(ipv6)))
+        } else {
+            RouteTarget::Interface("s0".into())
         };
         let client: Prefix = Prefix::new(lab.client_address(ipv6, 0), if ipv6 { 128 } else { 32 });
         let mut route = Route::new(client, target);

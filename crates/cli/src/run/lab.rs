@@ -16,13 +16,14 @@ use paceline_wire::Instant;
 use super::collect::{self, Measured};
 use super::gateway_process::{GatewayProcess, soon};
 use super::hosts::{self, Plan};
+use super::kernel_proxy::KernelProxy;
 use super::links::Links;
 use super::series;
 use super::traces::Traces;
 use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::result::{Run, RunFiles};
-use crate::scenario::{Io, Profile, Scenario, Variant};
+use crate::scenario::{Profile, Scenario, Variant};
 
 /// What a run tells while it goes on.
 pub(crate) trait Watch: Sync {
@@ -64,9 +65,15 @@ fn execute_once(
         let gateway = gateway_config(scenario, &plan)?
             .map(|config| GatewayProcess::start(&lab, scenario, &config, scratch.path()))
             .transpose();
-        let outcome = gateway.and_then(|gateway| measure(&lab, &plan, &links, gateway, watch));
+        let proxy = KernelProxy::start(scope, &lab, scenario, &plan);
+        let outcome = proxy.and_then(|proxy| {
+            let outcome = gateway.and_then(|gateway| measure(&lab, &plan, &links, gateway, watch));
+            let proxied = proxy.finish();
+            Ok((outcome?, proxied?))
+        });
         let reports = links.finish();
-        let (start, traffic, gateway, samples) = outcome?;
+        let ((start, traffic, mut gateway, samples), proxied) = outcome?;
+        gateway.extend(proxied);
         Ok::<_, Error>((
             Measured { start, traffic, links: reports?, gateway, downlink: downlink.clone() },
             samples,
@@ -150,16 +157,13 @@ fn supervise(
 }
 
 fn lab_config(scenario: &Scenario) -> LabConfig {
-    let gateway = match scenario.gateway.io {
-        Io::AfPacket => GatewayKind::Bridged,
-        Io::Tun => GatewayKind::Routed,
-    };
+    let gateway = if scenario.gateway.is_routed() { GatewayKind::Routed } else { GatewayKind::Bridged };
     LabConfig { gateway, ..LabConfig::default() }
 }
 
 /// The gateway's configuration file, with a rule for each flow that the scenario treats otherwise; `None` without gateway.
 fn gateway_config(scenario: &Scenario, plan: &Plan) -> Result<Option<String>> {
-    if scenario.gateway.profile == Profile::Off {
+    if matches!(scenario.gateway.profile, Profile::Off | Profile::KernelSplit) {
         return Ok(None);
     }
     let Some(mut config) = scenario.gateway.resolve().map_err(Error::input)? else {

@@ -97,6 +97,9 @@ fn gateway(scenario: &Scenario) -> Result<(), Fault> {
     let gateway = &scenario.gateway;
     // With profile = "off" events and configuration are allowed, and idle: the same file has both variants.
     gateway.resolve().map_err(|why| ("gateway.config", why))?;
+    if gateway.profile == Profile::KernelSplit && !gateway.events.is_empty() {
+        return Err(("gateway.events", "the proxy of kernel-split is no process that can be stopped".into()));
+    }
     let mut running = gateway.profile != Profile::Off;
     let mut stopped = false;
     for event in &gateway.events {

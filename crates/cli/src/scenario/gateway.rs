@@ -4,6 +4,8 @@ use paceline_gateway::GatewayConfig;
 use paceline_gateway::config::{
     FlowMode, QueueBoundMode, RetransmissionMode, RttModulationMode, ScheduleMode, VirtualWindowMode,
 };
+use paceline_gateway::split::{SenderConfig, SplitConfig};
+use paceline_tcp::{CongestionName, ReductionName, SendBufferName};
 use serde::{Deserialize, Serialize};
 
 use crate::units::Time;
@@ -47,6 +49,9 @@ pub(crate) enum Profile {
     Split,
     /// Mode, sender and queue target as the gateway finds best by what it measures.
     Auto,
+    /// No gateway of ours: a proxy of kernel sockets, to be compared with. In the simulator something like it.
+    #[value(skip)]
+    KernelSplit,
 }
 
 /// How packets reach the gateway.
@@ -96,9 +101,44 @@ impl Gateway {
         merge(&mut table, &self.config);
         let config: GatewayConfig = table.try_into().map_err(|e: toml::de::Error| e.message().to_string())?;
         config.check()?;
+        if self.profile == Profile::KernelSplit {
+            let sender = SenderConfig {
+                congestion_control: config.split.sender.congestion_control,
+                ..base.split.sender
+            };
+            let split = SplitConfig { sender, ..base.split.clone() };
+            if config != (GatewayConfig { split, ..base }) {
+                return Err("of kernel-split only split.sender.congestion-control can be chosen: the rest is the kernel's".into());
+            }
+        }
         Ok(Some(config))
     }
+
+    /// Whether the lab's hosts are in two networks.
+    pub(crate) fn is_routed(&self) -> bool {
+        self.io == Io::Tun || self.profile == Profile::KernelSplit
+    }
 }
+
+/// In the simulator, what a proxy of kernel sockets comes to: a split flow with Linux's sender and buffers, and no bound on what
+/// waits in them. What differs: it asks the server before it answers the client.
+fn kernel_split() -> GatewayConfig {
+    let mut config = GatewayConfig { mode: FlowMode::Split, ..GatewayConfig::all_off() };
+    // More than any buffer holds.
+    config.virtual_window.target_ms = 1_000_000;
+    config.split.receive_window_bytes = KERNEL_WINDOW_BYTES;
+    config.split.sender = SenderConfig {
+        congestion_control: CongestionName::Bbr,
+        rate_reduction: ReductionName::Prr,
+        opportunistic_retransmission: false,
+        send_buffer_growth: SendBufferName::Linux,
+        ..SenderConfig::default()
+    };
+    config
+}
+
+/// Half of the largest receive buffer of the lab's hosts (Linux tcp_rmem, tcp_adv_win_scale = 1).
+const KERNEL_WINDOW_BYTES: u32 = 3_145_728;
 
 impl Profile {
     /// `None` for `off`.
@@ -113,6 +153,9 @@ impl Profile {
         if matches!(self, Profile::Drwa) {
             config.virtual_window.mode = VirtualWindowMode::Drwa;
             return Some(config);
+        }
+        if matches!(self, Profile::KernelSplit) {
+            return Some(kernel_split());
         }
         if matches!(self, Profile::Split) {
             return Some(GatewayConfig { mode: FlowMode::Split, ..GatewayConfig::default() });
@@ -178,6 +221,17 @@ mod tests {
         assert_eq!(Profile::Off.config(), None);
         let split = Profile::Split.config().unwrap();
         assert_eq!(GatewayConfig { mode: FlowMode::Transparent, ..split }, GatewayConfig::default());
+    }
+
+    #[test]
+    fn of_a_kernels_proxy_only_the_congestion_control_is_chosen() {
+        let parse = |text: &str| toml::from_str::<Gateway>(text).unwrap().resolve();
+        let cubic = "profile = \"kernel-split\"\nconfig.split.sender.congestion-control = \"cubic\"\n";
+        let config = parse(cubic).unwrap().unwrap();
+        assert_eq!((config.mode, config.queue_bound.mode), (FlowMode::Split, QueueBoundMode::None));
+        assert_eq!(config.split.sender.congestion_control, CongestionName::Cubic);
+        let bad = parse("profile = \"kernel-split\"\nconfig.split.sender.hack1 = true\n");
+        assert!(bad.unwrap_err().contains("kernel-split"));
     }
 
     #[test]

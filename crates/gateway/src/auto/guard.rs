@@ -12,11 +12,12 @@ const ALWAYS: usize = 64;
 /// Hahne (IEEE/ACM Transactions on Networking 6(2), 1998), which leaves something for whoever comes next.
 pub(crate) fn may_open(max: usize, all: usize, own: usize) -> bool {
     let free = max.saturating_sub(all + 1);
-    own < ALWAYS.min(max / 8) || own + 1 <= SUBSCRIBER_MULTIPLE.saturating_mul(free)
+    own < ALWAYS.min(max / 8) || own < SUBSCRIBER_MULTIPLE.saturating_mul(free)
 }
 
 /// What a flow's ACKs claimed beyond what was sent.
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Claim {
     acked: u64,
     unsent: u64,

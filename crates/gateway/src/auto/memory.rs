@@ -51,6 +51,7 @@ pub(crate) struct Seen {
 
 /// What the flows of a client showed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ClientRecord {
     /// The shortest round trip between gateway and client.
     pub rtt: Option<Duration>,
@@ -126,6 +127,7 @@ impl ClientRecord {
 
 /// All that is remembered.
 #[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Memory {
     clients: Places<ClientRecord>,
     servers: Places<Duration>,
@@ -160,6 +162,7 @@ fn server_prefix(server: IpAddr) -> IpAddr {
 
 /// Values by address; the least recently noted goes first.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct Places<T> {
     all: Slab<Place<T>>,
     by_address: HashMap<IpAddr, u32>,
@@ -168,6 +171,7 @@ struct Places<T> {
 }
 
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct Place<T> {
     address: IpAddr,
     value: T,

@@ -4,6 +4,7 @@ use paceline_wire::{Duration, Instant, Rate};
 
 /// Follows one link by how far its rate was off what had been forecast ([`crate::bound`]).
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct QueueTarget {
     /// Mean error of the forecast, in thousandths of the forecast.
     error_permille: u64,
@@ -32,11 +33,13 @@ const SUPPLY: Duration = Duration::from_millis(200);
 const WATCHED_MIN: Duration = Duration::from_secs(3);
 
 impl QueueTarget {
-    /// Of a subscriber whose link varied of late.
-    pub(crate) fn starting(varies: bool) -> Self {
-        let error_permille = if varies { 2 * VARIES_PERMILLE } else { 0 };
-        let watched = if varies { MEMORY } else { Duration::ZERO };
-        QueueTarget { error_permille, watched, varies, ..QueueTarget::default() }
+    /// The link varied of late. Returns the target, unless something has been measured since.
+    pub(crate) fn begin_varying(&mut self) -> Option<Duration> {
+        if self.at > Instant::ZERO || self.overflowed.is_some() || self.varies {
+            return None;
+        }
+        (self.error_permille, self.watched, self.varies) = (2 * VARIES_PERMILLE, MEMORY, true);
+        self.queue()
     }
 
     /// The forecast was `forecast` and off by `error`. Returns the new target when it changes.

@@ -7,6 +7,7 @@ use paceline_wire::{Duration, Instant};
 
 /// One flow's way up.
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct UplinkDelay {
     /// The first timestamp and when it came.
     first: Option<(u32, Instant)>,

@@ -14,6 +14,7 @@ const LONGEST_WINDOW: Duration = Duration::from_secs(30);
 
 /// The curve after an overflow.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct Curve {
     /// W_max, in bytes.
     w_max: u64,
@@ -25,6 +26,7 @@ struct Curve {
 
 /// What overflows leave of the bound.
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Backoff {
     curve: Option<Curve>,
     longest: Duration,

@@ -18,6 +18,7 @@ const LISTEN_MORE: u32 = 3;
 const RAISE_AGAIN: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 enum Phase {
     Watch,
     /// Waits until little enough is outstanding.
@@ -67,6 +68,7 @@ pub(super) struct Expected {
 /// outstanding goes down below rate x rtt_min until packets sent at that level return. Only a drain raises the minimum. It
 /// also runs early when rounds stay longer than expected, as after a hand-over.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Baseline {
     window: Duration,
     min: Option<Duration>,

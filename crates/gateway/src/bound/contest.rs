@@ -23,6 +23,7 @@ const WINDOW_MAX: u64 = 1 << 32;
 
 /// A check: half the window for a round trip, between two round trips of the whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 enum Check {
     Due(Instant),
     /// Waits until half the window is outstanding.
@@ -42,6 +43,7 @@ enum Check {
 
 /// A window that competes.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Contest {
     window: u64,
     floor: u64,

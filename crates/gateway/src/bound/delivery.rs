@@ -6,6 +6,7 @@ use paceline_wire::{Duration, Instant, Rate};
 const CHECKPOINTS: usize = 32;
 
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct Checkpoint {
     at: Instant,
     delivered: u64,
@@ -15,6 +16,7 @@ struct Checkpoint {
 
 /// Time constants of `Delivery`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct DeliveryConfig {
     /// The window of the fast average; a round trip if that is longer.
     pub window: Duration,
@@ -28,6 +30,7 @@ pub struct DeliveryConfig {
 
 /// What has been delivered.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Delivery {
     config: DeliveryConfig,
     window: Duration,

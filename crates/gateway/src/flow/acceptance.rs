@@ -14,6 +14,7 @@ const WINDOW_MAX: u64 = 64 << 20;
 
 /// The stream from the client to the server, which is not kept here.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Uplink {
     /// Acknowledged by the server.
     acked: u64,

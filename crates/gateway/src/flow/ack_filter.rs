@@ -12,6 +12,7 @@ const REPLIES_MAX: u32 = 16;
 
 /// What the server was told last.
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct AckFilter {
     /// Highest acknowledgement passed.
     passed_ack: u64,

@@ -96,6 +96,7 @@ pub(crate) struct LinkReport {
 
 /// How far a flow is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) enum Phase {
     /// SYNs are on their way.
     Opening,
@@ -108,6 +109,7 @@ pub(crate) enum Phase {
 }
 
 /// The state of one flow.
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Flow {
     /// Source is the client.
     pub(crate) key: FlowKey,

@@ -23,6 +23,7 @@ const SURPLUS_MIN: u32 = 3;
 
 /// What an ACK says to have left the link.
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Left {
     pub(super) bytes: u64,
     /// Departure of the last of it.
@@ -31,6 +32,7 @@ pub(super) struct Left {
 
 /// A range that should have been reported.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct Suspect {
     gone: Transmission,
     deadline: Instant,
@@ -38,6 +40,7 @@ struct Suspect {
 
 /// The hole at the front of the stream: the cumulative ACK stands still until it is filled.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Hole {
     pub(super) position: u64,
     /// First departure of the missing packet.
@@ -47,6 +50,7 @@ pub(super) struct Hole {
 /// The head was sent again because the client was silent. Was it loss, or only delay? As in F-RTO (RFC 5682): if the
 /// answer covers more than the head, the first copies are arriving and nothing else is lost.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct Probe {
     /// Where the head ends.
     end: u64,
@@ -56,6 +60,7 @@ struct Probe {
 
 /// Loss detection of one flow.
 #[derive(Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Recovery {
     pub(super) hole: Option<Hole>,
     suspects: VecDeque<Suspect>,

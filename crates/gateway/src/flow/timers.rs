@@ -17,6 +17,7 @@ const INTERVAL_MAX: Duration = Duration::from_secs(60);
 
 /// One flow's retransmission timer.
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Timers {
     /// Last departure, or report of the client: the timer runs from here.
     since: Instant,

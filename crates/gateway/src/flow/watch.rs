@@ -10,6 +10,7 @@ use crate::virtual_window::FIRST_WINDOW;
 
 /// What is watched of one flow.
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Watch {
     /// When the memory was told last, and what of it.
     told_at: Option<Instant>,

@@ -24,6 +24,11 @@ impl Lapsed {
         self.flows.insert(client_to_server, Told::default());
     }
 
+    #[cfg(feature = "serde")]
+    pub(super) fn keys(&self) -> impl Iterator<Item = FlowKey> {
+        self.flows.keys().copied()
+    }
+
     /// Answers a packet of such a flow with a reset, which has the number that its sender expects; others come back.
     pub(crate) fn on_packet(
         &mut self,

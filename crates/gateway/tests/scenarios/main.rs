@@ -23,4 +23,6 @@ mod sharing;
 mod short;
 mod slow_reader;
 mod split;
+#[cfg(feature = "serde")]
+mod upgrade;
 mod window_limited;

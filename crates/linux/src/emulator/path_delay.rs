@@ -1,10 +1,13 @@
 //! The queueing delay of the path: what a packet waited in the gateway and in front of the radio link together.
 //!
-//! A segment is recognised by its flow and sequence number. Its delay runs from when it last left the wired link until the
-//! radio link began to send the copy that arrived first. So a segment that the gateway repaired counts with all the time
+//! A segment is recognised by its flow and its place in the stream. Its delay runs from when it last left the wired link until
+//! the radio link began to send the copy that arrived first. So a segment that the gateway repaired counts with all the time
 //! that the repair took, while one that the server sent again starts anew: a comparison never favours the gateway.
+//!
+//! A proxy of kernel sockets has sequence numbers of its own towards the client, and cuts the stream anew: there the first byte of
+//! a segment counts, with the segment that brought it.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use paceline_wire::{Duration, Instant, Seq};
 
@@ -26,7 +29,10 @@ pub struct PathDelay {
 
 #[derive(Debug)]
 pub(super) struct Probe {
-    exits: HashMap<(u32, u32), WiredExit>,
+    /// Initial sequence numbers at both links.
+    begins: HashMap<u32, [Option<Seq>; 2]>,
+    /// By flow and place in the stream.
+    exits: BTreeMap<(u32, u32), WiredExit>,
     /// In order of time, for forgetting.
     order: VecDeque<((u32, u32), Instant)>,
     delays: Quantiles,
@@ -38,18 +44,35 @@ pub(super) struct Probe {
 #[derive(Clone, Copy, Debug)]
 struct WiredExit {
     at: Instant,
+    len: u32,
     delivered: bool,
 }
 
 impl Probe {
     pub(super) fn new(start: Instant) -> Self {
         Probe {
-            exits: HashMap::new(),
+            begins: HashMap::new(),
+            exits: BTreeMap::new(),
             order: VecDeque::new(),
             delays: Quantiles::new(),
             delay_max_us: Series::new(start),
             unmatched: 0,
             copies: 0,
+        }
+    }
+
+    /// The packet with the initial sequence number came out of one of the links.
+    pub(super) fn began(&mut self, flow: u32, radio: bool, seq: Seq) {
+        // A port that is used again begins anew.
+        self.begins.entry(flow).or_default()[usize::from(radio)] = Some(seq);
+    }
+
+    /// Where the stream begins at the wired and at the radio link.
+    fn begins(&self, flow: u32) -> [Seq; 2] {
+        match self.begins.get(&flow) {
+            Some(&[Some(wired), Some(radio)]) => [wired, radio],
+            Some(&[Some(seq), None] | &[None, Some(seq)]) => [seq; 2],
+            _ => [Seq(0); 2],
         }
     }
 
@@ -63,9 +86,11 @@ impl Probe {
         at: Instant,
     ) {
         let step = gso_size.map_or(len, usize::from).max(1);
+        let place = seq.0.wrapping_sub(self.begins(flow)[0].0);
         for offset in (0..len).step_by(step) {
-            let key = (flow, seq.0.wrapping_add(offset as u32));
-            self.exits.insert(key, WiredExit { at, delivered: false });
+            let key = (flow, place.wrapping_add(offset as u32));
+            let len = step.min(len - offset) as u32;
+            self.exits.insert(key, WiredExit { at, len, delivered: false });
             self.order.push_back((key, at));
         }
         while self.order.len() > SEGMENTS_MAX {
@@ -75,7 +100,15 @@ impl Probe {
 
     /// The segment at `seq`, which entered the radio link at `entered` and then waited for `queue_delay`, was delivered.
     pub(super) fn left_radio_link(&mut self, flow: u32, seq: Seq, entered: Instant, queue_delay: Duration) {
-        match self.exits.get_mut(&(flow, seq.0)) {
+        let [wired, radio] = self.begins(flow);
+        let place = seq.0.wrapping_sub(radio.0);
+        let exit = if wired == radio {
+            self.exits.get_mut(&(flow, place))
+        } else {
+            let before = self.exits.range_mut((flow, 0)..=(flow, place)).next_back();
+            before.filter(|(key, exit)| place - key.1 < exit.len).map(|(_, exit)| exit)
+        };
+        match exit {
             None => self.unmatched += 1,
             Some(exit) if exit.delivered => self.copies += 1,
             Some(exit) => {
@@ -141,6 +174,21 @@ mod tests {
         probe.left_wired_link(1, Seq(0), 1000, None, ms(500));
         probe.left_radio_link(1, Seq(0), ms(501), Duration::ZERO);
         assert!(probe.report().delays.max() < Duration::from_millis(2));
+    }
+
+    #[test]
+    fn a_stream_with_other_numbers_and_cuts_is_recognised() {
+        let mut probe = Probe::new(Instant::ZERO);
+        // The proxy has answered the client before the server answered it.
+        probe.began(1, true, Seq(u32::MAX));
+        probe.began(1, false, Seq(5_000));
+        probe.left_wired_link(1, Seq(5_001), 2_000, Some(1_000), ms(10));
+        probe.left_radio_link(1, Seq(0), ms(15), Duration::ZERO);
+        probe.left_radio_link(1, Seq(1_500), ms(30), Duration::ZERO);
+        probe.left_radio_link(1, Seq(2_000), ms(30), Duration::ZERO);
+        let report = probe.report();
+        assert_eq!((report.delays.count(), report.unmatched), (2, 1));
+        assert!(report.delays.max().abs_diff(Duration::from_millis(20)) < Duration::from_micros(50));
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub enum RouteTarget {
     Via(IpAddr),
     /// An interface, whose network is taken to hold the destination.
     Interface(String),
+    /// This host itself: what is routed so comes to its own sockets.
+    Local,
 }
 
 /// One route.
@@ -84,6 +86,11 @@ impl Netlink {
                     message.header.scope = RouteScope::Link;
                 }
                 message.attributes.push(RouteAttribute::Oif(self.link(name)?.index));
+            }
+            RouteTarget::Local => {
+                message.header.kind = RouteType::Local;
+                message.header.scope = RouteScope::Host;
+                message.attributes.push(RouteAttribute::Oif(self.link("lo")?.index));
             }
         }
         message.attributes.extend(route.priority.map(RouteAttribute::Priority));

@@ -26,6 +26,8 @@ pub struct FailOpenConfig {
     /// Bits that are set in the packets' marks, for the routing rules of a TUN device. `None` drops the packets instead, which
     /// keeps them from the bridge.
     pub mark: Option<u32>,
+    /// UDP too, unless it is sent to a group.
+    pub datagrams: bool,
     /// The rule lapses this long after the last refresh.
     pub timeout: Duration,
 }
@@ -36,7 +38,14 @@ impl FailOpenConfig {
     pub fn new(name: &str, ports: &[&str], except_destinations: Vec<[u8; 6]>) -> Self {
         let ports = ports.iter().map(|&port| port.to_owned()).collect();
         let timeout = Duration::from_millis(500);
-        FailOpenConfig { name: name.to_owned(), ports, except_destinations, mark: None, timeout }
+        FailOpenConfig {
+            name: name.to_owned(),
+            ports,
+            except_destinations,
+            mark: None,
+            datagrams: false,
+            timeout,
+        }
     }
 
     /// Marks packets that a router forwards and those from its TUN, which must be among the ports; to lapse after half a second.
@@ -123,7 +132,12 @@ impl FailOpen {
         self.add_fresh(&mut batch);
         self.table.add_ingress(&mut batch, CHAIN, &config.ports, PRIORITY);
         match config.mark {
-            Some(mark) => self.add_marking(&mut batch, mark),
+            Some(mark) => {
+                self.add_marking(&mut batch, PROTOCOL_TCP, mark);
+                if config.datagrams {
+                    self.add_marking(&mut batch, PROTOCOL_UDP, mark);
+                }
+            }
             None => {
                 let ipv4 = |protocol| is_ip(&ETHERTYPE_IPV4, IPV4_PROTOCOL_OFFSET, protocol);
                 let ipv6 = |protocol| is_ip(&ETHERTYPE_IPV6, IPV6_NEXT_HEADER_OFFSET, protocol);
@@ -131,6 +145,12 @@ impl FailOpen {
                     |values: &[u8]| [load_header(Header::Transport, 0, values.len() as u32), equals(values)];
                 self.add_dropping(&mut batch, ipv4(PROTOCOL_TCP));
                 self.add_dropping(&mut batch, ipv6(PROTOCOL_TCP));
+                if config.datagrams {
+                    // The first bit of an address is that of groups.
+                    let to_one = || [load_header(Header::Link, 0, 1), mask(&[1], &[0]), equals(&[0])];
+                    self.add_dropping(&mut batch, ipv4(PROTOCOL_UDP).into_iter().chain(to_one()));
+                    self.add_dropping(&mut batch, ipv6(PROTOCOL_UDP).into_iter().chain(to_one()));
+                }
                 self.add_dropping(&mut batch, ipv4(PROTOCOL_ICMP).into_iter().chain(too_big(&ICMP_TOO_BIG)));
                 self.add_dropping(
                     &mut batch,
@@ -158,10 +178,10 @@ impl FailOpen {
         self.table.add_rule(batch, CHAIN, which.into_iter().chain(ours));
     }
 
-    fn add_marking(&self, batch: &mut Batch, mark: u32) {
+    fn add_marking(&self, batch: &mut Batch, protocol: u8, mark: u32) {
         let expressions = [
             load_meta(Meta::TransportProtocol),
-            equals(&[PROTOCOL_TCP]),
+            equals(&[protocol]),
             load_meta(Meta::InputInterface),
             in_set(FRESH.name, true),
             load_meta(Meta::Mark),
@@ -214,6 +234,7 @@ const ETHERTYPE_IPV6: [u8; 2] = [0x86, 0xdd];
 const IPV4_PROTOCOL_OFFSET: u32 = 9;
 const IPV6_NEXT_HEADER_OFFSET: u32 = 6;
 const PROTOCOL_TCP: u8 = 6;
+const PROTOCOL_UDP: u8 = 17;
 const PROTOCOL_ICMP: u8 = 1;
 const PROTOCOL_ICMPV6: u8 = 58;
 /// Type 3, code 4 (RFC 1191); type 2 (RFC 4443).

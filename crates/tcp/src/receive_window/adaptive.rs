@@ -8,6 +8,7 @@ use paceline_wire::Duration;
 
 /// Lambda in hundredths, and the shortest RTT of the round.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct AdaptiveLambda {
     percent: u32,
     shortest: Duration,

@@ -11,6 +11,7 @@ use crate::config::Config;
 
 /// State of Algorithm 3.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Drwa {
     name: ReceiveWindowName,
     lambda: Lambda,
@@ -38,6 +39,7 @@ pub struct Drwa {
 }
 
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 enum Lambda {
     Fixed(u32),
     Adaptive(AdaptiveLambda),

@@ -7,6 +7,7 @@ use super::Arrival;
 
 /// A measurement that goes on.
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct WindowRtt {
     /// When it began, and the position that ends it.
     until: Option<(Instant, u64)>,

@@ -10,6 +10,8 @@ mod parse;
 mod path;
 mod payload;
 mod segment;
+#[cfg(feature = "serde")]
+mod state;
 mod tcp;
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -106,6 +108,20 @@ impl Packet {
         Some(FlowKey::new(SocketAddr::new(src, tcp.src_port()), SocketAddr::new(dst, tcp.dst_port())))
     }
 
+    /// Source and destination port of a whole UDP datagram without extension headers; `None` for everything else.
+    pub fn udp_ports(&self) -> Option<(u16, u16)> {
+        if self.opaque != Some(OpaqueReason::NotTcp) {
+            return None;
+        }
+        let header = self.header();
+        let at = match *header.first()? {
+            first if first >> 4 == 6 => (header[6] == UDP).then_some(40),
+            first => (header[9] == UDP).then_some(usize::from(first & 15) * 4),
+        }?;
+        let ports: [u8; 4] = header.get(at..at + 4)?.try_into().ok()?;
+        Some((u16::from_be_bytes([ports[0], ports[1]]), u16::from_be_bytes([ports[2], ports[3]])))
+    }
+
     /// IP and TCP header bytes. Of an opaque packet its first bytes: `header` and `payload` together are the packet.
     #[inline]
     pub fn header(&self) -> &[u8] {
@@ -198,6 +214,7 @@ impl Clone for Packet {
 
 /// Why a packet is passed on without being looked into.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum OpaqueReason {
     /// Neither IPv4 nor IPv6: ARP, or anything else.
     NotIp,
@@ -231,6 +248,9 @@ const HEADER_CAPACITY: usize = 192;
 
 /// IPv6 and TCP with timestamps, or IPv4 and TCP with three SACK blocks, and what a few wide moves copy.
 const USUAL_HEADER: usize = 80;
+
+/// The protocol number of UDP (RFC 768).
+const UDP: u8 = 17;
 
 /// Ethernet and two VLAN tags.
 const LINK_CAPACITY: usize = 22;

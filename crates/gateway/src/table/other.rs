@@ -1,0 +1,116 @@
+//! Packets other than TCP, by subscriber.
+
+use core::net::IpAddr;
+
+use paceline_wire::{Instant, Packet};
+
+use super::Table;
+use crate::config::GatewayConfig;
+use crate::other::Offered;
+use crate::subscriber::prefix;
+use crate::timers::disarm;
+
+/// What waits is let out when so much has room: a full packet.
+const OTHER_ROOM: u64 = 1_500;
+
+impl Table {
+    /// A client sent `bytes`. Without TCP flows it becomes a subscriber by that, as long as there is room for one.
+    pub(crate) fn other_from_client(
+        &mut self,
+        config: &GatewayConfig,
+        now: Instant,
+        client: IpAddr,
+        bytes: u64,
+    ) {
+        let known = self.by_prefix.contains_key(&prefix(&config.sharing, client));
+        if !known && self.subscribers.len() >= self.max_flows {
+            return;
+        }
+        let index = self.subscriber_of(config, client);
+        self.subscribers[index as usize].other.get_or_insert_default().on_uplink(now, bytes);
+        self.arm_other(index);
+    }
+
+    /// A packet came for a client. One that nobody knows is no subscriber.
+    pub(crate) fn other_to_client(
+        &mut self,
+        config: &GatewayConfig,
+        now: Instant,
+        client: IpAddr,
+        packet: Packet,
+    ) -> Offered {
+        let Some(&index) = self.by_prefix.get(&prefix(&config.sharing, client)) else {
+            return Offered::Leaves(packet);
+        };
+        let subscriber = &mut self.subscribers[index as usize];
+        let bytes = packet.ip_len() as u64;
+        let contended = subscriber.contended(now, bytes);
+        let offered = subscriber.other.get_or_insert_default().offer(now, packet, contended);
+        if matches!(offered, Offered::Leaves(_)) {
+            subscriber.on_other_sent(now, bytes);
+            self.capacity.on_sent(now, bytes);
+        }
+        self.stir(index);
+        self.arm_other(index);
+        offered
+    }
+
+    /// The next packet other than TCP whose turn has come; `dropped` counts those that had none.
+    pub(crate) fn next_other(&mut self, now: Instant, dropped: &mut u64) -> Option<Packet> {
+        while let Some(&index) = self.stirred.last() {
+            if let Some(subscriber) = self.subscribers.get_mut(index as usize) {
+                let contended = subscriber.contended(now, OTHER_ROOM);
+                let next = subscriber.other.as_mut().and_then(|other| other.take(now, contended, dropped));
+                if let Some(packet) = next {
+                    let bytes = packet.ip_len() as u64;
+                    subscriber.on_other_sent(now, bytes);
+                    self.capacity.on_sent(now, bytes);
+                    return Some(packet);
+                }
+                subscriber.stirred = false;
+                self.arm_other(index);
+            }
+            self.stirred.pop();
+        }
+        None
+    }
+
+    /// Does what is due for packets other than TCP.
+    pub(crate) fn other_timeouts(&mut self, now: Instant) {
+        loop {
+            let subscribers = &mut self.subscribers;
+            self.other_timers.tidy(subscribers.len(), |id| subscribers.get(id as usize)?.armed);
+            let due = self.other_timers.pop_due(now, |id, at| {
+                subscribers.get_mut(id as usize).is_some_and(|one| disarm(&mut one.armed, at))
+            });
+            let Some(index) = due else { return };
+            let subscriber = &mut self.subscribers[index as usize];
+            subscriber.other.take_if(|other| other.is_over(now));
+            if subscriber.is_over() {
+                self.forget(index);
+                continue;
+            }
+            self.stir(index);
+            if !self.subscribers[index as usize].stirred {
+                self.arm_other(index);
+            }
+        }
+    }
+
+    /// What waits beside a subscriber's TCP may be able to leave now.
+    pub(super) fn stir(&mut self, index: u32) {
+        let subscriber = &mut self.subscribers[index as usize];
+        let waits = subscriber.other.as_ref().is_some_and(|other| other.waiting_bytes() > 0);
+        if waits && !subscriber.stirred {
+            subscriber.stirred = true;
+            self.stirred.push(index);
+        }
+    }
+
+    fn arm_other(&mut self, index: u32) {
+        let subscriber = &mut self.subscribers[index as usize];
+        if let Some(other) = &subscriber.other {
+            self.other_timers.set(&mut subscriber.armed, index, other.due());
+        }
+    }
+}

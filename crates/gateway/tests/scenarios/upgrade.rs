@@ -1,0 +1,126 @@
+//! A gateway that is written down and read again, amid flows, behaves to the bit as one that was not.
+
+use paceline_gateway::{Gateway, GatewayConfig, TakenOver};
+use paceline_path::RateProcess;
+use paceline_wire::{Instant, Node, Packet, PortId, Rate};
+use proptest::prelude::*;
+
+use crate::kit::connection::Workload;
+use crate::kit::scenario::{
+    FlowSpec, Path, XP_WINDOW, address, at_ms, lossy, modern_client, world, xp_client,
+};
+use crate::kit::sim::Sim;
+
+/// Two gateways that are told the same. One goes from process to process, so to speak, whenever its turn comes.
+struct Twins {
+    config: GatewayConfig,
+    stays: Gateway,
+    moves: Gateway,
+    every: u32,
+    events: u32,
+    moved: u32,
+}
+
+impl Twins {
+    fn new(config: GatewayConfig, every: u32) -> Twins {
+        let (stays, moves) = (Gateway::new(config.clone()), Gateway::new(config.clone()));
+        Twins { config, stays, moves, every, events: 0, moved: 0 }
+    }
+
+    fn moves_on(&mut self) {
+        self.events += 1;
+        if self.events % self.every == 0 {
+            let written = rmp_serde::to_vec_named(&self.moves.state()).unwrap();
+            let read: TakenOver = rmp_serde::from_slice(&written).unwrap();
+            self.moves = Gateway::take_over(self.config.clone(), Box::new(()), read);
+            self.moved += 1;
+        }
+    }
+}
+
+fn whole(packet: &Packet) -> impl PartialEq + std::fmt::Debug + use<> {
+    (packet.to_vec(), packet.link().to_vec(), packet.gso_size(), packet.checksum(), packet.opaque_reason())
+}
+
+impl Node for Twins {
+    fn handle_packet(&mut self, arrival: Instant, port: PortId, packet: Packet) {
+        self.stays.handle_packet(arrival, port, packet.clone());
+        self.moves.handle_packet(arrival, port, packet);
+        self.moves_on();
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.stays.handle_timeout(now);
+        self.moves.handle_timeout(now);
+        self.moves_on();
+    }
+
+    fn poll_transmit(&mut self, now: Instant) -> Option<(PortId, Packet)> {
+        let (one, other) = (self.stays.poll_transmit(now), self.moves.poll_transmit(now));
+        let compared =
+            |sent: &Option<(PortId, Packet)>| sent.as_ref().map(|(port, packet)| (*port, whole(packet)));
+        assert_eq!(compared(&one), compared(&other), "at {now:?}, after {} moves", self.moved);
+        one
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        assert_eq!(self.stays.poll_timeout(), self.moves.poll_timeout(), "after {} moves", self.moved);
+        self.stays.poll_timeout()
+    }
+}
+
+fn check_alike(sim: &Sim<Twins>) {
+    let Twins { stays, moves, moved, .. } = &sim.gateway;
+    assert!(*moved > 0);
+    assert_eq!(stays.counters(), moves.counters());
+    assert_eq!((stays.flows(), stays.subscribers()), (moves.flows(), moves.subscribers()));
+    let statuses = |gateway: &Gateway| gateway.flow_statuses(0, 1000).items;
+    assert_eq!(statuses(stays), statuses(moves));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 8, ..ProptestConfig::default() })]
+
+    /// Flows of two clients, small and large windows, down and up, beginning and ending, over a link that loses packets.
+    #[test]
+    fn a_moved_gateway_goes_on_as_if_it_had_stayed(
+        seed: u64,
+        every in 50u32..600,
+        loss in prop::sample::select(vec![0.0, 0.002, 0.02]),
+        mbps in 2.0f64..30.0,
+        capacity in prop::option::of(1.0f64..20.0),
+        ipv6: bool,
+    ) {
+        let mut config = GatewayConfig::default();
+        config.sharing.capacity_mbps = capacity;
+        let path = Path { loss: lossy(loss), ipv6, ..Path::new(mbps, 20, 60) };
+        let mut sim = world(Twins::new(config, every), &path, seed);
+        let other = sim.add_radio(path.radio_down(), path.radio_up());
+        sim.add_client(address(ipv6, 1, 2), other);
+        for n in 0..6u64 {
+            let client = if n % 2 == 0 { xp_client(XP_WINDOW) } else { modern_client(512 << 10) };
+            let mut spec = FlowSpec::download(client).starting(n * 150);
+            spec.hosts = ((n % 2) as usize, 0);
+            if n == 3 {
+                spec.client_sends = Workload::Bytes(200_000);
+            }
+            if n >= 4 {
+                spec = spec.bytes(150_000);
+            }
+            sim.add_flow(&spec);
+        }
+        sim.run_until(at_ms(3_000));
+        check_alike(&sim);
+    }
+}
+
+#[test]
+fn nothing_is_lost_where_the_client_is_told_to_wait() {
+    let config = GatewayConfig::default();
+    let path = Path::new(5.0, 30, 100);
+    let mut sim = world(Twins::new(config, 97), &path, 3);
+    sim.set_processing(0, RateProcess::Constant(Rate::from_mbps(1.0)));
+    sim.add_flow(&FlowSpec::download(modern_client(64 << 10)).bytes(600_000));
+    sim.run_until(at_ms(8_000));
+    check_alike(&sim);
+}

@@ -1,0 +1,268 @@
+//! What a packet costs the gateway by the number of flows: `cargo bench -p paceline-sim --bench flows`
+//!
+//! Downloads of 10, 1,000 and 10,000 flows go through the gateway by turns, each flow's next packet after everybody else's, which
+//! is the worst order for the processor's caches; and 1,000 flows of which 1,000 a second end and are replaced. Packets carry
+//! lengths only: what is measured is the gateway's own work, without the kernel's and without copies of payload. Processor time is
+//! the median of interleaved rounds; instructions are counted under valgrind, in a process for each case, less those of the
+//! opening. With `--check` it fails where 10,000 flows cost more than 1.3 times what 10 do.
+
+#![allow(clippy::unwrap_used)] // A bench may panic.
+
+use std::collections::VecDeque;
+use std::process::Command;
+
+use paceline_gateway::config::FlowMode;
+use paceline_gateway::{Gateway, GatewayConfig, RADIO, WAN};
+use paceline_wire::{
+    Checksum, Duration, Flags, FlowKey, Instant, Node, Packet, Payload, PortId, Seq, TcpOptionsRepr, TcpRepr,
+};
+
+/// Flows, and how many of them are replaced each second.
+const CASES: [(u32, u32); 4] = [(10, 0), (1_000, 0), (10_000, 0), (1_000, 1_000)];
+const MODES: [FlowMode; 2] = [FlowMode::Transparent, FlowMode::Split];
+const BOUND: f64 = 1.3;
+/// 1.2 Gbit/s of full packets.
+const PACKET_INTERVAL: Duration = Duration::from_micros(10);
+const RTT: Duration = Duration::from_millis(20);
+const SUBSCRIBERS: u32 = 100;
+const PAYLOAD: u32 = 1_448;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    if let [command, mode, case, packets] = arguments.as_slice()
+        && command == "--case"
+    {
+        let (mode, case) = (mode.parse::<usize>().unwrap(), case.parse::<usize>().unwrap());
+        let mut load = Load::open(MODES[mode], CASES[case]);
+        load.packets(packets.parse().unwrap());
+        return;
+    }
+    let quick = arguments.iter().any(|argument| argument == "--quick");
+    let (rounds, packets) = if quick { (3, 100_000) } else { (7, 400_000) };
+    let mut worst: f64 = 0.0;
+    println!("{:<42} {:>12} {:>7} {:>14} {:>7}", "", "ns a packet", "", "instructions", "");
+    for (mode, name) in ["transparent", "split"].into_iter().enumerate() {
+        let times = times(MODES[mode], rounds, packets);
+        let instructions: Vec<Option<f64>> =
+            (0..CASES.len()).map(|case| (!quick).then(|| instructions(mode, case)).flatten()).collect();
+        for (case, (flows, fresh)) in CASES.into_iter().enumerate() {
+            let ratio = times[case] / times[0];
+            worst = worst.max(ratio);
+            let counted = instructions[case].zip(instructions[0]);
+            let counted = counted
+                .map_or(String::new(), |(count, first)| format!("{count:>14.0} {:>6.2}x", count / first));
+            let name = format!(
+                "{name}, {flows} flows{}",
+                if fresh > 0 { format!(", {fresh} new a second") } else { String::new() }
+            );
+            println!("{name:<42} {:>12.0} {ratio:>6.2}x {counted}", times[case]);
+        }
+    }
+    if arguments.iter().any(|argument| argument == "--check") && worst > BOUND {
+        eprintln!("a packet costs {worst:.2} times what it costs with 10 flows; the bound is {BOUND}");
+        std::process::exit(1);
+    }
+}
+
+/// Medians of processor time, in ns a packet, by case.
+fn times(mode: FlowMode, rounds: usize, packets: u64) -> Vec<f64> {
+    let mut loads: Vec<Load> = CASES.iter().map(|&case| Load::open(mode, case)).collect();
+    let mut samples = vec![Vec::new(); CASES.len()];
+    for _ in 0..rounds {
+        for (load, samples) in loads.iter_mut().zip(&mut samples) {
+            // The caches are its own again.
+            load.packets(packets / 10);
+            let (before, passed) = (processor_ns(), load.passed);
+            load.packets(packets);
+            samples.push((processor_ns() - before) as f64 / (load.passed - passed) as f64);
+        }
+    }
+    samples
+        .iter_mut()
+        .map(|samples| {
+            samples.sort_by(f64::total_cmp);
+            samples[samples.len() / 2]
+        })
+        .collect()
+}
+
+/// Of this thread, whatever else the machine does.
+fn processor_ns() -> u64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    text.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+/// A packet, opening excluded.
+fn instructions(mode: usize, case: usize) -> Option<f64> {
+    let counted = |packets: u64| -> Option<u64> {
+        let output = Command::new("valgrind")
+            .args(["--tool=none", "--tool=callgrind", "--callgrind-out-file=/dev/null"])
+            .arg(std::env::current_exe().ok()?)
+            .args(["--case", &mode.to_string(), &case.to_string(), &packets.to_string()])
+            .output()
+            .ok()?;
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        text.lines().find_map(|line| line.split_once("Collected :"))?.1.trim().parse().ok()
+    };
+    let (half, whole) = (20_000, 60_000);
+    // An ACK for each packet: each data packet is two that pass.
+    Some((counted(whole)? - counted(half)?) as f64 / (2 * (whole - half)) as f64)
+}
+
+/// Servers and clients around a gateway.
+struct Load {
+    gateway: Gateway,
+    now: Instant,
+    flows: Vec<Ends>,
+    next: usize,
+    /// Flows replaced each second; by packets.
+    fresh: u32,
+    until_fresh: f64,
+    oldest: usize,
+    ports: u32,
+    /// What clients answer, when it arrives.
+    answers: VecDeque<(Instant, u32, Packet)>,
+    /// Data packets and answers that were handled.
+    passed: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Ends {
+    client_to_server: FlowKey,
+    seq: Seq,
+    /// What the client has acknowledged.
+    acked: Seq,
+}
+
+impl Load {
+    fn open(mode: FlowMode, (flows, fresh): (u32, u32)) -> Load {
+        let mut config = GatewayConfig { mode, ..GatewayConfig::default() };
+        // The memory that the flow counts of the test may take (docs/scale.md).
+        config.limits.max_buffer_bytes = 1 << 30;
+        let mut load = Load {
+            gateway: Gateway::new(config),
+            now: Instant::ZERO + Duration::from_secs(1),
+            flows: Vec::new(),
+            next: 0,
+            fresh,
+            until_fresh: 0.0,
+            oldest: 0,
+            ports: 0,
+            answers: VecDeque::new(),
+            passed: 0,
+        };
+        for _ in 0..flows {
+            let ends = load.handshake();
+            load.flows.push(ends);
+        }
+        // Rates and round trips are known by then.
+        load.packets(u64::from(flows) * 20 + 2_000);
+        load
+    }
+
+    fn handshake(&mut self) -> Ends {
+        let number = self.ports;
+        self.ports += 1;
+        let client = [10, 0, (number % SUBSCRIBERS) as u8, 2];
+        let port = 10_000 + (number / SUBSCRIBERS % 50_000) as u16;
+        let key = FlowKey::new((client, port).into(), ([192, 0, 2, 1], 443).into());
+        let options = TcpOptionsRepr {
+            mss: Some(1_460),
+            window_scale: Some(7),
+            sack_permitted: true,
+            ..TcpOptionsRepr::default()
+        };
+        let syn = TcpRepr { seq: Seq(0), flags: Flags::SYN, window: 65_535, options, ..TcpRepr::default() };
+        self.give(RADIO, packet(key, &syn, 0));
+        let answer = TcpRepr { ack: Seq(1), flags: Flags::SYN | Flags::ACK, ..syn };
+        self.give(WAN, packet(key.reversed(), &answer, 0));
+        self.now = self.now + RTT / 1_000;
+        self.give(RADIO, packet(key, &tcp(Seq(1), Seq(1), Flags::ACK), 0));
+        Ends { client_to_server: key, seq: Seq(1), acked: Seq(1) }
+    }
+
+    /// So many data packets of the servers.
+    fn packets(&mut self, count: u64) {
+        for _ in 0..count {
+            self.now = self.now + PACKET_INTERVAL;
+            self.replace();
+            self.answer();
+            if self.gateway.poll_timeout().is_some_and(|due| due <= self.now) {
+                self.gateway.handle_timeout(self.now);
+                self.collect();
+            }
+            let place = self.next;
+            self.next = (self.next + 1) % self.flows.len();
+            let flow = &mut self.flows[place];
+            let data = packet(flow.client_to_server.reversed(), &tcp(flow.seq, Seq(1), Flags::ACK), PAYLOAD);
+            flow.seq = flow.seq.add(PAYLOAD);
+            self.passed += 1;
+            self.give(WAN, data);
+        }
+    }
+
+    /// The oldest flow is reset by its client, and another one begins.
+    fn replace(&mut self) {
+        self.until_fresh += f64::from(self.fresh) * PACKET_INTERVAL.as_secs_f64();
+        if self.until_fresh < 1.0 {
+            return;
+        }
+        self.until_fresh -= 1.0;
+        let place = self.oldest;
+        self.oldest = (self.oldest + 1) % self.flows.len();
+        let old = self.flows[place];
+        self.give(RADIO, packet(old.client_to_server, &tcp(Seq(1), old.acked, Flags::RST | Flags::ACK), 0));
+        self.flows[place] = self.handshake();
+    }
+
+    /// Clients' acknowledgements arrive.
+    fn answer(&mut self) {
+        while self.answers.front().is_some_and(|(at, ..)| *at <= self.now) {
+            let Some((_, place, answer)) = self.answers.pop_front() else { return };
+            let (key, ack) = (answer.flow_key().unwrap(), answer.tcp().unwrap().ack());
+            // Not of a flow that was replaced.
+            if let Some(flow) = self.flows.get_mut(place as usize).filter(|flow| flow.client_to_server == key)
+            {
+                flow.acked = ack;
+                self.passed += 1;
+                self.give(RADIO, answer);
+            }
+        }
+    }
+
+    fn give(&mut self, port: PortId, packet: Packet) {
+        self.gateway.handle_packet(self.now, port, packet);
+        self.collect();
+    }
+
+    /// What leaves for clients is answered a round trip later.
+    fn collect(&mut self) {
+        while let Some((port, packet)) = self.gateway.poll_transmit(self.now) {
+            let Some(tcp) = packet.tcp().filter(|tcp| port == RADIO && tcp.payload_len() > 0) else {
+                continue;
+            };
+            let key = packet.flow_key().unwrap().reversed();
+            let number = u32::from(key.src.port() - 10_000) * SUBSCRIBERS + third_octet(key);
+            let place = number % self.flows.len().max(1) as u32;
+            let answer = self::packet(key, &self::tcp(Seq(1), tcp.end_seq(), Flags::ACK), 0);
+            self.answers.push_back((self.now + RTT, place, answer));
+        }
+    }
+}
+
+fn third_octet(key: FlowKey) -> u32 {
+    match key.src.ip() {
+        std::net::IpAddr::V4(address) => u32::from(address.octets()[2]),
+        std::net::IpAddr::V6(_) => 0,
+    }
+}
+
+fn tcp(seq: Seq, ack: Seq, flags: Flags) -> TcpRepr {
+    TcpRepr { seq, ack, flags, window: 40_000, ..TcpRepr::default() }
+}
+
+fn packet(key: FlowKey, tcp: &TcpRepr, payload: u32) -> Packet {
+    let mut packet = Packet::build_tcp(key, tcp, Payload::Length(payload));
+    packet.set_checksum(Checksum::Verified);
+    packet
+}

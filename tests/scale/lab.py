@@ -1,0 +1,132 @@
+"""Namespaces and gateways for the tests of this folder; everything made here goes when the program ends."""
+
+import atexit
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+PROGRAM = os.path.abspath(os.environ.get("PACELINE", "target/debug/paceline"))
+HERE = os.path.dirname(os.path.abspath(__file__))
+PREFIX = f"pl{os.getpid() % 100000}"
+
+
+def skip(why):
+    print(f"skipped: {why}")
+    sys.exit(0)
+
+
+def ip(*words, netns=None, check=True):
+    command = ["ip"] + (["-n", netns] if netns else []) + list(map(str, words))
+    done = subprocess.run(command, capture_output=True, text=True)
+    if check and done.returncode:
+        raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()}")
+    return done.stdout if done.returncode == 0 else None
+
+
+def namespace(name):
+    name = f"{PREFIX}-{name}"
+    ip("netns", "add", name)
+    atexit.register(ip, "netns", "del", name, check=False)
+    ip("link", "set", "lo", "up", netns=name)
+    return name
+
+
+def veth(one, one_name, other, other_name):
+    """A cable between two namespaces, up at both ends."""
+    ip("link", "add", one_name, "netns", one, "type", "veth", "peer", "name", other_name, "netns", other)
+    ip("link", "set", one_name, "up", netns=one)
+    ip("link", "set", other_name, "up", netns=other)
+
+
+def sysctl(netns, **values):
+    for key, value in values.items():
+        path = key.replace("__", ".")
+        subprocess.run(["ip", "netns", "exec", netns, "sysctl", "-qw", f"{path}={value}"], check=True)
+
+
+def bridge(netns, *ports):
+    ip("link", "add", "br0", "type", "bridge", netns=netns)
+    for port in ports:
+        ip("link", "set", port, "master", "br0", netns=netns)
+    ip("link", "set", "br0", "up", netns=netns)
+
+
+def running(netns, *command, **options):
+    """A process in a namespace, ended with this program."""
+    child = subprocess.Popen(["ip", "netns", "exec", netns, *map(str, command)], **options)
+    atexit.register(stop, child)
+    return child
+
+
+def stop(child):
+    if child.poll() is None:
+        child.kill()
+    child.wait()
+
+
+def server(netns, address, port):
+    child = running(netns, sys.executable, f"{HERE}/traffic.py", "serve", address, port, stdout=subprocess.PIPE)
+    if child.stdout.readline() != b"ready\n":
+        sys.exit("the server did not begin")
+    return child
+
+
+class Gateway:
+    """A gateway between two bridge ports of a namespace."""
+
+    def __init__(self, netns, wan, radio, config=""):
+        self.netns, self.wan, self.radio = netns, wan, radio
+        self.folder = tempfile.TemporaryDirectory(prefix="paceline-")
+        self.child = None
+        self.configure(config)
+        self.start()
+        atexit.register(self.kill)
+
+    def configure(self, text):
+        with open(self.path("gateway.toml"), "w") as file:
+            file.write(text)
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def start(self):
+        options = ["--control", self.path("socket"), "--shift-file", self.path("shifts")]
+        options += ["--stats-json", self.path("stats"), "--config", self.path("gateway.toml")]
+        with open(self.path("log"), "a") as log:
+            self.child = subprocess.Popen(
+                ["ip", "netns", "exec", self.netns, PROGRAM, "gateway", "--wan", self.wan, "--radio", self.radio, *options],
+                stderr=log,
+            )
+        for _ in range(1000):
+            if self.report() is not None:
+                return
+            if self.child.poll() is not None:
+                break
+            time.sleep(0.02)
+        with open(self.path("log")) as log:
+            sys.exit(f"the gateway did not begin: {log.read()[-1000:]}")
+
+    def report(self):
+        done = subprocess.run([PROGRAM, "flows", "--json", "--control", self.path("socket")], capture_output=True)
+        return json.loads(done.stdout) if done.returncode == 0 else None
+
+    def counters(self):
+        """As of the last second, or of its end."""
+        with open(self.path("stats")) as file:
+            return json.load(file)["counters"]
+
+    def signal(self, number):
+        self.child.send_signal(number)
+
+    def end(self):
+        self.signal(signal.SIGTERM)
+        self.child.wait(20)
+
+    def kill(self):
+        if self.child and self.child.poll() is None:
+            self.child.kill()
+            self.child.wait()

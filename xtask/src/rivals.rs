@@ -1,0 +1,287 @@
+//! docs/rivals.md: the gateway beside what others would use in its place, from the runs of scenarios/rivals.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde::Deserialize;
+
+use crate::model::Results;
+
+const FOLDER: &str = "scenarios/rivals";
+const REPORT: &str = "docs/rivals.md";
+/// Where runs are kept: results/PLACE/SCENARIO/.
+const PLACES: [(&str, &str); 3] =
+    [("sim", "the simulator"), ("virtual", "the virtual-time kernel"), ("live", "this machine's kernel")];
+/// What others have: the first part of a variant's name. Every other scheme is ours.
+const RIVALS: [&str; 3] = ["server-cubic", "server-bbr", "proxy-bbr"];
+
+/// Of the rivals' best.
+const THROUGHPUT_MIN: f64 = 0.98;
+/// Of the delay of the rival with the highest throughput.
+const DELAY_MAX: f64 = 0.5;
+/// No less is asked for.
+const DELAY_MS_LEAST: f64 = 30.0;
+/// Of the best rival's median.
+const COMPLETION_MAX: f64 = 1.02;
+
+const INTRODUCTION: &str = "\
+# Beside what others would use
+
+The server's own CUBIC (`server-cubic`) and BBR (`server-bbr`), and a proxy of kernel sockets that splits every flow and sends with
+BBR (`proxy-bbr`: transparent sockets, splice, as PEPsal has them), against the gateway: `transparent`, the default; `split`, its split
+mode with the default sender; `split-bbr`, the same with BBR; `auto`, which picks among them by what it measures. The server has CUBIC unless it is `server-bbr`. Do not edit: `cargo xtask
+rivals` writes this page from what these commands leave.
+
+    make rivals                                   # the simulator
+    make prove SCENARIOS=\"rivals-traces rivals-loss rivals-objects\"  # the virtual-time kernel
+    make live-rivals                              # this machine's kernel (root)
+
+Asked for: throughput of at least 0.98 of the best of the others; a path delay (95th percentile, queue of the link and what waits in
+the gateway or proxy) of no more than 30 ms or half of that of the other scheme with the highest throughput, whichever is more;
+objects whose median completion is no later than the best of the others by more than 2 %, and whose 99th percentile by no more than
+a round trip. In the tables a figure that misses is marked with ▼ (throughput), ▲ (delay) or ✗ (objects). In the simulator the proxy is a
+split gateway with Linux's sender and buffers and no bound on what waits; it asks the server before it answers the client, which the
+kernel's proxy does not: there it saves objects a round trip of the wired part.
+";
+
+#[derive(Deserialize)]
+struct Scenario {
+    name: String,
+    title: String,
+    wired: Link,
+    radio: Link,
+}
+
+#[derive(Deserialize)]
+struct Link {
+    rtt: String,
+}
+
+/// What is compared in one cell, of one scheme.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Figures {
+    /// Throughput in Mbit/s and delay in ms; or completion in s, median and p99.
+    first: f64,
+    second: f64,
+}
+
+/// One cell of what a scenario varies beside the scheme.
+#[derive(Clone, Debug)]
+struct Cell {
+    name: String,
+    is_objects: bool,
+    rivals: Vec<(String, Figures)>,
+    ours: Vec<(String, Figures)>,
+    oracle: Option<Figures>,
+}
+
+/// Writes the page. What is missed is in it; that is no finding.
+pub(crate) fn write(root: &Path) -> Result<Vec<String>, String> {
+    let mut page = String::from(INTRODUCTION);
+    for file in crate::tidy::tracked(root, &format!(":(glob){FOLDER}/*.toml"))? {
+        let scenario: Scenario =
+            toml::from_str(&crate::read(root, &file)?).map_err(|error| format!("{file}: {error}"))?;
+        let _ = write!(page, "\n## {}\n\n{}\n", scenario.name, scenario.title);
+        let mut is_measured = false;
+        for (place, name) in PLACES {
+            let results = Results::load(&root.join("results").join(place).join(&scenario.name))?;
+            let cells = cells(&results);
+            if !cells.is_empty() {
+                is_measured = true;
+                let runs = results.runs.len();
+                let _ = write!(page, "\n### {}, in {name}\n\n{runs} runs.\n\n", scenario.name);
+                write_cells(&mut page, &cells, scenario.rtt_s());
+            }
+        }
+        if !is_measured {
+            page.push_str("\nNot measured.\n");
+        }
+    }
+    std::fs::write(root.join(REPORT), page).map_err(|error| format!("{REPORT}: {error}"))?;
+    Ok(Vec::new())
+}
+
+impl Scenario {
+    fn rtt_s(&self) -> f64 {
+        [&self.wired, &self.radio]
+            .into_iter()
+            .filter_map(|link| link.rtt.strip_suffix("ms")?.parse::<f64>().ok())
+            .sum::<f64>()
+            / 1e3
+    }
+}
+
+fn cells(results: &Results) -> Vec<Cell> {
+    let mut cells: Vec<Cell> = Vec::new();
+    for variant in results.variants() {
+        let (scheme, name) = variant.split_once(',').unwrap_or((variant, ""));
+        let objects = results.sample(variant, Some("object"), "completion_s");
+        let is_objects = results.flow_names(variant).contains(&"object");
+        let figures = if is_objects {
+            Figures { first: objects.median(), second: objects.quantile(0.99) }
+        } else {
+            Figures {
+                first: results.sample(variant, Some("download"), "goodput_mbps").mean(),
+                second: results.sample(variant, None, "path_delay_ms.p95").mean(),
+            }
+        };
+        if is_objects && objects.len() == 0 {
+            continue;
+        }
+        let place = cells.iter().position(|cell| cell.name == name).unwrap_or_else(|| {
+            let oracle = |key| Some(results.sample(variant, None, key)).filter(|sample| sample.len() > 0);
+            let oracle =
+                oracle("oracle.goodput_mbps").zip(oracle("oracle.path_delay_p95_ms")).filter(|_| !is_objects);
+            cells.push(Cell {
+                name: name.into(),
+                is_objects,
+                rivals: Vec::new(),
+                ours: Vec::new(),
+                oracle: oracle.map(|(mbps, ms)| Figures { first: mbps.mean(), second: ms.mean() }),
+            });
+            cells.len() - 1
+        });
+        let cell = &mut cells[place];
+        let list = if RIVALS.contains(&scheme) { &mut cell.rivals } else { &mut cell.ours };
+        list.push((scheme.into(), figures));
+    }
+    cells
+}
+
+impl Cell {
+    /// Whether each of the two figures is as good as is asked for; `None` without anybody to compare with.
+    fn verdict(&self, own: Figures, rtt_s: f64) -> Option<[bool; 2]> {
+        let figures = || self.rivals.iter().map(|(_, figures)| *figures);
+        if self.is_objects {
+            let least = |of: fn(Figures) -> f64| figures().map(of).min_by(f64::total_cmp);
+            let (median, p99) = (least(|f| f.first)?, least(|f| f.second)?);
+            return Some([own.first <= median * COMPLETION_MAX, own.second <= p99 + rtt_s]);
+        }
+        let best = figures().max_by(|a, b| a.first.total_cmp(&b.first))?;
+        let delay_max = (best.second * DELAY_MAX).max(DELAY_MS_LEAST);
+        Some([own.first >= best.first * THROUGHPUT_MIN, own.second <= delay_max])
+    }
+
+    fn show(&self, figures: Figures, verdict: Option<[bool; 2]>) -> String {
+        let [first, second] = verdict.unwrap_or([true; 2]);
+        let mark = |holds: bool, mark: &'static str| if holds { "" } else { mark };
+        if self.is_objects {
+            return format!(
+                "{:.3}{}, {:.3}{}",
+                figures.first,
+                mark(first, " ✗"),
+                figures.second,
+                mark(second, " ✗")
+            );
+        }
+        format!("{:.2}{}, {:.0}{}", figures.first, mark(first, " ▼"), figures.second, mark(second, " ▲"))
+    }
+}
+
+fn write_cells(page: &mut String, cells: &[Cell], rtt_s: f64) {
+    let mut schemes: Vec<&str> = Vec::new();
+    for (name, _) in cells.iter().flat_map(|cell| &cell.ours) {
+        if !schemes.contains(&name.as_str()) {
+            schemes.push(name);
+        }
+    }
+    let names = if cells[0].is_objects { ["median", "p99"] } else { ["throughput", "delay"] };
+    let _ = write!(
+        page,
+        "| kept by | {} | {} | both | of cells |\n|---|---:|---:|---:|---:|\n",
+        names[0], names[1]
+    );
+    for scheme in &schemes {
+        let verdicts: Vec<[bool; 2]> =
+            cells.iter().filter_map(|cell| cell.verdict(find(&cell.ours, scheme)?, rtt_s)).collect();
+        let count = |holds: &dyn Fn(&[bool; 2]) -> bool| verdicts.iter().filter(|v| holds(v)).count();
+        let [first, second, both] = [count(&|v| v[0]), count(&|v| v[1]), count(&|v| v[0] && v[1])];
+        let _ = writeln!(page, "| {scheme} | {first} | {second} | {both} | {} |", verdicts.len());
+    }
+    let unit = if cells[0].is_objects {
+        "Completion in s, median and p99."
+    } else {
+        "Mbit/s, and p95 of the path's delay in ms."
+    };
+    let has_oracle = cells.iter().any(|cell| cell.oracle.is_some());
+    let mut columns: Vec<&str> = RIVALS.to_vec();
+    columns.extend(has_oracle.then_some("oracle"));
+    columns.extend(&schemes);
+    let _ = write!(
+        page,
+        "\n{unit}\n\n| cell | {} |\n|---|{}\n",
+        columns.join(" | "),
+        "---:|".repeat(columns.len())
+    );
+    for cell in cells {
+        let show = |name: &&str| {
+            if *name == "oracle" {
+                return cell.oracle.map(|figures| cell.show(figures, None));
+            }
+            let rival = find(&cell.rivals, name).map(|figures| cell.show(figures, None));
+            rival.or_else(|| {
+                find(&cell.ours, name).map(|figures| cell.show(figures, cell.verdict(figures, rtt_s)))
+            })
+        };
+        let shown: Vec<String> =
+            columns.iter().map(|name| show(name).unwrap_or_else(|| "-".into())).collect();
+        let _ = writeln!(page, "| {} | {} |", cell.name, shown.join(" | "));
+    }
+}
+
+fn find(schemes: &[(String, Figures)], name: &str) -> Option<Figures> {
+    schemes.iter().find(|(scheme, _)| scheme == name).map(|(_, figures)| *figures)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn results(runs: &[(&str, f64, f64)]) -> Results {
+        let mut results = Results::default();
+        for (variant, mbps, p95) in runs {
+            let flows = format!(r#"[{{"name": "download", "goodput_mbps": {mbps}}}]"#);
+            let run = format!(
+                r#"{{"variant": "{variant}", "seed": 1, "flows": {flows}, "path_delay_ms": {{"p95": {p95}}}}}"#
+            );
+            results.add(&format!(r#"{{"schema": 1, "runs": [{run}]}}"#)).unwrap();
+        }
+        results
+    }
+
+    #[test]
+    fn the_delay_is_held_against_the_fastest_of_the_others() {
+        let cells = cells(&results(&[
+            ("server-cubic,a", 9.0, 900.0),
+            ("server-bbr,a", 8.0, 100.0),
+            ("transparent,a", 8.9, 451.0),
+            ("split,a", 8.8, 10.0),
+        ]));
+        let cell = &cells[0];
+        let verdict = |name| cell.verdict(find(&cell.ours, name).unwrap(), 0.1);
+        assert_eq!((cells.len(), cell.rivals.len()), (1, 2));
+        assert_eq!(verdict("transparent"), Some([true, false]));
+        assert_eq!(verdict("split"), Some([false, true]));
+        let mut page = String::new();
+        write_cells(&mut page, &cells, 0.1);
+        assert!(page.contains("| a | 9.00, 900 | 8.00, 100 | - | 8.90, 451 ▲ | 8.80 ▼, 10 |"), "{page}");
+        assert!(page.contains("| split | 0 | 1 | 0 | 1 |"), "{page}");
+    }
+
+    #[test]
+    fn objects_are_held_against_the_best_median_and_the_best_tail() {
+        let figures = |first, second| Figures { first, second };
+        let cell = Cell {
+            name: "size=10kb".into(),
+            is_objects: true,
+            rivals: vec![
+                ("server-bbr".into(), figures(0.20, 0.50)),
+                ("proxy-bbr".into(), figures(0.25, 0.40)),
+            ],
+            ours: Vec::new(),
+            oracle: None,
+        };
+        assert_eq!(cell.verdict(figures(0.203, 0.49), 0.1), Some([true, true]));
+        assert_eq!(cell.verdict(figures(0.21, 0.51), 0.1), Some([false, false]));
+    }
+}
