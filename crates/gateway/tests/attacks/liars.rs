@@ -56,8 +56,8 @@ fn a_flow_that_claims_what_was_never_sent_passes() {
     open(&mut world, conspirators(1), options);
     for n in 0..2_000u32 {
         // The server believes it, and goes on from there.
-        ack(&mut world, 1 + 2_000 * n, 60_000, &[]);
-        data(&mut world, 1 + 2_000 * n, 1_000);
+        ack(&mut world, 1 + 4_000 * n, 60_000, &[]);
+        data(&mut world, 1 + 4_000 * n, 1_000);
     }
     assert_eq!(world.gateway.counters().auto_optimistic_acks, 1);
     world.run(|_| {});
