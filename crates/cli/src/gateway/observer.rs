@@ -207,6 +207,9 @@ fn decided(flow: &FlowKey, decision: &Decision) {
             let target_ms = ms(target);
             tracing::info!(%client, %server, %reason, target_ms, "auto: queue target");
         }
+        What::OwnWindow => {
+            tracing::info!(%client, %server, %reason, "auto: the server sees the client's own window")
+        }
         What::ServerRepairs => {
             tracing::info!(%client, %server, %reason, "auto: the server repairs from here on")
         }
