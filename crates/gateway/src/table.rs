@@ -179,18 +179,22 @@ impl Table {
         self.subscribers[self.entries[id as usize].member.subscriber() as usize].holdings
     }
 
-    /// Adds the flow that `make` returns for its subscriber, with its share; none if the table is full.
+    /// Adds the flow that `make` returns for its subscriber, with its share; none if the table is full. Its link may have varied of late.
     pub(crate) fn insert(
         &mut self,
         config: &GatewayConfig,
         key: FlowKey,
         share: Share,
+        link_varies: bool,
         make: impl FnOnce(u32) -> Flow,
     ) -> Option<u32> {
         if self.entries.len() >= self.max_flows || self.by_key.contains_key(&key) {
             return None;
         }
         let subscriber = self.subscriber_of(config, key.src.ip());
+        if link_varies {
+            self.subscribers[subscriber as usize].link_varied();
+        }
         let id = self.enter(subscriber, share, Member::Flow(Box::new(make(subscriber))));
         self.by_key.insert(key, id);
         Some(id)

@@ -37,7 +37,7 @@ fn share(priority: u8) -> ShareConfig {
 
 #[test]
 fn the_higher_priority_goes_first_and_the_lower_takes_what_is_left() {
-    MODES.map(the_higher_priority_goes_first_and_the_lower_takes_what_is_left_in);
+    MODES.into_iter().for_each(the_higher_priority_goes_first_and_the_lower_takes_what_is_left_in);
 }
 
 fn the_higher_priority_goes_first_and_the_lower_takes_what_is_left_in(mode: FlowMode) {
@@ -57,7 +57,7 @@ fn the_higher_priority_goes_first_and_the_lower_takes_what_is_left_in(mode: Flow
 
 #[test]
 fn a_guarantee_holds_against_any_priority() {
-    MODES.map(a_guarantee_holds_against_any_priority_in);
+    MODES.into_iter().for_each(a_guarantee_holds_against_any_priority_in);
 }
 
 fn a_guarantee_holds_against_any_priority_in(mode: FlowMode) {
@@ -74,7 +74,7 @@ fn a_guarantee_holds_against_any_priority_in(mode: FlowMode) {
 
 #[test]
 fn a_ceiling_is_kept_and_the_rest_goes_to_others() {
-    MODES.map(a_ceiling_is_kept_and_the_rest_goes_to_others_in);
+    MODES.into_iter().for_each(a_ceiling_is_kept_and_the_rest_goes_to_others_in);
 }
 
 fn a_ceiling_is_kept_and_the_rest_goes_to_others_in(mode: FlowMode) {
