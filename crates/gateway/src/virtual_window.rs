@@ -120,14 +120,26 @@ impl VirtualWindow {
         self.drwa.get_or_insert_with(start).window(view)
     }
 
+    /// The right edge with which slow start doubles each round trip (RFC 5681, Section 3.1). Of what the server has on its way, the
+    /// part below the gateway is seen, and the whole is to it as the round trip is to its lower part; it is no more than what the
+    /// server was shown.
+    fn doubling(&self, input: &WindowInput) -> u64 {
+        let below = input.received.saturating_sub(input.ack);
+        let lower = input.round_trip.saturating_sub(input.server_rtt).as_nanos().max(1);
+        let whole = u128::from(below) * u128::from(input.round_trip.as_nanos()) / u128::from(lower);
+        let shown = self.edge.saturating_sub(input.ack);
+        let whole = u64::try_from(whole).unwrap_or(u64::MAX).min(shown).max(below);
+        input.ack + 2 * whole
+    }
+
     /// Our choice: the server may send what arrives in one server-side RTT at the flow's rate, so that
     /// `target` waits here when it gets here: edge = received + R x server_rtt + R x target - waiting. What is on the
     /// radio link or waits here is below `received`, so the window covers it, whatever its delay.
-    /// While the server is the limit (nothing waits), the window must not be: twice what is in flight, for slow start,
+    /// While the server is the limit (nothing waits), the window must not be: twice what is in flight on the whole path, for slow start,
     /// and what the highest rate of late needs, for a server that comes back from a break.
     fn sized(&mut self, input: &WindowInput, now: Instant) -> u64 {
         // The first two flights of a Linux server (RFC 6928), and room for what SWS avoidance holds back.
-        let floor = (20 * input.segment).max(input.received.saturating_sub(input.ack));
+        let floor = (20 * input.segment).max(self.doubling(input).saturating_sub(input.received));
         let Some(rate) = input.rate else {
             return input.received + floor.max(input.client_window.min(input.first));
         };
@@ -189,8 +201,10 @@ mod tests {
     #[test]
     fn a_ramping_server_may_double() {
         let mut window = VirtualWindow::new(1_000_000);
-        // 100,000 in flight, twice that; what the rate needs, 160,000, is less.
+        // 100,000 in flight below the gateway, and nothing more was shown: twice that; what the rate needs, 160,000, is less.
         assert_eq!(window.field(&config(), &input(), 3, Instant::ZERO), 25_000);
+        // Of 140 ms, 40 lie above the gateway: 140,000 on the whole path, twice that.
+        assert_eq!(window.field(&config(), &input(), 3, Instant::ZERO), 35_000);
     }
 
     #[test]
