@@ -93,8 +93,8 @@ class Gateway:
     def path(self, name):
         return os.path.join(self.folder.name, name)
 
-    def start(self):
-        options = ["--control", self.path("socket"), "--shift-file", self.path("shifts")]
+    def start(self, *more):
+        options = [*more, "--control", self.path("socket"), "--shift-file", self.path("shifts")]
         options += ["--stats-json", self.path("stats"), "--config", self.path("gateway.toml")]
         with open(self.path("log"), "a") as log:
             self.child = subprocess.Popen(
@@ -102,10 +102,10 @@ class Gateway:
                 stderr=log,
             )
         for _ in range(1000):
-            if self.report() is not None:
-                return
             if self.child.poll() is not None:
                 break
+            if self.report() is not None:
+                return
             time.sleep(0.02)
         with open(self.path("log")) as log:
             sys.exit(f"the gateway did not begin: {log.read()[-1000:]}")
@@ -119,8 +119,17 @@ class Gateway:
         with open(self.path("stats")) as file:
             return json.load(file)["counters"]
 
+    def pid(self):
+        return self.child.pid
+
     def signal(self, number):
-        self.child.send_signal(number)
+        os.kill(self.pid(), number)
+
+    def take_over(self):
+        """Another process goes on with the flows; this one ends."""
+        old = self.child
+        self.start("--take-over")
+        old.wait(20)
 
     def end(self):
         self.signal(signal.SIGTERM)

@@ -14,6 +14,7 @@ use crate::counters::{Counters, PassReason};
 use crate::flow::{Context, Flow, LinkReport, Phase, SynIs};
 use crate::handshake::Shifts;
 use crate::icmp;
+use crate::member::Member;
 use crate::mode::Mode;
 use crate::observe::{Event, Observer};
 use crate::other::Offered;
@@ -152,7 +153,7 @@ impl Gateway {
 
     /// Flows in the table.
     pub fn flows(&self) -> usize {
-        self.table.len() + self.split.len()
+        self.table.len()
     }
 
     /// Of those, split ones.
@@ -260,7 +261,14 @@ impl Gateway {
         }
         // What a server opens has its sender behind the radio link: splitting would not help it.
         if let (Mode::Split(sender), true) = (choice.mode, from == RADIO)
-            && self.split.open(&mut self.shared.context(now), *key, sender, syn)
+            && self.split.open(
+                &mut self.shared.context(now),
+                &mut self.table,
+                *key,
+                sender,
+                &choice.share,
+                syn,
+            )
         {
             self.tell(now, key, choice.mode, choice.reason);
             self.split.set_reason(key, choice.reason);
@@ -325,7 +333,7 @@ impl Gateway {
     }
 
     fn remove(&mut self, now: Instant, id: u32, end: FlowStage) {
-        let flow = self.table.remove(now, id);
+        let Member::Flow(flow) = self.table.remove(now, id) else { return };
         let Holdings { kept, promised } = flow.holdings();
         self.shared.buffered = self.shared.buffered.saturating_sub(kept);
         self.shared.promised = self.shared.promised.saturating_sub(promised);
@@ -340,7 +348,7 @@ impl Gateway {
     fn on_opaque(&mut self, now: Instant, from: PortId, packet: &Packet) -> bool {
         self.shared.counters.pass(PassReason::NotTcp);
         let Some(error) = icmp::parse(packet.header()) else { return true };
-        if self.split.on_icmp(&mut self.shared.context(now), from, &error) {
+        if self.split.on_icmp(&mut self.shared.context(now), &mut self.table, from, &error) {
             return false;
         }
         // About what the server sent to the client.
@@ -386,7 +394,9 @@ impl Gateway {
     /// A packet of a split flow; it comes back if it is of none.
     fn on_split(&mut self, now: Instant, from: PortId, key: &FlowKey, packet: Packet) -> Option<Packet> {
         match self.split.find(key) {
-            Some(id) => self.split.on_packet(&mut self.shared.context(now), id, from, packet),
+            Some(id) => {
+                self.split.on_packet(&mut self.shared.context(now), &mut self.table, id, from, packet)
+            }
             None => self.split.lapsed.on_packet(&mut self.shared.context(now), from, key, packet),
         }
     }
@@ -422,9 +432,14 @@ impl Node for Gateway {
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        self.split.on_timeout(&mut self.shared.context(now));
+        self.split.on_timeout(&mut self.shared.context(now), &mut self.table);
         self.table.other_timeouts(now);
         while let Some(id) = self.table.pop_due(now) {
+            if let Some(member) = self.table.split(id) {
+                // Its share has changed.
+                self.table.after_split_event(id, now, member.wish, &LinkReport::default());
+                continue;
+            }
             if self.table.flow(id).is_expired(now, self.shared.config.limits.idle_timeout_s) {
                 if self.table.flow(id).phase != Phase::Closed {
                     self.shared.counters.flows_expired += 1;
@@ -447,7 +462,7 @@ impl Node for Gateway {
                 self.shared.counters.packets_out += 1;
                 return Some(next);
             }
-            if let Some(next) = self.split.transmit(&mut self.shared.context(now)) {
+            if let Some(next) = self.split.transmit(&mut self.shared.context(now), &mut self.table) {
                 self.shared.counters.packets_out += 1;
                 return Some(next);
             }
@@ -461,6 +476,16 @@ impl Node for Gateway {
                 self.shared.counters.packets_out += 1;
                 return Some((RADIO, next));
             };
+            if let Some(member) = self.table.split(id) {
+                let mut ctx = self.shared.context(now);
+                match self.split.take_turn(&mut ctx, &mut self.table, member.pair, limit) {
+                    Some(packet) => {
+                        self.shared.counters.packets_out += 1;
+                        return Some((RADIO, packet));
+                    }
+                    None => continue,
+                }
+            }
             let (flow, mut ctx) = (self.table.flow_mut(id), self.shared.context(now));
             let before = flow.in_flight();
             let packet = flow.take_next(&mut ctx, limit);

@@ -60,7 +60,10 @@ pub(crate) struct Other {
 
 /// What becomes of a datagram.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "it is handed on at once")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it is handed on at once, for each packet, without an allocation"
+)]
 pub(crate) enum Offered {
     /// It leaves at once.
     Leaves(Packet),

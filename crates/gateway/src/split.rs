@@ -1,5 +1,6 @@
 //! Split mode: a flow as two connections back to back, so that the gateway sends to the client with algorithms of its own.
 
+mod accounts;
 mod config;
 mod lapsed;
 mod opening;
@@ -16,28 +17,30 @@ use slab::Slab;
 pub use config::{SenderConfig, SplitConfig};
 
 use crate::auto::{Reason, Seen};
-use crate::config::GatewayConfig;
-use crate::flow::Context;
+use crate::config::{GatewayConfig, ShareConfig};
+use crate::flow::{Context, LinkReport};
 use crate::icmp::IcmpError;
 use crate::observe::Event;
+use crate::pool::may_keep;
 use crate::ring::{Linked, Links, Ring};
+use crate::share::Share;
 use crate::status::{FlowStatus, Page};
-use crate::table::page;
+use crate::table::{Table, page};
 use crate::timers::{Timers, disarm};
 use crate::{RADIO, WAN};
 use lapsed::Lapsed;
 use opening::Opened;
-use pair::Pair;
+use pair::{Pair, Sent};
 
 /// All split flows, who sends next, and whose timer is next.
 #[derive(Debug, Default)]
 pub(crate) struct Split {
     pairs: Slab<Box<Pair>>,
     by_key: HashMap<FlowKey, u32>,
-    /// Flows that may have something to send, in turn.
+    /// Flows that may have something to send that waits for nobody's turn.
     ready: Ring,
-    /// Packets that the first of them may still send in this turn.
-    turn: u32,
+    /// The flow whose turn it is at its client's link, and how many packets it may still send.
+    turn: Option<(u32, u32)>,
     timers: Timers,
     /// Those of an earlier process.
     pub(crate) lapsed: Lapsed,
@@ -70,9 +73,15 @@ impl Split {
         self.pairs.iter().map(|(_, pair)| pair.counted).sum()
     }
 
+    /// What their servers may have on their way, of that of all flows.
+    #[cfg(feature = "serde")]
+    pub(crate) fn promised(&self) -> u64 {
+        self.pairs.iter().map(|(_, pair)| pair.promised).sum()
+    }
+
     /// The flows in some places.
     pub(crate) fn statuses(&self, config: &GatewayConfig, from: usize, places: usize) -> Page<FlowStatus> {
-        page(&self.pairs, from, places, |pair| pair.status(config))
+        page(&self.pairs, from, places, |pair| Some(pair.status(config)))
     }
 
     pub(crate) fn find(&self, key: &FlowKey) -> Option<u32> {
@@ -83,12 +92,20 @@ impl Split {
     pub(crate) fn open(
         &mut self,
         ctx: &mut Context<'_>,
+        table: &mut Table,
         key: FlowKey,
         sender: SenderConfig,
+        share: &ShareConfig,
         syn: &Packet,
     ) -> bool {
-        let Some(pair) = Pair::open(key, ctx.config, sender, syn, ctx.now) else { return false };
-        let id = self.pairs.insert(Box::new(pair)) as u32;
+        let Some(pair) = Pair::open(key, ctx.config, sender, share.weight, syn, ctx.now) else {
+            return false;
+        };
+        let entry = self.pairs.vacant_entry();
+        let id = entry.key() as u32;
+        let place = table.insert_split(ctx.config, key.src.ip(), Share::new(share), id);
+        let Some(place) = place else { return false };
+        entry.insert(Box::new(Pair { place, ..pair }));
         self.by_key.insert(key, id);
         self.mark_ready(id);
         true
@@ -105,6 +122,7 @@ impl Split {
     pub(crate) fn on_packet(
         &mut self,
         ctx: &mut Context<'_>,
+        table: &mut Table,
         id: u32,
         from: PortId,
         packet: Packet,
@@ -114,6 +132,7 @@ impl Split {
             return None;
         }
         let pair = &mut *self.pairs[id as usize];
+        ctx.subscriber = table.holdings_of_subscriber(pair.place);
         if is_over_budget(ctx, pair, from, &packet) {
             ctx.counters.split_drops_no_memory += 1;
             return None;
@@ -131,12 +150,13 @@ impl Split {
                 Opened::NotYet
             }
         };
-        self.after_opening(ctx, id, from, packet, opened)
+        self.after_opening(ctx, table, id, from, packet, opened)
     }
 
     fn after_opening(
         &mut self,
         ctx: &mut Context<'_>,
+        table: &mut Table,
         id: u32,
         from: PortId,
         packet: Packet,
@@ -149,7 +169,7 @@ impl Split {
                 ctx.observer.on_event(ctx.now, &self.pairs[id as usize].key, &Event::SplitOpened);
             }
             Opened::Anew => {
-                self.remove(ctx, id);
+                self.remove(ctx, table, id);
                 return Some(packet);
             }
             Opened::Ended | Opened::Passes => {
@@ -157,12 +177,18 @@ impl Split {
                 ctx.out.push_back((if from == WAN { RADIO } else { WAN }, packet));
             }
         }
-        self.after(ctx, id);
+        self.after(ctx, table, id);
         None
     }
 
     /// A message about a packet of a split flow, from whichever side. True if it is for the gateway alone.
-    pub(crate) fn on_icmp(&mut self, ctx: &mut Context<'_>, from: PortId, error: &IcmpError) -> bool {
+    pub(crate) fn on_icmp(
+        &mut self,
+        ctx: &mut Context<'_>,
+        table: &mut Table,
+        from: PortId,
+        error: &IcmpError,
+    ) -> bool {
         // What it quotes went the other way.
         let key = if from == WAN { error.quoted } else { error.quoted.reversed() };
         let Some(id) = self.find(&key) else { return false };
@@ -175,7 +201,7 @@ impl Split {
             }
             // The client hears of a server out of reach as without a gateway, and may try again.
             (None, _) if pair.opening.is_some() && from == WAN => {
-                self.remove(ctx, id);
+                self.remove(ctx, table, id);
                 false
             }
             _ => true,
@@ -183,7 +209,7 @@ impl Split {
     }
 
     /// Does what is due.
-    pub(crate) fn on_timeout(&mut self, ctx: &mut Context<'_>) {
+    pub(crate) fn on_timeout(&mut self, ctx: &mut Context<'_>, table: &mut Table) {
         let pairs = &mut self.pairs;
         self.timers.tidy(pairs.len(), |id| pairs.get(id as usize)?.armed);
         let is_due = |pairs: &mut Slab<Box<Pair>>, id: u32, at| {
@@ -196,66 +222,130 @@ impl Split {
                 ctx.counters.flows_expired += 1;
                 pair.expire(ctx.now);
             }
-            self.after(ctx, id);
+            ctx.subscriber = table.holdings_of_subscriber(pair.place);
+            self.after(ctx, table, id);
         }
     }
 
-    /// The next packet to send.
-    pub(crate) fn transmit(&mut self, ctx: &mut Context<'_>) -> Option<(PortId, Packet)> {
+    /// The next packet to send that waits for nobody's turn, or of the flow whose turn it is.
+    pub(crate) fn transmit(&mut self, ctx: &mut Context<'_>, table: &mut Table) -> Option<(PortId, Packet)> {
+        if let Some((id, left)) = self.turn {
+            if let Some(packet) = self.transmit_in_turn(ctx, table, id, left) {
+                return Some((RADIO, packet));
+            }
+        }
         while let Some(id) = self.ready.front() {
             let pair = &mut *self.pairs[id as usize];
-            if let Some(next) = pair.transmit(ctx.now) {
-                self.turn -= 1;
-                if self.turn == 0 {
-                    self.turn = TURN;
-                    self.ready.rotate(&mut self.pairs);
+            if let Some((to, packet, sent)) = pair.transmit(ctx.now) {
+                match sent {
+                    Some(sent) => note_sent(ctx, table, pair, &packet, sent, false),
+                    None if to == WAN => note_ack(ctx, pair),
+                    None => {}
                 }
-                return Some(next);
+                return Some((to, packet));
             }
-            self.turn = TURN;
             if pair.is_over() {
-                self.remove(ctx, id);
+                self.remove(ctx, table, id);
                 continue;
             }
             pair.ready = false;
             let at = pair.timeout(ctx.config.limits.idle_timeout_s);
             self.timers.set(&mut pair.armed, id, at);
+            // What is left waits for the client's link, if for anything.
+            let wants = pair.is_held();
+            table.after_split_event(pair.place, ctx.now, pair.wish(wants), &LinkReport::default());
             self.ready.remove(&mut self.pairs, id);
         }
         None
     }
 
-    /// When something is to be done next.
-    pub(crate) fn next_timeout(&self) -> Option<Instant> {
-        if self.ready.front().is_none() { self.timers.next() } else { Some(Instant::ZERO) }
+    /// It is the turn of flow `id`, with `limit` bytes. Returns its packet, if it has one.
+    pub(crate) fn take_turn(
+        &mut self,
+        ctx: &mut Context<'_>,
+        table: &mut Table,
+        id: u32,
+        limit: u64,
+    ) -> Option<Packet> {
+        self.pairs[id as usize].allow(limit.max(1));
+        self.transmit_in_turn(ctx, table, id, TURN)
     }
 
-    /// After every event of a flow: what it keeps is counted, and it may send.
-    fn after(&mut self, ctx: &mut Context<'_>, id: u32) {
+    fn transmit_in_turn(
+        &mut self,
+        ctx: &mut Context<'_>,
+        table: &mut Table,
+        id: u32,
+        left: u32,
+    ) -> Option<Packet> {
         let pair = &mut *self.pairs[id as usize];
-        let buffered = pair.buffered();
-        *ctx.buffered = (*ctx.buffered + buffered).saturating_sub(pair.counted);
-        pair.counted = buffered;
+        let next = if left > 0 { pair.transmit_to_client(ctx.now) } else { None };
+        let Some((packet, sent)) = next else {
+            self.turn = None;
+            let wants = left == 0 || pair.is_held();
+            pair.allow(0);
+            table.after_split_event(pair.place, ctx.now, pair.wish(wants), &LinkReport::default());
+            // What has left made room: the server may be told, and timers have changed.
+            self.mark_ready(id);
+            return None;
+        };
+        self.turn = Some((id, left - 1));
+        if let Some(sent) = sent {
+            note_sent(ctx, table, pair, &packet, sent, true);
+        }
+        Some(packet)
+    }
+
+    /// When something is to be done next.
+    pub(crate) fn next_timeout(&self) -> Option<Instant> {
+        if self.ready.front().is_none() && self.turn.is_none() {
+            self.timers.next()
+        } else {
+            Some(Instant::ZERO)
+        }
+    }
+
+    /// After every event of a flow: what it keeps is counted, its subscriber learns, and it may send.
+    fn after(&mut self, ctx: &mut Context<'_>, table: &mut Table, id: u32) {
+        let pair = &mut *self.pairs[id as usize];
+        let (report, timeouts) = pair.report(ctx.now);
+        pair.settle(ctx);
+        // What it was promised before is its own.
+        pair.bound(ctx, table.limit_of_subscriber(pair.place));
+        let wants = pair.is_held();
+        let (path, decision) = table.after_split_event(pair.place, ctx.now, pair.wish(wants), &report);
+        if let Some(decision) = decision {
+            pair.reason = Some(decision.reason);
+            ctx.counters.decide(decision.reason);
+            ctx.observer.on_event(ctx.now, &pair.key, &Event::Decided(decision));
+        }
+        if let Some(rtt) = report.rtt {
+            ctx.observer.on_event(ctx.now, &pair.key, &Event::Measured { rtt, rtt_min: path.rtt });
+        }
+        if report.lost > 0 {
+            ctx.observer.on_event(ctx.now, &pair.key, &Event::Lost { bytes: report.lost });
+        }
+        (0..timeouts).for_each(|_| ctx.observer.on_event(ctx.now, &pair.key, &Event::Timeout));
         self.mark_ready(id);
     }
 
     fn mark_ready(&mut self, id: u32) {
         let pair = &mut *self.pairs[id as usize];
         if !core::mem::replace(&mut pair.ready, true) {
-            if self.ready.front().is_none() {
-                self.turn = TURN;
-            }
             self.ready.push_back(&mut self.pairs, id);
         }
     }
 
-    fn remove(&mut self, ctx: &mut Context<'_>, id: u32) {
+    fn remove(&mut self, ctx: &mut Context<'_>, table: &mut Table, id: u32) {
+        self.turn.take_if(|(turn, _)| *turn == id);
         if self.pairs[id as usize].ready {
             self.ready.remove(&mut self.pairs, id);
         }
         let pair = self.pairs.remove(id as usize);
         self.by_key.remove(&pair.key);
         *ctx.buffered = ctx.buffered.saturating_sub(pair.counted);
+        *ctx.promised = ctx.promised.saturating_sub(pair.promised);
+        table.remove(ctx.now, pair.place);
         if pair.client.is_some() {
             let status = pair.final_status(ctx.config, ctx.now);
             let (rtt, server_rtt) = (status.totals.rtt_min, status.server_rtt);
@@ -268,11 +358,35 @@ impl Split {
     }
 }
 
+/// A packet with data left for the client, by its flow's turn or, repeating what everything waits for, without.
+fn note_sent(
+    ctx: &mut Context<'_>,
+    table: &mut Table,
+    pair: &mut Pair,
+    packet: &Packet,
+    sent: Sent,
+    wants: bool,
+) {
+    let Sent { bytes, sojourn, retransmission } = sent;
+    ctx.observer.on_event(ctx.now, &pair.key, &Event::Sent { bytes, sojourn, retransmission });
+    pair.settle(ctx);
+    let wants = wants || pair.is_held();
+    table.after_split_sent(pair.place, ctx.now, pair.wish(wants), packet.ip_len() as u64);
+}
+
+/// A packet left for the server.
+fn note_ack(ctx: &mut Context<'_>, pair: &mut Pair) {
+    pair.settle(ctx);
+    if let Some(event) = pair.acked() {
+        ctx.observer.on_event(ctx.now, &pair.key, &event);
+    }
+}
+
 /// There is no memory for this packet. What the receiving side waits for, with nothing else to do, is always taken: memory gets
 /// free only as flows move on.
 fn is_over_budget(ctx: &Context<'_>, pair: &Pair, from: PortId, packet: &Packet) -> bool {
-    let limit = ctx.config.limits.max_buffer_bytes as u64;
-    if *ctx.buffered < limit || packet.payload().is_empty() {
+    let (pool, bytes) = (ctx.config.limits.max_buffer_bytes as u64, packet.payload().len() as u64);
+    if bytes == 0 || may_keep(pool, *ctx.buffered, ctx.subscriber, bytes) {
         return false;
     }
     let side = if from == WAN { Some(&pair.server) } else { pair.client.as_ref() };

@@ -155,10 +155,17 @@ impl Subscriber {
         }
     }
 
+    /// Bytes that all its flows may have outstanding; `u64::MAX` without a bound or before the first estimate.
+    pub(crate) fn limit(&self) -> u64 {
+        self.bound.as_ref().and_then(QueueBound::limit).unwrap_or(u64::MAX)
+    }
+
     /// Bytes that may leave now; `u64::MAX` without a bound or before the first estimate.
     pub(crate) fn room(&self) -> u64 {
-        let limit = self.bound.as_ref().and_then(QueueBound::limit);
-        limit.map_or(u64::MAX, |limit| limit.saturating_sub(self.on_downlink()))
+        match self.limit() {
+            u64::MAX => u64::MAX,
+            limit => limit.saturating_sub(self.on_downlink()),
+        }
     }
 
     /// Bytes in flight without those that have arrived and whose ACKs wait on the uplink (Little's law).

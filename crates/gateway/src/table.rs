@@ -1,5 +1,6 @@
 //! The flows and subscribers, who sends next, and whose timer is next.
 
+use alloc::boxed::Box;
 use core::net::IpAddr;
 
 use alloc::vec::Vec;
@@ -11,13 +12,14 @@ use slab::Slab;
 use crate::auto::Decision;
 use crate::config::{GatewayConfig, ScheduleMode, ShareConfig};
 use crate::flow::{Flow, LinkReport};
+use crate::member::{Member, SplitMember, Wish};
 use crate::pool::Holdings;
 use crate::ring::{Linked, Links};
 use crate::rings::Rings;
 use crate::schedule::Departure;
 use crate::share::Share;
 use crate::status::{FlowStatus, Page, SubscriberStatus};
-use crate::subscriber::{Subscriber, prefix};
+use crate::subscriber::{PathEstimate, Subscriber, prefix};
 use crate::timers::{Timers, disarm};
 
 mod other;
@@ -25,7 +27,7 @@ mod other;
 /// A flow and its place in circles and timers.
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct Entry {
-    flow: Flow,
+    member: Member,
     /// What it may have of its subscriber's link.
     share: Share,
     /// The circle of its subscriber's in which it stands, and where.
@@ -95,9 +97,20 @@ impl Table {
         let new = Table::new(config);
         (self.max_flows, self.idle_timeout_s) = (new.max_flows, new.idle_timeout_s);
         self.capacity = new.capacity.continued(&self.capacity);
-        self.by_key = self.entries.iter().map(|(id, entry)| (entry.flow.key, id as u32)).collect();
         let prefixes = self.subscribers.iter().map(|(id, subscriber)| (subscriber.prefix, id as u32));
         self.by_prefix = prefixes.collect();
+        let is_split = |entry: &Entry| matches!(entry.member, Member::Split(_));
+        let split: Vec<u32> =
+            self.entries.iter().filter(|(_, entry)| is_split(entry)).map(|(id, _)| id as u32).collect();
+        for id in split {
+            // Those that stay find their circles with their next events.
+            self.remove(Instant::ZERO, id);
+        }
+        let flows = self.entries.iter().filter_map(|(id, entry)| match &entry.member {
+            Member::Flow(flow) => Some((flow.key, id as u32)),
+            Member::Split(_) => None,
+        });
+        self.by_key = flows.collect();
         self
     }
 
@@ -117,29 +130,53 @@ impl Table {
         from: usize,
         places: usize,
     ) -> Page<FlowStatus> {
-        page(&self.entries, from, places, |entry| entry.flow.status(config))
+        page(&self.entries, from, places, |entry| match &entry.member {
+            Member::Flow(flow) => Some(flow.status(config)),
+            Member::Split(_) => None,
+        })
     }
 
     /// The subscribers in some places.
     pub(crate) fn subscriber_statuses(&self, from: usize, places: usize) -> Page<SubscriberStatus> {
-        page(&self.subscribers, from, places, Subscriber::status)
+        page(&self.subscribers, from, places, |subscriber| Some(subscriber.status()))
     }
 
     pub(crate) fn find(&self, key: &FlowKey) -> Option<u32> {
         self.by_key.get(key).copied()
     }
 
+    /// A transparent flow; only these are found by their key.
     pub(crate) fn flow(&self, id: u32) -> &Flow {
-        &self.entries[id as usize].flow
+        match &self.entries[id as usize].member {
+            Member::Flow(flow) => flow,
+            Member::Split(_) => unreachable!("no split flow is in the index"),
+        }
     }
 
+    /// As [`flow`](Self::flow).
     pub(crate) fn flow_mut(&mut self, id: u32) -> &mut Flow {
-        &mut self.entries[id as usize].flow
+        match &mut self.entries[id as usize].member {
+            Member::Flow(flow) => flow,
+            Member::Split(_) => unreachable!("no split flow is in the index"),
+        }
+    }
+
+    /// The place of a split flow, if a split flow has this one.
+    pub(crate) fn split(&self, id: u32) -> Option<SplitMember> {
+        match self.entries[id as usize].member {
+            Member::Flow(_) => None,
+            Member::Split(member) => Some(member),
+        }
+    }
+
+    /// What the subscriber of a member may have outstanding; `u64::MAX` where nothing bounds it.
+    pub(crate) fn limit_of_subscriber(&self, id: u32) -> u64 {
+        self.subscribers[self.entries[id as usize].member.subscriber() as usize].limit()
     }
 
     /// What all flows of a flow's subscriber hold of the shared memory, as of their last packets and timeouts.
     pub(crate) fn holdings_of_subscriber(&self, id: u32) -> Holdings {
-        self.subscribers[self.entries[id as usize].flow.subscriber as usize].holdings
+        self.subscribers[self.entries[id as usize].member.subscriber() as usize].holdings
     }
 
     /// Adds the flow that `make` returns for its subscriber, with its share; none if the table is full. Its link may have varied of late.
@@ -158,9 +195,31 @@ impl Table {
         if link_varies {
             self.subscribers[subscriber as usize].link_varied();
         }
+        let id = self.enter(subscriber, share, Member::Flow(Box::new(make(subscriber))));
+        self.by_key.insert(key, id);
+        Some(id)
+    }
+
+    /// Adds a place for the split flow `pair` of a client; none if the table is full.
+    pub(crate) fn insert_split(
+        &mut self,
+        config: &GatewayConfig,
+        client: IpAddr,
+        share: Share,
+        pair: u32,
+    ) -> Option<u32> {
+        if self.entries.len() >= self.max_flows {
+            return None;
+        }
+        let subscriber = self.subscriber_of(config, client);
+        let member = SplitMember { subscriber, pair, ..SplitMember::default() };
+        Some(self.enter(subscriber, share, Member::Split(member)))
+    }
+
+    fn enter(&mut self, subscriber: u32, share: Share, member: Member) -> u32 {
         self.subscribers[subscriber as usize].flows += 1;
         let entry = Entry {
-            flow: make(subscriber),
+            member,
             share,
             class: None,
             links: Links::default(),
@@ -169,9 +228,7 @@ impl Table {
             departs_at: None,
             armed: None,
         };
-        let id = self.entries.insert(entry) as u32;
-        self.by_key.insert(key, id);
-        Some(id)
+        self.entries.insert(entry) as u32
     }
 
     /// The subscriber of a client, perhaps a new one.
@@ -192,14 +249,16 @@ impl Table {
     }
 
     /// Takes a flow out, and its subscriber with the last one.
-    pub(crate) fn remove(&mut self, now: Instant, id: u32) -> Flow {
+    pub(crate) fn remove(&mut self, now: Instant, id: u32) -> Member {
         self.leave(id);
         let entry = self.entries.remove(id as usize);
-        self.by_key.remove(&entry.flow.key);
-        let index = entry.flow.subscriber;
+        if let Member::Flow(flow) = &entry.member {
+            self.by_key.remove(&flow.key);
+        }
+        let index = entry.member.subscriber();
         let subscriber = &mut self.subscribers[index as usize];
         subscriber.holdings.replace(entry.holdings, Holdings::default());
-        subscriber.outstanding = subscriber.outstanding.saturating_sub(entry.flow.in_flight());
+        subscriber.outstanding = subscriber.outstanding.saturating_sub(entry.member.in_flight());
         subscriber.forget_other();
         subscriber.flows -= 1;
         if subscriber.is_over() {
@@ -210,7 +269,35 @@ impl Table {
             // It may have been the one whose timer would bring the others back.
             self.activate(index, now);
         }
-        entry.flow
+        entry.member
+    }
+
+    /// After a packet or timeout of a split flow, whose place is `id`: what it wants from here on. Returns the path to its client, and
+    /// what `auto` decided about the link.
+    pub(crate) fn after_split_event(
+        &mut self,
+        id: u32,
+        now: Instant,
+        wish: Wish,
+        report: &LinkReport,
+    ) -> (PathEstimate, Option<Decision>) {
+        let before = self.set_wish(id, wish);
+        let decision = self.after_event(id, now, before, report, false);
+        (self.split(id).map(|member| member.path).unwrap_or_default(), decision)
+    }
+
+    /// After a packet of a split flow, of `bytes`, left for its client.
+    pub(crate) fn after_split_sent(&mut self, id: u32, now: Instant, wish: Wish, bytes: u64) {
+        let before = self.set_wish(id, wish);
+        self.after_sent(id, now, before, bytes, false);
+    }
+
+    /// Returns the bytes in flight that were told before.
+    fn set_wish(&mut self, id: u32, wish: Wish) -> u64 {
+        match &mut self.entries[id as usize].member {
+            Member::Split(member) => core::mem::replace(&mut member.wish, wish).in_flight,
+            Member::Flow(flow) => flow.in_flight(),
+        }
     }
 
     /// After a packet or timeout: the subscriber learns what it said, the flow may send, its timer is set. Returns what `auto` decided
@@ -224,14 +311,14 @@ impl Table {
         repairs: bool,
     ) -> Option<Decision> {
         let entry = &mut self.entries[id as usize];
-        let index = entry.flow.subscriber;
+        let index = entry.member.subscriber();
         let subscriber = &mut self.subscribers[index as usize];
-        let decision = subscriber.on_report(now, in_flight_before, entry.flow.in_flight(), report);
-        subscriber.holdings.replace(entry.holdings, entry.flow.holdings());
-        entry.holdings = entry.flow.holdings();
-        entry.flow.set_path(subscriber.path());
+        let decision = subscriber.on_report(now, in_flight_before, entry.member.in_flight(), report);
+        subscriber.holdings.replace(entry.holdings, entry.member.holdings());
+        entry.holdings = entry.member.holdings();
+        entry.member.set_path(subscriber.path());
         entry.departs_at = None;
-        if entry.class.is_some() || entry.flow.wants_to_send() {
+        if entry.class.is_some() || entry.member.wants_to_send() {
             self.join(id, now);
         }
         self.activate(index, now);
@@ -255,8 +342,8 @@ impl Table {
         repairs: bool,
     ) {
         let entry = &mut self.entries[id as usize];
-        let index = entry.flow.subscriber;
-        let more_in_flight = entry.flow.in_flight().saturating_sub(in_flight_before);
+        let index = entry.member.subscriber();
+        let more_in_flight = entry.member.in_flight().saturating_sub(in_flight_before);
         entry.share.on_sent(now, bytes);
         let subscriber = &mut self.subscribers[index as usize];
         subscriber.on_sent(more_in_flight);
@@ -276,9 +363,9 @@ impl Table {
     /// The flow stands in the circle where its share places it now; at the back if it is new there.
     fn join(&mut self, id: u32, now: Instant) {
         let entry = &mut self.entries[id as usize];
-        let subscriber = &mut self.subscribers[entry.flow.subscriber as usize];
+        let subscriber = &mut self.subscribers[entry.member.subscriber() as usize];
         let class = entry.share.class(now);
-        let repairing = entry.flow.head_is_lost();
+        let repairing = entry.member.head_is_lost();
         subscriber.repairing += u32::from(repairing);
         subscriber.repairing -= u32::from(entry.repairing);
         entry.repairing = repairing;
@@ -295,7 +382,7 @@ impl Table {
     /// The flow has nothing to send, or must wait.
     fn leave(&mut self, id: u32) {
         let entry = &mut self.entries[id as usize];
-        let subscriber = &mut self.subscribers[entry.flow.subscriber as usize];
+        let subscriber = &mut self.subscribers[entry.member.subscriber() as usize];
         subscriber.repairing -= u32::from(entry.repairing);
         entry.repairing = false;
         entry.departs_at = None;
@@ -358,7 +445,7 @@ impl Table {
                 return None;
             }
             let entry = &mut self.entries[id as usize];
-            let waiting = match entry.flow.next_departure(mode, now) {
+            let waiting = match entry.member.next_departure(mode, now) {
                 Some(Departure::Now) => entry.share.held_until(now),
                 Some(Departure::At(at)) => Some(at),
                 _ => {
@@ -371,8 +458,8 @@ impl Table {
                 self.look_again(id, at);
                 continue;
             }
-            let bytes = entry.flow.next_bytes(subscriber.quantum());
-            if entry.flow.head_is_lost() || subscriber.fits(bytes) {
+            let bytes = entry.member.next_bytes(subscriber.quantum());
+            if entry.member.head_is_lost() || subscriber.fits(bytes) {
                 return Some(self.grant(class, id));
             }
             return self.next_repair(index, now, mode).map(|(class, id)| self.grant(class, id));
@@ -387,7 +474,7 @@ impl Table {
         }
         subscriber.rings.find(&mut self.entries, |entry| {
             entry.repairing
-                && entry.flow.next_departure(mode, now) == Some(Departure::Now)
+                && entry.member.next_departure(mode, now) == Some(Departure::Now)
                 && entry.share.held_until(now).is_none()
         })
     }
@@ -395,8 +482,8 @@ impl Table {
     /// The flow at the front of `class` takes its turn. Returns it and the bytes that its packet may have.
     fn grant(&mut self, class: usize, id: u32) -> (u32, u64) {
         let entry = &mut self.entries[id as usize];
-        let subscriber = &mut self.subscribers[entry.flow.subscriber as usize];
-        let bytes = entry.flow.next_bytes(subscriber.quantum());
+        let subscriber = &mut self.subscribers[entry.member.subscriber() as usize];
+        let bytes = entry.member.next_bytes(subscriber.quantum());
         let limit = even_share(subscriber.room(), subscriber.rings.len()).max(bytes);
         let shares = [&entry.share, &subscriber.share, &self.capacity];
         let limit = shares.into_iter().map(Share::allowance).fold(limit, u64::min);
@@ -429,17 +516,22 @@ impl Table {
 
     fn arm(&mut self, id: u32, repairs: bool) {
         let entry = &mut self.entries[id as usize];
-        let expiry = entry.flow.expires_at(self.idle_timeout_s);
-        let next =
-            [entry.flow.deadline(repairs), entry.departs_at].into_iter().flatten().fold(expiry, Ord::min);
-        self.timers.set(&mut entry.armed, id, next);
+        let deadline = entry.member.deadline(repairs, self.idle_timeout_s);
+        if let Some(next) = [deadline, entry.departs_at].into_iter().flatten().min() {
+            self.timers.set(&mut entry.armed, id, next);
+        }
     }
 }
 
-pub(crate) fn page<T, U>(slab: &Slab<T>, from: usize, places: usize, copy: impl Fn(&T) -> U) -> Page<U> {
+pub(crate) fn page<T, U>(
+    slab: &Slab<T>,
+    from: usize,
+    places: usize,
+    copy: impl Fn(&T) -> Option<U>,
+) -> Page<U> {
     // A slab has no more places than its capacity.
     let end = from.saturating_add(places).min(slab.capacity());
-    let items = (from..end).filter_map(|place| slab.get(place)).map(copy).collect();
+    let items = (from..end).filter_map(|place| copy(slab.get(place)?)).collect();
     Page { items, next: (end < slab.capacity()).then_some(end) }
 }
 

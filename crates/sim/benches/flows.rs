@@ -176,7 +176,7 @@ impl Load {
         self.give(RADIO, packet(key, &syn, 0));
         let answer = TcpRepr { ack: Seq(1), flags: Flags::SYN | Flags::ACK, ..syn };
         self.give(WAN, packet(key.reversed(), &answer, 0));
-        self.now = self.now + RTT / 1_000;
+        self.now += RTT / 1_000;
         self.give(RADIO, packet(key, &tcp(Seq(1), Seq(1), Flags::ACK), 0));
         Ends { client_to_server: key, seq: Seq(1), acked: Seq(1) }
     }
@@ -184,7 +184,7 @@ impl Load {
     /// So many data packets of the servers.
     fn packets(&mut self, count: u64) {
         for _ in 0..count {
-            self.now = self.now + PACKET_INTERVAL;
+            self.now += PACKET_INTERVAL;
             self.replace();
             self.answer();
             if self.gateway.poll_timeout().is_some_and(|due| due <= self.now) {

@@ -1,6 +1,7 @@
 //! One TCP connection (RFC 9293): states, and how the halves meet.
 
 mod app;
+mod between;
 mod handshake;
 mod incoming;
 mod output;
@@ -18,6 +19,7 @@ use crate::receiver::Receiver;
 use crate::segment::Incoming;
 use crate::send_queue::SendQueue;
 use crate::sender::{Sender, Supply};
+pub use between::Delivery;
 
 /// The state of a connection (RFC 9293, Section 3.3.2).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -76,7 +76,7 @@ mod status;
 
 pub use config::{Config, KeepAlive, ReceiveBuffer, RtoName, TimestampClock, ValidationName};
 pub use congestion::{CaState, CongestionControl, CongestionName, HystartName};
-pub use connection::{CloseReason, Connection, Origin, State};
+pub use connection::{CloseReason, Connection, Delivery, Origin, State};
 pub use detection::{DetectionName, LossDetection, NclConfig, TauCd};
 pub use endpoint::{ConnectionId, Endpoint, PORT};
 pub use event::{Event, Observer};

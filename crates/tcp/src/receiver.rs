@@ -37,6 +37,8 @@ pub(crate) struct Receiver {
     space: Box<dyn ReceiveWindow>,
     /// The largest window that the field can say.
     window_max: u64,
+    /// What may be offered, whatever there is room for.
+    limit: u64,
     mss: u32,
     pub(crate) totals: ReceiverTotals,
 }
@@ -69,6 +71,7 @@ impl Receiver {
             acks: AckPolicy::new(config),
             space,
             window_max: u64::from(u16::MAX),
+            limit: u64::MAX,
             mss: u32::from(config.mss),
             totals: ReceiverTotals::default(),
         }
@@ -227,6 +230,17 @@ impl Receiver {
     fn on_read(&mut self, now: Instant, bytes: u64) {
         self.copied += bytes;
         self.space.on_read(now, self.copied);
+        self.tell_of_room();
+    }
+
+    /// No more than `bytes` may be offered from here on.
+    pub(crate) fn limit(&mut self, bytes: u64) {
+        if bytes != core::mem::replace(&mut self.limit, bytes) {
+            self.tell_of_room();
+        }
+    }
+
+    fn tell_of_room(&mut self) {
         // Linux tcp_cleanup_rbuf: tell when the window has doubled, or has opened.
         let offered = self.edge.saturating_sub(self.nxt);
         let window = self.window();
@@ -261,7 +275,7 @@ impl Receiver {
     /// (RFC 9293, Section 3.8.6.2.2), and never back.
     fn window(&self) -> u64 {
         let unread = self.readable();
-        let free = self.space.free(unread).min(self.window_max);
+        let free = self.space.free(unread).min(self.window_max).min(self.limit);
         let edge = self.nxt + free;
         let step = u64::from(self.mss).min(self.space.size() / 2);
         let edge = if edge >= self.edge + step { edge } else { self.edge };

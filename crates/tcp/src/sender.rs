@@ -17,6 +17,7 @@ use paceline_wire::{Duration, Instant};
 
 use crate::config::Config;
 use crate::congestion::{AckSample, CaState, CongestionControl, CongestionEvent, Window};
+use crate::connection::Delivery;
 use crate::detection::LossDetection;
 use crate::event::{Event, Observer};
 use crate::rate_sample::DeliveryRate;
@@ -75,6 +76,14 @@ pub(crate) struct Sender {
     schedule: Option<Accelerated>,
     usage: transmit::Usage,
     next_departure: Instant,
+    /// Bytes that may still be sent, if something else bounds what is in flight.
+    pub(crate) allowance: u64,
+    /// The last poll had something to send, and no allowance.
+    pub(crate) held: bool,
+    /// Reported since it was last asked for.
+    pub(crate) delivery: Delivery,
+    /// Of the packets lost since the start, those that were told.
+    pub(crate) lost_reported: u64,
     last_send: Instant,
     /// When the last ACK came.
     last_arrival: Instant,
@@ -161,6 +170,10 @@ impl Sender {
             schedule: config.schedule.build(),
             usage: transmit::Usage::default(),
             next_departure: Instant::ZERO,
+            allowance: u64::MAX,
+            held: false,
+            delivery: Delivery::default(),
+            lost_reported: 0,
             last_send: Instant::ZERO,
             last_arrival: Instant::ZERO,
             newly_sacked: 0,

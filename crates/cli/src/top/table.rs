@@ -46,8 +46,17 @@ pub(super) const FLOW_COLUMNS: [&str; 11] = [
     "resent %",
     "age",
 ];
-pub(super) const SUBSCRIBER_COLUMNS: [&str; 8] =
-    ["subscriber", "flows", "weight", "down Mbit/s", "link Mbit/s", "RTT min ms", "in flight", "limit"];
+pub(super) const SUBSCRIBER_COLUMNS: [&str; 9] = [
+    "subscriber",
+    "flows",
+    "weight",
+    "down Mbit/s",
+    "link Mbit/s",
+    "RTT min ms",
+    "in flight",
+    "limit",
+    "not TCP",
+];
 
 impl Traffic {
     /// Rates are zero without an earlier report of the same process.
@@ -113,6 +122,7 @@ fn subscriber_row(subscriber: &SubscriberRow, down: f64) -> Row {
         value(subscriber.rtt_min_ms),
         amount(subscriber.in_flight_bytes),
         subscriber.limit_bytes.map_or(Cell { text: "-".into(), key: Key::Number(None) }, amount),
+        amount(subscriber.other_downlink_bytes),
     ]
 }
 

@@ -111,8 +111,12 @@ impl Pair {
         let radio = opening.sender.towards_client(&config.split, &config.limits);
         let radio = paceline_tcp::Config { mss: theirs.mss, ..radio };
         let connection = Connection::accept_as(&radio, &opening.syn, theirs.origin, now);
-        self.client = connection.map(|connection| Side::new(connection, marks));
-        self.relay(now, self.target);
+        self.client = connection.map(|mut connection| {
+            // Data leaves in the turns that the subscriber's flows take.
+            connection.set_allowance(0);
+            Side::new(connection, marks)
+        });
+        self.relay(now);
         Opened::Answered
     }
 }

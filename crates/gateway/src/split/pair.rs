@@ -6,6 +6,7 @@
 //! than the ends let him. TIME-WAIT is where it is without a gateway, too: at the end that closed first.
 
 use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 
 use paceline_tcp::{Connection, State};
 use paceline_wire::{Duration, Flags, FlowKey, Instant, Packet, PathMarks, PortId};
@@ -22,6 +23,8 @@ use crate::{RADIO, WAN};
 pub(super) struct Pair {
     /// Source is the client.
     pub(super) key: FlowKey,
+    /// Packets per round of the scheduler.
+    pub(super) weight: u32,
     pub(super) server: Side,
     /// There is none before the server has answered.
     pub(super) client: Option<Side>,
@@ -31,8 +34,17 @@ pub(super) struct Pair {
     pub(super) last_packet: Instant,
     /// Why it is split, if it is `auto` that decided.
     pub(super) reason: Option<Reason>,
-    /// How long data may wait here.
-    pub(super) target: Duration,
+    /// Its place among its subscriber's flows.
+    pub(super) place: u32,
+    pub(super) bounds: Bounds,
+    /// When the server's bytes came: positions after the last byte of each arrival.
+    pub(super) arrivals: VecDeque<(u64, Instant)>,
+    /// How long what has left for the client had waited here, summed up.
+    pub(super) waited: Duration,
+    /// Timeouts of the client's side that were told.
+    pub(super) timeouts: u64,
+    /// What the server may have on its way, as last counted among that of all flows.
+    pub(super) promised: u64,
     /// What it keeps, as last counted among that of all flows.
     pub(super) counted: u64,
     /// It may have something to send.
@@ -40,6 +52,27 @@ pub(super) struct Pair {
     pub(super) links: Links,
     /// Its timer.
     pub(super) armed: Option<Instant>,
+}
+
+/// How much of the server's data may be here or on its way, and in flight to the client.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    /// How long data may wait here.
+    pub(super) target: Duration,
+    /// What the subscriber may have outstanding.
+    pub(super) in_flight: u64,
+    /// The largest window that is shown to the server; zero where the receive buffer alone says it.
+    pub(super) window: u64,
+}
+
+/// A packet that left for the client with data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sent {
+    /// Payload bytes.
+    pub(super) bytes: u64,
+    /// Since they came from the server.
+    pub(super) sojourn: Duration,
+    pub(super) retransmission: bool,
 }
 
 /// One of the two connections.
@@ -53,25 +86,39 @@ pub(super) struct Side {
     id: u16,
 }
 
+/// Our choice: more are kept as one, as old as the oldest of them. Full-sized segments of 6 MB.
+const ARRIVALS_MAX: usize = 4096;
+
 impl Pair {
     /// The flow that `syn` asks for: a SYN of the same kind leaves for the server.
     pub(super) fn open(
         key: FlowKey,
         config: &GatewayConfig,
         sender: SenderConfig,
+        weight: u32,
         syn: &Packet,
         now: Instant,
     ) -> Option<Pair> {
         let (opening, server) = Opening::begin(key, config, sender, syn, now)?;
         Some(Pair {
             key,
+            weight,
             server,
             client: None,
             opening: Some(Box::new(opening)),
             since: now,
             last_packet: now,
             reason: None,
-            target: Duration::from_millis(config.virtual_window.target_ms),
+            place: 0,
+            bounds: Bounds {
+                target: Duration::from_millis(config.virtual_window.target_ms),
+                in_flight: u64::MAX,
+                window: 0,
+            },
+            arrivals: VecDeque::new(),
+            waited: Duration::ZERO,
+            timeouts: 0,
+            promised: 0,
             counted: 0,
             ready: false,
             links: Links::default(),
@@ -87,16 +134,17 @@ impl Pair {
         if let Some(marks) = packet.path_marks() {
             self.server.marks = marks;
         }
-        self.relay(now, self.target);
+        self.relay(now);
     }
 
     /// A packet of the server, once the client is being answered.
     pub(super) fn on_server_packet(&mut self, now: Instant, packet: &Packet) {
         self.server.connection.handle_packet(now, packet);
+        self.note_arrival(now);
         if let (Some(client), Some(marks)) = (&mut self.client, packet.path_marks()) {
             client.marks = marks;
         }
-        self.relay(now, self.target);
+        self.relay(now);
     }
 
     /// Does what is due.
@@ -105,31 +153,69 @@ impl Pair {
         if let Some(client) = &mut self.client {
             client.connection.handle_timeout(now);
         }
-        self.relay(now, self.target);
+        self.relay(now);
     }
 
-    /// The next packet to send, and where.
-    pub(super) fn transmit(&mut self, now: Instant) -> Option<(PortId, Packet)> {
+    /// The next packet to send, and where, without what has to wait for the client's link.
+    pub(super) fn transmit(&mut self, now: Instant) -> Option<(PortId, Packet, Option<Sent>)> {
         self.next_packet(now).or_else(|| {
             // What has left makes room for more.
-            self.relay(now, self.target);
+            self.relay(now);
             self.next_packet(now)
         })
     }
 
-    fn next_packet(&mut self, now: Instant) -> Option<(PortId, Packet)> {
-        if let Some(packet) = self.client.as_mut().and_then(|client| client.poll(now)) {
-            return Some((RADIO, packet));
+    fn next_packet(&mut self, now: Instant) -> Option<(PortId, Packet, Option<Sent>)> {
+        if let Some((packet, sent)) = self.next_to_client(now) {
+            return Some((RADIO, packet, sent));
         }
         if self.awaits_client() {
             return None;
         }
-        self.server.poll(now).map(|packet| (WAN, packet))
+        self.server.poll(now).map(|packet| (WAN, packet, None))
+    }
+
+    /// The next packet to the client, of what its link has room for.
+    pub(super) fn transmit_to_client(&mut self, now: Instant) -> Option<(Packet, Option<Sent>)> {
+        self.next_to_client(now).or_else(|| {
+            self.relay(now);
+            self.next_to_client(now)
+        })
+    }
+
+    fn next_to_client(&mut self, now: Instant) -> Option<(Packet, Option<Sent>)> {
+        let client = self.client.as_mut()?;
+        let before = client.connection.sent();
+        let packet = client.poll(now)?;
+        let bytes = packet.payload().len() as u64;
+        let retransmission = client.connection.sent() == before;
+        let sojourn = if bytes > 0 && !retransmission { self.sojourn(now, before) } else { Duration::ZERO };
+        Some((packet, (bytes > 0).then_some(Sent { bytes, sojourn, retransmission })))
+    }
+
+    fn note_arrival(&mut self, now: Instant) {
+        let received = self.server.connection.received();
+        let full = self.arrivals.len() >= ARRIVALS_MAX;
+        match self.arrivals.back_mut() {
+            Some((end, _)) if *end == received => {}
+            Some((end, at)) if *at == now || full => *end = received,
+            _ => self.arrivals.push_back((received, now)),
+        }
+    }
+
+    /// How long the byte at `position` was here. A byte has the same position on both sides.
+    fn sojourn(&mut self, now: Instant, position: u64) -> Duration {
+        while self.arrivals.len() > 1 && self.arrivals.front().is_some_and(|&(end, _)| end <= position) {
+            self.arrivals.pop_front();
+        }
+        let sojourn = self.arrivals.front().map_or(Duration::ZERO, |&(_, at)| now.saturating_since(at));
+        self.waited += sojourn;
+        sojourn
     }
 
     /// The server has answered and the client has not: until then the server hears nothing either, so that who floods the client's
     /// side with SYNs gets no further with the server than without a gateway.
-    fn awaits_client(&self) -> bool {
+    pub(super) fn awaits_client(&self) -> bool {
         let is_answering = |side: &Side| side.connection.state() == State::SynReceived;
         self.client.as_ref().is_some_and(is_answering)
     }
@@ -157,6 +243,18 @@ impl Pair {
 
     pub(super) fn expires_at(&self, idle_timeout_s: u64) -> Instant {
         self.last_packet + Duration::from_secs(idle_timeout_s)
+    }
+
+    /// Only its turn is missing for its client's side to send.
+    pub(super) fn is_held(&self) -> bool {
+        self.client.as_ref().is_some_and(|client| client.connection.is_held())
+    }
+
+    /// Its client's side may send so many bytes.
+    pub(super) fn allow(&mut self, bytes: u64) {
+        if let Some(client) = &mut self.client {
+            client.connection.set_allowance(bytes);
+        }
     }
 
     /// Bytes of payload that it keeps.

@@ -1,26 +1,37 @@
 //! What one side has goes to the other: bytes, the end of the stream, a reset. In this order, as the ends would have it.
 
 use paceline_tcp::{CloseReason, Connection};
-use paceline_wire::{Duration, Instant};
+use paceline_wire::Instant;
 
-use super::pair::Pair;
+use super::pair::{Bounds, Pair};
 
 impl Pair {
-    /// Moves on whatever can be moved. What leaves a side within the other's RTT and `target` may wait in front of it.
-    pub(super) fn relay(&mut self, now: Instant, target: Duration) {
-        let Some(client) = &mut self.client else { return };
+    /// Moves on whatever can be moved. What leaves a side within the other's RTT and a target may wait in front of it.
+    pub(super) fn relay(&mut self, now: Instant) {
+        let (bounds, Some(client)) = (self.bounds, &mut self.client) else { return };
         let (server, client) = (&mut self.server.connection, &mut client.connection);
-        pass(now, target, server, client);
-        pass(now, target, client, server);
+        let downlink = client.demand(server.srtt() + bounds.target, bounds.in_flight);
+        pass(now, downlink, server, client);
+        if bounds.window > 0 {
+            show(&bounds, downlink, server, client);
+        }
+        pass(now, server.demand(client.srtt() + bounds.target, u64::MAX), client, server);
         pass_failure(now, server, client);
         pass_failure(now, client, server);
     }
 }
 
-/// Bytes as far as there is room: what is not read here keeps the window of who sent it closed. No more than what the sender
-/// needs until more can have come: what waits here is delay, and no queue is to be moved from the link into the gateway (design, 2).
-fn pass(now: Instant, target: Duration, from: &mut Connection, to: &mut Connection) {
-    let most = to.demand(from.srtt() + target);
+/// The window that the server is shown: what the client's side takes within the server's RTT and a target, less what is here
+/// already. So what is on its way and what waits are together no more than the client's side needs for not to run dry, and no
+/// queue is moved from the link into the gateway (design, 2).
+fn show(bounds: &Bounds, demand: u64, server: &mut Connection, client: &Connection) {
+    let waiting = server.readable() + client.unsent();
+    server.limit_window(demand.saturating_sub(waiting).min(bounds.window));
+}
+
+/// Bytes as far as there is room, but no more than what the sender needs until more can have come: what is not read here keeps the
+/// window of who sent it closed.
+fn pass(now: Instant, most: u64, from: &mut Connection, to: &mut Connection) {
     while from.readable() > 0 {
         let room = to.room().min(most.saturating_sub(to.unsent()));
         let room = usize::try_from(room).unwrap_or(usize::MAX);

@@ -24,7 +24,7 @@ impl Pair {
             stage: if self.opening.is_some() { FlowStage::Opening } else { FlowStage::Open },
             since: self.since,
             last_packet: self.last_packet,
-            weight: 1,
+            weight: self.weight,
             rescaled: false,
             gave_up: false,
             rtt: client.and_then(|status| known(status.rtt)),
@@ -35,7 +35,10 @@ impl Pair {
             waiting: client.map_or(0, |status| status.notsent_bytes),
             buffered: self.buffered(),
             ack_delay: Duration::ZERO,
-            totals: client.map_or(FlowTotals::default(), |client| totals(&client, &server)),
+            totals: client.map_or(FlowTotals::default(), |client| FlowTotals {
+                waited: self.waited,
+                ..totals(&client, &server)
+            }),
         }
     }
 
@@ -60,7 +63,6 @@ fn totals(client: &Status, server: &Status) -> FlowTotals {
         downlink_bytes: client.bytes_sent.saturating_sub(client.bytes_retrans),
         uplink_bytes: client.bytes_received,
         departures: client.data_segs_out.saturating_sub(client.total_retrans),
-        // Data changes hands between two connections; how long a byte takes is not kept.
         waited: Duration::ZERO,
         retransmissions: client.total_retrans,
         retransmitted_bytes: client.bytes_retrans,

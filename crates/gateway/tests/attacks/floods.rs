@@ -54,7 +54,7 @@ fn a_full_table_empties() {
             world.gateway.handle_packet(world.now, RADIO, syn);
         }
         assert!(
-            mode == FlowMode::Split || world.gateway.flows() <= MAX_FLOWS * 4 / 5,
+            world.gateway.flows() <= MAX_FLOWS * 4 / 5,
             "one client left {} places",
             MAX_FLOWS - world.gateway.flows()
         );

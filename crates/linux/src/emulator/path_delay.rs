@@ -4,8 +4,8 @@
 //! the radio link began to send the copy that arrived first. So a segment that the gateway repaired counts with all the time
 //! that the repair took, while one that the server sent again starts anew: a comparison never favours the gateway.
 //!
-//! A proxy of kernel sockets has sequence numbers of its own towards the client, and cuts the stream anew: there the first byte of
-//! a segment counts, with the segment that brought it.
+//! Whoever splits a flow cuts the stream anew, a proxy of kernel sockets with sequence numbers of its own towards the client: the first
+//! byte of a segment counts, with the segment that brought it.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -100,14 +100,10 @@ impl Probe {
 
     /// The segment at `seq`, which entered the radio link at `entered` and then waited for `queue_delay`, was delivered.
     pub(super) fn left_radio_link(&mut self, flow: u32, seq: Seq, entered: Instant, queue_delay: Duration) {
-        let [wired, radio] = self.begins(flow);
+        let [_, radio] = self.begins(flow);
         let place = seq.0.wrapping_sub(radio.0);
-        let exit = if wired == radio {
-            self.exits.get_mut(&(flow, place))
-        } else {
-            let before = self.exits.range_mut((flow, 0)..=(flow, place)).next_back();
-            before.filter(|(key, exit)| place - key.1 < exit.len).map(|(_, exit)| exit)
-        };
+        let before = self.exits.range_mut((flow, 0)..=(flow, place)).next_back();
+        let exit = before.filter(|(key, exit)| place - key.1 < exit.len).map(|(_, exit)| exit);
         match exit {
             None => self.unmatched += 1,
             Some(exit) if exit.delivered => self.copies += 1,

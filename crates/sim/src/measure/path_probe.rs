@@ -1,7 +1,8 @@
 //! The queueing delay of the path: what a packet waited in the gateway and in front of the radio link together.
 //!
 //! As in the lab: a segment is recognised by its flow and sequence number, and its delay runs from when it last left the
-//! wired link until the radio link began to send the copy that arrived first.
+//! wired link until the radio link began to send the copy that arrived first. A gateway that splits flows cuts segments anew: then
+//! it is the segment of the wired link that has the first byte.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -32,6 +33,8 @@ type Segment = (FlowKey, u32);
 #[derive(Debug, Default)]
 struct State {
     exits: FxHashMap<Segment, WiredExit>,
+    /// How far into a segment of the wired link the last one began that was cut anew.
+    offset: u32,
     /// In order of time, for forgetting.
     order: VecDeque<(Segment, Instant)>,
     delays: Quantiles,
@@ -56,6 +59,9 @@ struct WiredExit {
 
 /// Our choice, as in the lab: 64 s of full-sized packets at 50 Mbit/s.
 const SEGMENTS_MAX: usize = 262_144;
+
+/// No segment is longer.
+const SEGMENT_MAX: u32 = 1_460;
 
 impl PathProbe {
     /// A tap for the link whose packets enter the gateway.
@@ -99,7 +105,9 @@ impl Tap for RadioSide {
 
     fn delivered(&mut self, delivered: &Delivered) {
         let Some(segment) = segment(&delivered.packet) else { return };
-        let State { exits, delays, listener, .. } = &mut *self.0.0.borrow_mut();
+        let mut state = self.0.0.borrow_mut();
+        let segment = state.origin(segment);
+        let State { exits, delays, listener, .. } = &mut *state;
         if let Some(exit) = exits.get_mut(&segment).filter(|exit| !exit.delivered) {
             exit.delivered = true;
             let delay = delivered.sent.saturating_since(exit.at) + delivered.queue_delay;
@@ -112,6 +120,18 @@ impl Tap for RadioSide {
 }
 
 impl State {
+    /// The segment of the wired link that has this one's first byte. They stay as far apart as they once are until one is short.
+    fn origin(&mut self, segment: Segment) -> Segment {
+        let (flow, seq) = segment;
+        if self.exits.contains_key(&segment) {
+            return segment;
+        }
+        let mut offsets = [self.offset].into_iter().chain(1..SEGMENT_MAX);
+        let found = offsets.find(|offset| self.exits.contains_key(&(flow, seq.wrapping_sub(*offset))));
+        self.offset = found.unwrap_or(self.offset);
+        (flow, seq.wrapping_sub(found.unwrap_or(0)))
+    }
+
     fn forget_oldest(&mut self) {
         let Some((segment, at)) = self.order.pop_front() else { return };
         // A later retransmission has an entry of its own.
@@ -160,6 +180,20 @@ mod tests {
         wired.delivered(&delivered(7, 100, 0));
         radio.delivered(&delivered(7, 101, 0));
         assert!((probe.delays().quantile(0.1).as_secs_f64() - 0.001).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_segment_that_was_cut_anew_is_that_of_its_first_byte() {
+        let probe = PathProbe::default();
+        let (mut wired, mut radio) = (probe.wired_side(), probe.radio_side());
+        for n in 0..3 {
+            wired.delivered(&delivered(1_000 + 1_448 * n, 10 * u64::from(n), 0));
+        }
+        for n in 0..3 {
+            radio.delivered(&delivered(1_500 + 1_448 * n, 100, 0));
+        }
+        assert_eq!(probe.delays().count(), 3);
+        assert!((probe.delays().quantile(0.9).as_secs_f64() - 0.1).abs() < 1e-4);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What the application may do.
 
-use paceline_wire::{Duration, Instant, Payload};
+use paceline_wire::{Instant, Payload};
 
 use super::{CloseReason, Connection, State};
 
@@ -31,26 +31,6 @@ impl Connection {
     /// [`is_writable`](Self::is_writable).
     pub fn room(&self) -> u64 {
         if self.may_send() { self.queue.room() } else { 0 }
-    }
-
-    /// Bytes written and not yet sent.
-    pub fn unsent(&self) -> u64 {
-        self.queue.end().saturating_sub(self.sender.board.nxt())
-    }
-
-    /// Bytes that it would send within `time`, as its windows are now: at least an initial window.
-    pub fn demand(&self, time: Duration) -> u64 {
-        let sender = &self.sender;
-        let mss = u64::from(sender.mss);
-        let window = (u64::from(sender.window.cwnd) * mss).min(sender.snd_wnd);
-        let srtt = sender.rtt.srtt().as_nanos().max(1);
-        let share = u128::from(window) * u128::from(time.as_nanos()) / u128::from(srtt);
-        (share as u64).max(u64::from(self.config.initial_cwnd) * mss)
-    }
-
-    /// The smoothed RTT; zero before the first sample.
-    pub fn srtt(&self) -> Duration {
-        self.sender.rtt.srtt()
     }
 
     /// Takes up to `max` bytes that came in order; `None` when there are none. Cuts at the borders of what was received

@@ -185,6 +185,9 @@ impl Sender {
             && account.rate.prior_delivered().is_some_and(|p| p == self.rate.delivered());
         self.rate.on_delivered(newly);
         let updated = self.update_rtt(input, rtts, acked > 0, ack_delayed);
+        self.delivery.delivered += account.delivered_bytes;
+        self.delivery.rtt = rtts.latest.or(self.delivery.rtt);
+        self.delivery.sent_at = account.newest.map(|newest| newest.sent_at).max(self.delivery.sent_at);
         flags.set_timer |= !flags.una_advanced && updated && self.sack_is_newer_than_head(input.now, rtts);
         let mut sample = AckSample {
             delivered: newly,

@@ -26,8 +26,13 @@ impl Sender {
         if !may {
             return None;
         }
-        let number = match self.unreported_hole() {
+        let hole = self.unreported_hole();
+        if hole.is_some() && !self.is_allowed() {
+            return None;
+        }
+        let number = match hole {
             Some(number) => number,
+            None if self.allowance == 0 => return None,
             None => self.rescue()?,
         };
         self.retransmit(now, number)

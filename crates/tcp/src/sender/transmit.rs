@@ -100,6 +100,12 @@ impl Usage {
         (spent[0] + spent[1] + spent[2], spent[1], spent[2])
     }
 
+    fn note(&mut self, limited: bool, packets_out: u32, nxt: u64) {
+        self.is_cwnd_limited = limited;
+        self.max_packets_out = packets_out;
+        self.cwnd_usage_seq = nxt;
+    }
+
     fn set_limit(&mut self, now: Instant, limit: Option<Limit>) {
         if self.limit.map(|(limit, _)| limit) == limit {
             return;
@@ -114,6 +120,7 @@ impl Usage {
 impl Sender {
     /// The next segment to send at `now`; `None` when nothing may go.
     pub(crate) fn poll(&mut self, now: Instant, supply: Supply) -> Option<Transmission> {
+        self.held = false;
         if let Some(forced) = self.forced.take() {
             if let Some(transmission) = self.send_forced(now, forced, supply) {
                 return Some(transmission);
@@ -122,11 +129,13 @@ impl Sender {
         if now < self.next_departure && self.window.burst == 0 && self.paced() {
             return None;
         }
-        if let Some(transmission) = self.poll_retransmission(now, supply) {
-            return Some(transmission);
-        }
-        let transmission = self.poll_new(now, supply).or_else(|| self.poll_early_retransmission(now));
-        if transmission.is_none() && self.usage.round_open {
+        let transmission = self
+            .poll_retransmission(now, supply)
+            .or_else(|| self.poll_new(now, supply))
+            .or_else(|| self.poll_early_retransmission(now));
+        if self.held {
+            self.pause_round(now);
+        } else if transmission.is_none() && self.usage.round_open {
             self.finish_round(now, supply);
         }
         transmission
@@ -136,7 +145,8 @@ impl Sender {
     pub(crate) fn departure(&self, supply: Supply) -> Option<Instant> {
         let room = || self.in_flight() < self.window.cwnd;
         let something = || supply.end > self.board.nxt() || self.board.lost_out() > 0;
-        (self.usage.round_open && self.paced() && room() && something()).then_some(self.next_departure)
+        (self.usage.round_open && !self.held && self.paced() && room() && something())
+            .then_some(self.next_departure)
     }
 
     /// Whether a poll may have something to send, cheaply.
@@ -173,6 +183,9 @@ impl Sender {
         // new data may go beyond it.
         let segment = self.board.get(number)?;
         if segment.end > self.offered_end() && segment.start != self.board.una() {
+            return None;
+        }
+        if segment.start != self.board.una() && !self.is_allowed() {
             return None;
         }
         self.raise_high_rxt(number);
@@ -216,7 +229,7 @@ impl Sender {
         // A FIN may go at any time (tcp_cwnd_test).
         let only_fin = fin && end == start + 1;
         // With SACK and without, a duplicate ACK takes a segment out of pipe: that is limited transmit (RFC 3042).
-        if in_flight >= self.window.cwnd && !only_fin {
+        if (in_flight >= self.window.cwnd && !only_fin) || !self.is_allowed() {
             return None;
         }
         Some(self.send_new(now, end, fin))
@@ -373,6 +386,9 @@ impl Sender {
         self.usage.sent_in_round = true;
         self.totals.segments_sent += 1;
         self.totals.bytes_sent += end - start;
+        if self.allowance != u64::MAX {
+            self.allowance = self.allowance.saturating_sub(end - start);
+        }
         self.last_send = now;
         if self.state.in_reduction() {
             self.reduction.on_sent(1);
@@ -398,6 +414,27 @@ impl Sender {
         let share = rate.time_for(bytes);
         let credit = if self.next_departure == Instant::ZERO { Duration::ZERO } else { late.min(share / 2) };
         self.next_departure = now.max(self.next_departure) + (share - credit);
+    }
+
+    /// Whether what else bounds the bytes in flight lets a segment go.
+    pub(super) fn is_allowed(&mut self) -> bool {
+        self.held |= self.allowance == 0;
+        !self.held
+    }
+
+    /// The windows would let more go, and something else does not. The round goes on when that has room again.
+    fn pause_round(&mut self, now: Instant) {
+        if core::mem::take(&mut self.usage.sent_in_round) {
+            self.schedule_probe(now, false);
+            // Our choice: as in slow start (tcp_is_cwnd_limited), cwnd may grow to twice what is used, so that it is not what
+            // binds when the link gets faster, and no further, so that it binds when nothing else does.
+            let packets_out = self.board.packets_out();
+            if self.window.cwnd < packets_out.saturating_mul(2) {
+                self.usage.note(true, packets_out, self.board.nxt());
+            }
+            self.usage.cwnd_used = 0;
+            self.usage.stamp = now;
+        }
     }
 
     /// Nothing more may go: was the window used, and what held the sender back?
@@ -463,9 +500,7 @@ impl Sender {
             || limited
             || (!usage.is_cwnd_limited && packets_out > usage.max_packets_out)
         {
-            usage.is_cwnd_limited = limited;
-            usage.max_packets_out = packets_out;
-            usage.cwnd_usage_seq = self.board.nxt();
+            usage.note(limited, packets_out, self.board.nxt());
         }
         if usage.is_cwnd_limited(self.window) {
             usage.cwnd_used = 0;

@@ -1,0 +1,40 @@
+//! The tests of tests/scale, in short (need root, python3 and iproute2).
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::process::Command;
+
+use paceline_linux::netns::check_permitted;
+
+/// Runs a script of tests/scale with this program; it says itself what it skips.
+fn script(name: &str, seconds: &str) {
+    if let Err(error) = check_permitted() {
+        eprintln!("skipped: {error}");
+        return;
+    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/scale/").to_owned() + name;
+    let output = Command::new("python3")
+        .args([&path, seconds])
+        .env("PACELINE", env!("CARGO_BIN_EXE_paceline"))
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .output();
+    let Ok(output) = output else {
+        eprintln!("skipped: python3 is missing");
+        return;
+    };
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    print!("{}", text(&output.stdout));
+    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+}
+
+#[test]
+fn a_gateway_of_three_goes_and_comes_back_under_load() {
+    script("ecmp.py", "9");
+}
+
+/// Left out of `make test`: `cargo test -p paceline-cli --test scale -- --ignored`.
+#[test]
+#[ignore = "takes over half a minute; the whole of it is half an hour (docs/scale.md)"]
+fn half_a_minute_of_everything() {
+    script("soak.py", "30");
+}

@@ -1,0 +1,113 @@
+//! What takes turns at a subscriber's link: a transparent flow, or the client's side of a split one.
+
+use alloc::boxed::Box;
+
+use paceline_wire::Instant;
+
+use crate::config::ScheduleMode;
+use crate::flow::Flow;
+use crate::pool::Holdings;
+use crate::schedule::Departure;
+use crate::subscriber::PathEstimate;
+
+/// A member of the circles.
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(crate) enum Member {
+    Flow(Box<Flow>),
+    Split(SplitMember),
+}
+
+/// A split flow's place there; the flow itself is with those of its kind, and tells what it wants after each event.
+#[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(crate) struct SplitMember {
+    pub(crate) subscriber: u32,
+    /// Its number among split flows.
+    pub(crate) pair: u32,
+    pub(crate) wish: Wish,
+    pub(crate) path: PathEstimate,
+}
+
+/// What a split flow wants of its subscriber's link.
+#[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(crate) struct Wish {
+    /// Bytes in flight to the client.
+    pub(crate) in_flight: u64,
+    /// Its part of the shared memory.
+    pub(crate) holdings: Holdings,
+    /// Its sender would send, and only the subscriber holds it back.
+    pub(crate) wants: bool,
+    /// Payload of a full-sized segment.
+    pub(crate) segment: u64,
+}
+
+impl Member {
+    pub(crate) fn subscriber(&self) -> u32 {
+        match self {
+            Member::Flow(flow) => flow.subscriber,
+            Member::Split(split) => split.subscriber,
+        }
+    }
+
+    pub(crate) fn in_flight(&self) -> u64 {
+        match self {
+            Member::Flow(flow) => flow.in_flight(),
+            Member::Split(split) => split.wish.in_flight,
+        }
+    }
+
+    pub(crate) fn holdings(&self) -> Holdings {
+        match self {
+            Member::Flow(flow) => flow.holdings(),
+            Member::Split(split) => split.wish.holdings,
+        }
+    }
+
+    pub(crate) fn set_path(&mut self, path: PathEstimate) {
+        match self {
+            Member::Flow(flow) => flow.set_path(path),
+            Member::Split(split) => split.path = path,
+        }
+    }
+
+    pub(crate) fn wants_to_send(&self) -> bool {
+        match self {
+            Member::Flow(flow) => flow.wants_to_send(),
+            Member::Split(split) => split.wish.wants,
+        }
+    }
+
+    /// What its client waits for is to be sent again. A split flow's own sender does that without asking.
+    pub(crate) fn head_is_lost(&self) -> bool {
+        match self {
+            Member::Flow(flow) => flow.head_is_lost(),
+            Member::Split(_) => false,
+        }
+    }
+
+    pub(crate) fn next_departure(&self, mode: ScheduleMode, now: Instant) -> Option<Departure> {
+        match self {
+            Member::Flow(flow) => flow.next_departure(mode, now),
+            Member::Split(split) => split.wish.wants.then_some(Departure::Now),
+        }
+    }
+
+    pub(crate) fn next_bytes(&self, quantum: u64) -> u64 {
+        match self {
+            Member::Flow(flow) => flow.next_bytes(quantum),
+            Member::Split(split) => split.wish.segment,
+        }
+    }
+
+    /// When it has something to do by itself; a split flow has timers of its own.
+    pub(crate) fn deadline(&self, repairs: bool, idle_timeout_s: u64) -> Option<Instant> {
+        match self {
+            Member::Flow(flow) => {
+                let expiry = flow.expires_at(idle_timeout_s);
+                Some(flow.deadline(repairs).map_or(expiry, |at| at.min(expiry)))
+            }
+            Member::Split(_) => None,
+        }
+    }
+}

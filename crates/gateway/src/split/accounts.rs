@@ -1,0 +1,84 @@
+//! What a split flow tells of itself: to its subscriber, to the memory that all share, and to whoever watches.
+
+use paceline_tcp::Connection;
+use paceline_wire::{Duration, Instant, Rate};
+
+use super::pair::Pair;
+use crate::config::VirtualWindowMode;
+use crate::flow::{Context, LinkReport};
+use crate::member::Wish;
+use crate::observe::Event;
+use crate::pool::{Holdings, most_promised};
+
+impl Pair {
+    /// What the client has reported since the last call, and how many timeouts there were.
+    pub(super) fn report(&mut self, now: Instant) -> (LinkReport, u64) {
+        let Some(client) = &mut self.client else { return Default::default() };
+        let delivery = client.connection.take_delivery();
+        let timeouts = client.connection.timeouts();
+        let newly = timeouts - core::mem::replace(&mut self.timeouts, timeouts);
+        let report = LinkReport {
+            delivered: delivery.delivered,
+            lost: delivery.lost,
+            rtt: delivery.rtt,
+            age: delivery.sent_at.map(|sent| now.saturating_since(sent)),
+            uplink: Duration::ZERO,
+        };
+        (report, newly)
+    }
+
+    /// Enters what it keeps and what its server was promised among that of all flows.
+    pub(super) fn settle(&mut self, ctx: &mut Context<'_>) {
+        // Nothing comes before the client has answered: a flood of SYNs takes nothing from those who have.
+        let promised = if self.opening.is_some() || self.awaits_client() {
+            0
+        } else {
+            self.server.connection.promised()
+        };
+        let buffered = self.buffered();
+        *ctx.buffered = (*ctx.buffered + buffered).saturating_sub(self.counted);
+        *ctx.promised = (*ctx.promised + promised).saturating_sub(self.promised);
+        (self.counted, self.promised) = (buffered, promised);
+        ctx.counters.peak_buffered_bytes = ctx.counters.peak_buffered_bytes.max(*ctx.buffered);
+    }
+
+    /// What bounds it, as of now: `limit` is what its subscriber may have outstanding.
+    pub(super) fn bound(&mut self, ctx: &Context<'_>, limit: u64) {
+        self.bounds.in_flight = limit;
+        if ctx.config.virtual_window.mode != VirtualWindowMode::Sized {
+            return;
+        }
+        let pool = ctx.config.limits.max_buffer_bytes as u64;
+        let share = most_promised(pool, *ctx.promised, ctx.subscriber, self.promised);
+        // As transparent flows: never less than ten segments, with which it goes on.
+        let least = 10 * self.server.connection.segment();
+        self.bounds.window = share.max(least).min(u64::from(u32::MAX));
+    }
+
+    /// What it wants of its subscriber's link, if `wants` is said.
+    pub(super) fn wish(&self, wants: bool) -> Wish {
+        let client = self.client.as_ref().map(|side| &side.connection);
+        Wish {
+            in_flight: client.map_or(0, Connection::pipe),
+            holdings: Holdings { kept: self.counted, promised: self.promised },
+            wants,
+            segment: client.map_or(0, Connection::segment),
+        }
+    }
+
+    /// An ACK towards the server, as an event.
+    pub(super) fn acked(&self) -> Option<Event> {
+        let (server, client) = (&self.server.connection, &self.client.as_ref()?.connection);
+        let srtt = client.srtt();
+        let rate = if srtt.is_zero() { Rate::ZERO } else { Rate::from_bytes_in(client.pipe(), srtt) };
+        Some(Event::Acked {
+            client_window: client.peer_window(),
+            virtual_window: server.promised(),
+            in_flight: client.pipe(),
+            waiting: client.unsent() + server.readable(),
+            rate,
+            rtt: srtt,
+            delay: Duration::ZERO,
+        })
+    }
+}

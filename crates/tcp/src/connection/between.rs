@@ -1,0 +1,111 @@
+//! For one who stands between two connections: how much may leave, what has arrived, and how much is to be shown.
+
+use paceline_wire::{Duration, Instant};
+
+use super::Connection;
+
+/// What the peer has reported of what was sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Delivery {
+    /// Bytes that have arrived, reported by SACK or cumulatively.
+    pub delivered: u64,
+    /// Bytes taken for lost.
+    pub lost: u64,
+    /// The newest round-trip time of a segment that was sent once.
+    pub rtt: Option<Duration>,
+    /// When the segment sent last was sent, of those that have arrived.
+    pub sent_at: Option<Instant>,
+}
+
+/// Our choice: what five rounds of slow start from ten segments send, and so more than short transfers need.
+const AT_ONCE: u64 = 524_288;
+
+impl Connection {
+    /// So many bytes may be sent from here on, each time at least the segment that is begun; `u64::MAX`, as it is at first, is
+    /// no bound. What everything waits for (the first segment, when it was lost, and probes) needs no allowance.
+    pub fn set_allowance(&mut self, bytes: u64) {
+        self.sender.allowance = bytes;
+        if bytes > 0 && self.sender.held {
+            self.sender.wake();
+        }
+    }
+
+    /// The last poll had something to send, and no allowance.
+    pub fn is_held(&self) -> bool {
+        self.sender.held
+    }
+
+    /// Bytes on their way, as loss detection sees it (pipe of RFC 6675), in full segments.
+    pub fn pipe(&self) -> u64 {
+        u64::from(self.sender.in_flight()) * u64::from(self.sender.mss)
+    }
+
+    /// The position after the newest byte that was sent.
+    pub fn sent(&self) -> u64 {
+        self.sender.board.nxt()
+    }
+
+    /// The position after the newest byte that came in order.
+    pub fn received(&self) -> u64 {
+        self.receiver.nxt
+    }
+
+    /// Payload of a full-sized segment.
+    pub fn segment(&self) -> u64 {
+        u64::from(self.sender.mss)
+    }
+
+    /// What was reported since the last call.
+    pub fn take_delivery(&mut self) -> Delivery {
+        let lost_total = self.sender.board.lost_total();
+        let newly = lost_total - core::mem::replace(&mut self.sender.lost_reported, lost_total);
+        let lost = newly * self.segment();
+        Delivery { lost, ..core::mem::take(&mut self.sender.delivery) }
+    }
+
+    /// Timeouts of the retransmission timer since the start.
+    pub fn timeouts(&self) -> u64 {
+        self.sender.totals.timeouts
+    }
+
+    /// The window that the peer offered last.
+    pub fn peer_window(&self) -> u64 {
+        self.sender.snd_wnd
+    }
+
+    /// No more than this is offered to the peer, whatever the receive buffer has room for. What was offered stays offered.
+    pub fn limit_window(&mut self, bytes: u64) {
+        self.receiver.limit(bytes);
+    }
+
+    /// Bytes that the peer may send by the windows that it was shown.
+    pub fn promised(&self) -> u64 {
+        self.receiver.edge().saturating_sub(self.receiver.nxt)
+    }
+
+    /// Bytes written and not yet sent.
+    pub fn unsent(&self) -> u64 {
+        self.queue.end().saturating_sub(self.sender.board.nxt())
+    }
+
+    /// Bytes that it would send within `time` as its windows are now, if no more than `most` may be in flight: at least an
+    /// initial window, and in its first slow start, whose ACKs come in bursts, what a whole round trip may ask for.
+    pub fn demand(&self, time: Duration, most: u64) -> u64 {
+        let sender = &self.sender;
+        let mss = u64::from(sender.mss);
+        let cwnd = u64::from(sender.window.cwnd) * mss;
+        let most = most.min(sender.snd_wnd);
+        let unhurt = sender.totals.recoveries == 0 && sender.totals.timeouts == 0;
+        let doubles = unhurt && sender.window.in_slow_start() && cwnd < most;
+        let window = if doubles { 2 * cwnd } else { cwnd }.min(most);
+        let srtt = self.srtt().as_nanos().max(1);
+        let share = u128::from(window) * u128::from(time.as_nanos()) / u128::from(srtt);
+        let at_once = if doubles { window.min(AT_ONCE) } else { u64::from(self.config.initial_cwnd) * mss };
+        u64::try_from(share).unwrap_or(u64::MAX).max(at_once)
+    }
+
+    /// The smoothed RTT; zero before the first sample.
+    pub fn srtt(&self) -> Duration {
+        self.sender.rtt.srtt()
+    }
+}
