@@ -19,6 +19,8 @@ use crate::rtt_min::RttMin;
 use crate::share::Share;
 use crate::status::SubscriberStatus;
 
+/// As `auto` judges late ACKs (`flow/watch.rs`).
+const LATE: Duration = Duration::from_millis(100);
 /// As BBR's: a path that has become longer is believed after ten seconds.
 const RTT_MIN_WINDOW: Duration = Duration::from_secs(10);
 
@@ -157,7 +159,9 @@ impl Subscriber {
 
     /// Bytes that all its flows may have outstanding; `u64::MAX` without a bound or before the first estimate.
     pub(crate) fn limit(&self) -> u64 {
-        self.bound.as_ref().and_then(QueueBound::limit).unwrap_or(u64::MAX)
+        // Our choice: ACKs that wait for as long as the path takes tell too late what the link does. RRE bounds itself by the client's clock.
+        let late = self.uplink > self.path().rtt.unwrap_or_default().max(LATE);
+        self.bound.as_ref().filter(|_| !late).and_then(QueueBound::limit).unwrap_or(u64::MAX)
     }
 
     /// Bytes that may leave now; `u64::MAX` without a bound or before the first estimate.

@@ -171,7 +171,8 @@ fn loss_on_a_long_path_is_repaired_by_a_sender_of_its_own_unless_the_window_is_s
     ] {
         let [pass, transparent, first, later] = all(cell);
         assert!(first.mbps >= pass.mbps, "{first:?}");
-        assert!(later.split == 0 && later.mbps >= 0.98 * transparent.mbps, "{later:?} {transparent:?}");
+        // A rate that begins otherwise meets other losses.
+        assert!(later.split == 0 && later.mbps >= 0.95 * transparent.mbps, "{later:?} {transparent:?}");
     }
 }
 

@@ -26,7 +26,9 @@ pub(super) struct Watch {
     pub(super) server_repairs: bool,
     /// That was known from the beginning.
     was_told: bool,
-    /// The application reads slowly: the server sees the client's own window.
+    /// Seconds in a row in which the application lagged.
+    lags: u8,
+    /// It reads slowly: the server sees the client's own window.
     own_window: bool,
     /// The most that is promised before there is a rate, where something is known of the link.
     first_window: Option<u64>,
@@ -38,6 +40,8 @@ pub(super) struct Watch {
 const INTERVAL: Duration = Duration::from_secs(1);
 /// Our choice: ACKs are late when they wait for as long as the path takes, and for no less than this: below it a sender hardly notices.
 const LATE: Duration = Duration::from_millis(100);
+/// Our choice: in a single look a hole may have left half of the buffer full.
+const LAGS_MIN: u8 = 2;
 /// Our choice: twice what the path holds is what slow start brings when it has filled it.
 const FIRST_PATHS: u64 = 2;
 /// Delayed ACKs and super-packets alone make a round trip so much longer.
@@ -77,7 +81,10 @@ impl Flow {
 
     /// Once a second: a reader that lags takes no more than its own window says, and whatever else is sent only gets old here.
     pub(crate) fn watch_reader(&mut self, ctx: &mut Context<'_>) {
-        if self.watch.reason.is_some() && !self.watch.own_window && self.reader_lags() {
+        // One that does not read at all (window zero) may come back at any time, and fast.
+        let lags = self.reader_lags() && self.window > 0;
+        self.watch.lags = if lags { self.watch.lags.saturating_add(1) } else { 0 };
+        if self.watch.reason.is_some() && !self.watch.own_window && self.watch.lags >= LAGS_MIN {
             self.watch.own_window = true;
             self.note_decision(ctx, Decision { what: What::OwnWindow, reason: Reason::SlowReader });
         }

@@ -22,7 +22,7 @@ impl Pair {
             lost: delivery.lost,
             rtt: delivery.rtt,
             age: delivery.sent_at.map(|sent| now.saturating_since(sent)),
-            uplink: Duration::ZERO,
+            uplink: if self.reason.is_some() { self.uplink.queue() } else { Duration::ZERO },
         };
         (report, newly)
     }

@@ -13,7 +13,7 @@ use paceline_wire::{Duration, Flags, FlowKey, Instant, Packet, PathMarks, PortId
 
 use super::SenderConfig;
 use super::opening::Opening;
-use crate::auto::Reason;
+use crate::auto::{Reason, UplinkDelay};
 use crate::config::GatewayConfig;
 use crate::ring::Links;
 use crate::{RADIO, WAN};
@@ -34,6 +34,8 @@ pub(super) struct Pair {
     pub(super) last_packet: Instant,
     /// Why it is split, if it is `auto` that decided.
     pub(super) reason: Option<Reason>,
+    /// What its client's packets wait on the uplink, for `auto`.
+    pub(super) uplink: UplinkDelay,
     /// Its place among its subscriber's flows.
     pub(super) place: u32,
     pub(super) bounds: Bounds,
@@ -109,6 +111,7 @@ impl Pair {
             since: now,
             last_packet: now,
             reason: None,
+            uplink: UplinkDelay::default(),
             place: 0,
             bounds: Bounds {
                 target: Duration::from_millis(config.virtual_window.target_ms),
@@ -128,6 +131,9 @@ impl Pair {
 
     /// A packet of the client, once the server has answered.
     pub(super) fn on_client_packet(&mut self, now: Instant, packet: &Packet) {
+        if let Some((value, _)) = packet.tcp().and_then(|tcp| tcp.timestamps()) {
+            self.uplink.on_timestamp(now, value);
+        }
         if let Some(client) = &mut self.client {
             client.connection.handle_packet(now, packet);
         }
