@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """A gateway under mixed load, faults, reloads and an upgrade each minute; then nothing may have leaked, hung or lost. Needs root.
 
     server -- gateway -- emulated radio link -- clients
