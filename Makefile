@@ -11,7 +11,7 @@ SOAK_SECONDS ?= 1800
 
 RIVALS := rivals-traces rivals-loss rivals-objects
 
-.PHONY: help demo test build prove live rivals live-rivals results reproduce lint doc check deb fuzz bench speed clean setup
+.PHONY: help demo test build prove live rivals live-rivals results reproduce lint doc check deb fuzz bench soak speed clean setup
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
