@@ -1,7 +1,8 @@
 //! Checks and reports of this repository: `cargo xtask check` before every commit, `cargo xtask results` after the proofs,
 //! `cargo xtask reproduction` after `paceline reproduce`, `cargo xtask virtual-lab` before it, `cargo xtask compare` after
-//! scripts/compare-traces, `cargo xtask rivals` after `make rivals`.
+//! scripts/compare-traces, `cargo xtask rivals` after `make rivals`, `cargo xtask auto` after scripts/profiles.
 
+mod auto;
 mod bounds;
 mod compare;
 mod licenses;
@@ -27,10 +28,13 @@ fn main() -> ExitCode {
             .collect(),
         Some("results") => results::write(&root).unwrap_or_else(|error| vec![error]),
         Some("reproduction") => reproduction::write(&root).unwrap_or_else(|error| vec![error]),
+        Some("auto") => auto::write(&root).unwrap_or_else(|error| vec![error]),
         Some("compare") => compare::write(&root).unwrap_or_else(|error| vec![error]),
         Some("rivals") => rivals::write(&root).unwrap_or_else(|error| vec![error]),
         Some("virtual-lab") => virtual_lab::write(&root).unwrap_or_else(|error| vec![error]),
-        _ => vec!["usage: cargo xtask check|results|reproduction|compare|rivals|virtual-lab".to_string()],
+        _ => {
+            vec!["usage: cargo xtask check|results|reproduction|compare|auto|rivals|virtual-lab".to_string()]
+        }
     };
     for finding in &findings {
         eprintln!("{finding}");

@@ -7,7 +7,7 @@ pub(crate) mod reproduce;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-pub(crate) use gateway::{CaptureArgs, DoctorArgs, FlowsArgs, GatewayAction, GatewayArgs, TopArgs};
+pub(crate) use gateway::{CaptureArgs, DoctorArgs, FlowsArgs, GatewayAction, GatewayArgs, TopArgs, beside};
 use paceline_path::QueueLimit;
 use paceline_path::random::Probability;
 use paceline_path::units::de::share;

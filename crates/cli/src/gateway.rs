@@ -5,6 +5,7 @@ mod board;
 pub(crate) mod capture;
 pub(crate) mod control;
 mod doctor;
+mod handover;
 mod http;
 mod metrics;
 mod notify;
@@ -15,20 +16,26 @@ mod reload;
 mod rescaling;
 pub(crate) mod rows;
 mod service;
+mod successor;
 mod totals;
+mod workers;
 
 use std::io;
 use std::path::Path;
 
-use nix::libc::SIGHUP;
+use nix::libc::{SIGHUP, SIGUSR2};
 use nix::unistd::getppid;
 use paceline_gateway::GatewayConfig;
-use paceline_linux::{Ended, EventLoop, EventLoopConfig, Housekeeping, NullForwarder, Termination, timer};
+use paceline_linux::{
+    Ended, EventLoop, EventLoopConfig, Housekeeping, NullForwarder, Slice, Termination, timer,
+};
 use paceline_wire::Node;
 
 use crate::args::{GatewayAction, GatewayArgs};
 use crate::error::{Error, Result};
 use crate::result::write_whole;
+use attach::Attached;
+use handover::Inherited;
 use rescaling::Rescaling;
 
 pub(crate) fn command(args: &GatewayArgs) -> Result<()> {
@@ -40,9 +47,13 @@ pub(crate) fn command(args: &GatewayArgs) -> Result<()> {
         return check(args, path);
     }
     let config = configuration(args, args.config.as_deref())?;
+    if args.workers > 1 && args.worker.is_none() {
+        return workers::run(args, &config);
+    }
+    let args = &args.of_worker();
     if args.forward_only {
         let mut told = false;
-        return drive(args, &mut NullForwarder::new(), false, None, |_, moment| match moment {
+        return drive(args, &mut NullForwarder::new(), Around::default(), |_, moment| match moment {
             // Once, for those who wait until it forwards.
             Moment::Turn(_) if !std::mem::replace(&mut told, true) => write_whole_io(args, "{}\n"),
             _ => Ok(()),
@@ -59,30 +70,75 @@ pub(super) enum Moment<'a, 'b> {
     Turn(&'a mut Housekeeping<'b>),
     /// SIGHUP.
     Hangup,
+    /// The loop was stopped, perhaps for a successor.
+    Stopped(&'a mut Handing<'b>),
     /// Packets pass no more.
     End,
 }
 
-/// Lets TCP, and UDP where `datagrams` says so, pass through `node` until a signal comes.
+/// What a successor gets, and whether it has it.
+pub(super) struct Handing<'a> {
+    event_loop: &'a mut EventLoop,
+    attached: &'a Attached,
+    outcome: Handed,
+}
+
+/// Why a loop was stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Handed {
+    /// For another reason: the gateway ends.
+    Nothing,
+    /// A successor could not take over: the gateway goes on.
+    InVain,
+    Over,
+}
+
+/// What a gateway begins with besides its node.
+#[derive(Default)]
+struct Around {
+    rescaling: Option<Rescaling>,
+    /// From the process before.
+    inherited: Option<Inherited>,
+    /// UDP passes it as well.
+    datagrams: bool,
+    /// Its part of the subscribers, if not all.
+    slice: Option<Slice>,
+}
+
+/// Lets packets pass through `node` until a signal comes, or a successor.
 fn drive<N: Node>(
     args: &GatewayArgs,
     node: &mut N,
-    datagrams: bool,
-    rescaling: Option<Rescaling>,
+    around: Around,
     mut tell: impl FnMut(&mut N, Moment<'_, '_>) -> io::Result<()>,
 ) -> Result<()> {
     // Before anything else runs: the threads of this process inherit the mask.
     let termination = Termination::block().map_err(|error| Error::io("watch for signals", &error))?;
-    let config = EventLoopConfig { rejoin_segments: true, ..EventLoopConfig::default() };
+    let config = EventLoopConfig {
+        rejoin_segments: true,
+        pool_bytes: workers::pool_bytes(args.workers),
+        ..EventLoopConfig::default()
+    };
     let mut event_loop = EventLoop::new(config).map_err(|error| Error::io("open a timer", &error))?;
     event_loop.end_on(termination).map_err(|error| Error::io("watch for signals", &error))?;
-    let (wan, radio) = args.interfaces()?;
-    let mut attached = match &args.tun {
-        None => attach::bridged(&mut event_loop, wan, radio, datagrams)?,
-        Some(tun) => attach::routed(&mut event_loop, tun, args, datagrams)?,
+    let Around { rescaling, mut inherited, datagrams, slice } = around;
+    let mut attached = match (&mut inherited, &args.tun) {
+        (Some(inherited), _) => attach::adopted(&mut event_loop, inherited, args)?,
+        (None, None) => attach::bridged(&mut event_loop, args, datagrams, slice)?,
+        (None, Some(tun)) => attach::routed(&mut event_loop, tun, args, datagrams)?,
     };
+    if let Some(inherited) = &mut inherited {
+        inherited.go_on(&mut event_loop);
+        if let Err(error) = inherited.confirm() {
+            // It is the other process's.
+            std::mem::forget(attached);
+            return Err(Error::io("take over", &error));
+        }
+    }
     let rescaling = match (rescaling, attached.rescale_config(args)?) {
-        (Some(rescaling), Some(config)) => Some(rescaling.start(config)),
+        (Some(rescaling), Some(config)) => {
+            Some(rescaling.start(config, inherited.map(|inherited| inherited.stream)))
+        }
         _ => None,
     };
     let wrong = |error: io::Error| Error::io("forward packets", &error);
@@ -101,10 +157,29 @@ fn drive<N: Node>(
             tell(node, Moment::Turn(housekeeping))
         };
         let ended = event_loop.run(node, turn).map_err(wrong)?;
-        if ended != Ended::Signal(SIGHUP) || args.config.is_none() {
-            break;
+        match ended {
+            Ended::Signal(SIGHUP) if args.config.is_some() => tell(node, Moment::Hangup).map_err(wrong)?,
+            // Workers are replaced by whoever started them.
+            Ended::Signal(SIGUSR2) if args.worker.is_some() => {}
+            Ended::Signal(SIGUSR2) => successor::start(),
+            Ended::Signal(_) => break,
+            Ended::Stopped => {
+                let (event_loop, attached) = (&mut event_loop, &attached);
+                let mut handing = Handing { event_loop, attached, outcome: Handed::Nothing };
+                tell(node, Moment::Stopped(&mut handing)).map_err(wrong)?;
+                match handing.outcome {
+                    Handed::Nothing => break,
+                    Handed::InVain => {}
+                    Handed::Over => {
+                        if let Some(rescaling) = rescaling {
+                            rescaling.leave();
+                        }
+                        // Everything is another process's: nothing of it may be undone here.
+                        std::process::exit(0);
+                    }
+                }
+            }
         }
-        tell(node, Moment::Hangup).map_err(wrong)?;
     }
     attached.detach()?;
     if let Some(rescaling) = rescaling {
@@ -120,11 +195,19 @@ fn configuration(args: &GatewayArgs, path: Option<&Path>) -> Result<GatewayConfi
             "--profile off is no gateway; for one that only forwards write --profile null",
         ));
     };
-    let Some(path) = path else {
-        return Ok(base);
+    let mut config = match path {
+        Some(path) => from_file(args, path, &base)?,
+        None => base,
     };
+    if args.worker.is_some() {
+        workers::divide(&mut config.limits, args.workers);
+    }
+    Ok(config)
+}
+
+fn from_file(args: &GatewayArgs, path: &Path, base: &GatewayConfig) -> Result<GatewayConfig> {
     let interfaces: Vec<&str> = [&args.wan, &args.radio].into_iter().flatten().map(String::as_str).collect();
-    let config = policy::load(path, &base, &interfaces)?;
+    let config = policy::load(path, base, &interfaces)?;
     if args.tun.is_some() && config.sharing.flows.iter().any(|rule| rule.matches.vlan.is_some()) {
         return Err(Error::input(format!(
             "{}: a rule matches by `vlan`, which a routed gateway never sees; match by `client`, or run it on a bridge",

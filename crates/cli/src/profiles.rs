@@ -52,7 +52,7 @@ fn json(cells: &[Cell]) -> Result<String> {
         "schema": SCHEMA,
         "program": format!("paceline {}", env!("CARGO_PKG_VERSION")),
         "on": "sim",
-        "cells": cells,
+        "cells": cells.iter().map(Cell::json).collect::<Vec<_>>(),
     });
     serde_json::to_string_pretty(&object).map_err(|error| Error::failed(error.to_string()))
 }

@@ -98,6 +98,12 @@ impl Place {
                 variant.name
             )));
         }
+        if variant.scenario.gateway.seen_before {
+            return Err(Error::input(format!(
+                "variant `{}`: gateway.seen-before: only the simulator's gateway has seen what is to come; use --on sim",
+                variant.name
+            )));
+        }
         let hosts =
             [("server.tcp", &variant.scenario.server.tcp), ("client.tcp", &variant.scenario.client.tcp)];
         match hosts.iter().find(|(_, tcp)| **tcp != Tcp::default()) {

@@ -36,8 +36,8 @@ pub enum Reason {
     Ordinary,
     /// Acknowledgements wait on the uplink.
     LateAcks,
-    /// So much is lost that a sender of our own repairs it better.
-    HeavyLoss,
+    /// Data is lost without load, on a path so long that a sender of our own repairs it better.
+    LossyPath,
     /// The rate of the radio link varies.
     VaryingLink,
     /// It no longer does.
@@ -59,6 +59,8 @@ pub enum What {
     QueueTarget(Duration),
     /// The server repairs the flow from here on.
     ServerRepairs,
+    /// The server sees the client's own window.
+    OwnWindow,
     /// The flow passes from here on.
     Passes,
 }
@@ -78,7 +80,7 @@ impl Reason {
         Reason::Unknown,
         Reason::Ordinary,
         Reason::LateAcks,
-        Reason::HeavyLoss,
+        Reason::LossyPath,
         Reason::VaryingLink,
         Reason::SteadyLink,
         Reason::SlowReader,
@@ -92,7 +94,7 @@ impl Reason {
             Reason::Unknown => "unknown",
             Reason::Ordinary => "ordinary",
             Reason::LateAcks => "late-acks",
-            Reason::HeavyLoss => "heavy-loss",
+            Reason::LossyPath => "lossy-path",
             Reason::VaryingLink => "varying-link",
             Reason::SteadyLink => "steady-link",
             Reason::SlowReader => "slow-reader",

@@ -161,6 +161,17 @@ impl QueueBound {
         self.config.target = target;
     }
 
+    /// Another sender's queue stands before the link, and a window competes with it.
+    pub fn is_contested(&self) -> bool {
+        self.contest.is_some()
+    }
+
+    /// The newest round trip is longer than the shortest by a quarter, and by more than delayed ACKs make it.
+    pub fn is_loaded(&self) -> bool {
+        let empty = |rtt_min: Duration| rtt_min + rtt_min / 4 + Duration::from_millis(20);
+        self.baseline.rtt_min().is_some_and(|rtt_min| self.last_rtt > empty(rtt_min))
+    }
+
     /// How far off the forecast was of late, on average.
     pub fn error(&self) -> Rate {
         self.delivery.error()

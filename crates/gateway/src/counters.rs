@@ -131,8 +131,8 @@ counters! {
     auto_ordinary,
     /// Decisions: acknowledgements wait on the uplink.
     auto_late_acks,
-    /// Decisions: much is lost.
-    auto_heavy_loss,
+    /// Decisions: data is lost on a long path.
+    auto_lossy_path,
     /// Decisions: the rate of the radio link varies.
     auto_varying_link,
     /// Decisions: it no longer does.
@@ -181,7 +181,7 @@ impl Counters {
             Reason::Unknown => &mut self.auto_unknown,
             Reason::Ordinary => &mut self.auto_ordinary,
             Reason::LateAcks => &mut self.auto_late_acks,
-            Reason::HeavyLoss => &mut self.auto_heavy_loss,
+            Reason::LossyPath => &mut self.auto_lossy_path,
             Reason::VaryingLink => &mut self.auto_varying_link,
             Reason::SteadyLink => &mut self.auto_steady_link,
             Reason::SlowReader => &mut self.auto_slow_reader,

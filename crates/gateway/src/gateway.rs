@@ -116,7 +116,8 @@ impl Gateway {
                 .bounded(window_max_bytes)
                 .resumed(shifts)
         };
-        if self.table.insert(&self.shared.config, client_to_server, Share::new(&share), make).is_some() {
+        if self.table.insert(&self.shared.config, client_to_server, Share::new(&share), false, make).is_some()
+        {
             self.shared.counters.flows_resumed += 1;
         }
     }
@@ -246,7 +247,8 @@ impl Gateway {
             return Err(PassReason::MidFlow);
         }
         let Shared { config, memory, .. } = &self.shared;
-        let choice = config.choose(key, syn, &memory.known(now, &config.sharing, key));
+        let known = memory.known(now, &config.sharing, key);
+        let choice = config.choose(key, syn, &known);
         if let Mode::Pass(reason) = choice.mode {
             return Err(reason);
         }
@@ -277,9 +279,10 @@ impl Gateway {
         let make = |subscriber| {
             Flow::new(*key, subscriber, choice.share.weight, interval, now)
                 .bounded(choice.window_max_bytes)
-                .decided(choice.reason)
+                .decided(choice.reason, &known)
         };
-        let id = self.table.insert(&self.shared.config, *key, Share::new(&choice.share), make);
+        let varies = known.client.is_some_and(|client| client.link_varies);
+        let id = self.table.insert(&self.shared.config, *key, Share::new(&choice.share), varies, make);
         id.map(Admitted::Transparent).ok_or(PassReason::TableFull)
     }
 
@@ -325,6 +328,7 @@ impl Gateway {
         if let Some(seen) = flow.seen(now) {
             let client = prefix(&ctx.config.sharing, flow.key.src.ip());
             ctx.memory.note(now, client, flow.key.dst.ip(), &seen);
+            flow.watch_reader(&mut ctx);
         }
     }
 

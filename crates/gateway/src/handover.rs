@@ -53,7 +53,7 @@ impl Gateway {
             counters: &self.shared.counters,
             out: &self.shared.out,
             buffered: self.shared.buffered - self.split.buffered(),
-            promised: self.shared.promised,
+            promised: self.shared.promised - self.split.promised(),
             memory: &self.shared.memory,
         }
     }

@@ -73,6 +73,12 @@ impl Split {
         self.pairs.iter().map(|(_, pair)| pair.counted).sum()
     }
 
+    /// What their servers may have on their way, of that of all flows.
+    #[cfg(feature = "serde")]
+    pub(crate) fn promised(&self) -> u64 {
+        self.pairs.iter().map(|(_, pair)| pair.promised).sum()
+    }
+
     /// The flows in some places.
     pub(crate) fn statuses(&self, config: &GatewayConfig, from: usize, places: usize) -> Page<FlowStatus> {
         page(&self.pairs, from, places, |pair| Some(pair.status(config)))
@@ -309,8 +315,8 @@ impl Split {
         let wants = pair.is_held();
         let (path, decision) = table.after_split_event(pair.place, ctx.now, pair.wish(wants), &report);
         if let Some(decision) = decision {
-            ctx.counters.decide(decision.reason);
             pair.reason = Some(decision.reason);
+            ctx.counters.decide(decision.reason);
             ctx.observer.on_event(ctx.now, &pair.key, &Event::Decided(decision));
         }
         if let Some(rtt) = report.rtt {

@@ -86,6 +86,8 @@ pub(crate) struct Subscriber {
     limited: bool,
     /// Only where `auto` decides.
     target: Option<QueueTarget>,
+    /// What the newest ACK waited on the uplink, which is none of the downlink's queue; zero unless `auto` decides.
+    uplink: Duration,
 }
 
 impl Subscriber {
@@ -113,6 +115,15 @@ impl Subscriber {
             rtt_min: RttMin::new(RTT_MIN_WINDOW),
             limited: false,
             target: (config.mode == FlowMode::Auto).then(QueueTarget::default),
+            uplink: Duration::ZERO,
+        }
+    }
+
+    /// The link varied when it was seen last; if nothing has been seen since, it is taken to vary still.
+    pub(crate) fn link_varied(&mut self) {
+        let (Some(target), Some(bound)) = (&mut self.target, &mut self.bound) else { return };
+        if let Some(queue) = target.begin_varying() {
+            bound.set_target(queue);
         }
     }
 
@@ -153,8 +164,14 @@ impl Subscriber {
     pub(crate) fn room(&self) -> u64 {
         match self.limit() {
             u64::MAX => u64::MAX,
-            limit => limit.saturating_sub(self.outstanding),
+            limit => limit.saturating_sub(self.on_downlink()),
         }
+    }
+
+    /// Bytes in flight without those that have arrived and whose ACKs wait on the uplink (Little's law).
+    fn on_downlink(&self) -> u64 {
+        let answered = self.bound.as_ref().map_or(0, |bound| bound.rate().bytes_in(self.uplink));
+        self.outstanding.saturating_sub(answered)
     }
 
     /// A super-packet is not cut smaller than this, because packets cost more than bytes: as tcp_tso_autosize() of Linux
@@ -254,17 +271,22 @@ impl Subscriber {
         if report.delivered == 0 && report.age.is_none() {
             return None;
         }
+        self.uplink = report.uplink;
+        let answered = bound.rate().bytes_in(report.uplink);
         bound.on_ack(&BoundSample {
             now,
             delivered: report.delivered + arrived,
-            rtt: report.rtt,
-            age: report.age,
-            outstanding: self.outstanding,
+            rtt: report.rtt.map(|rtt| rtt.saturating_sub(report.uplink)),
+            age: report.age.map(|age| age.saturating_sub(report.uplink)),
+            outstanding: self.outstanding.saturating_sub(answered),
             limited: self.limited,
         });
         self.limited = false;
         let target = self.target.as_mut()?;
-        let varies = target.on_forecast(now, bound.rate(), bound.error())?;
+        let varies = match bound.is_contested() || report.lost > 0 && bound.is_loaded() {
+            true => target.forget(now),
+            false => target.on_forecast(now, bound.rate(), bound.error()),
+        }?;
         let queue = target.queue().unwrap_or(QueueBoundConfig::default().target);
         bound.set_target(queue);
         let reason = if varies { Reason::VaryingLink } else { Reason::SteadyLink };

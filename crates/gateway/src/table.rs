@@ -97,20 +97,20 @@ impl Table {
         let new = Table::new(config);
         (self.max_flows, self.idle_timeout_s) = (new.max_flows, new.idle_timeout_s);
         self.capacity = new.capacity.continued(&self.capacity);
-        let flow = |(id, entry): (usize, &Entry)| match &entry.member {
-            Member::Flow(flow) => Some((flow.key, id as u32)),
-            Member::Split(_) => None,
-        };
-        self.by_key = self.entries.iter().filter_map(flow).collect();
         let prefixes = self.subscribers.iter().map(|(id, subscriber)| (subscriber.prefix, id as u32));
         self.by_prefix = prefixes.collect();
-        let is_split =
-            |(id, entry): (usize, &Entry)| matches!(entry.member, Member::Split(_)).then_some(id as u32);
-        let ended: Vec<u32> = self.entries.iter().filter_map(is_split).collect();
-        for id in ended {
-            // Whose turn it is now is due at once.
+        let is_split = |entry: &Entry| matches!(entry.member, Member::Split(_));
+        let split: Vec<u32> =
+            self.entries.iter().filter(|(_, entry)| is_split(entry)).map(|(id, _)| id as u32).collect();
+        for id in split {
+            // Those that stay find their circles with their next events.
             self.remove(Instant::ZERO, id);
         }
+        let flows = self.entries.iter().filter_map(|(id, entry)| match &entry.member {
+            Member::Flow(flow) => Some((flow.key, id as u32)),
+            Member::Split(_) => None,
+        });
+        self.by_key = flows.collect();
         self
     }
 
@@ -179,18 +179,22 @@ impl Table {
         self.subscribers[self.entries[id as usize].member.subscriber() as usize].holdings
     }
 
-    /// Adds the flow that `make` returns for its subscriber, with its share; none if the table is full.
+    /// Adds the flow that `make` returns for its subscriber, with its share; none if the table is full. Its link may have varied of late.
     pub(crate) fn insert(
         &mut self,
         config: &GatewayConfig,
         key: FlowKey,
         share: Share,
+        link_varies: bool,
         make: impl FnOnce(u32) -> Flow,
     ) -> Option<u32> {
         if self.entries.len() >= self.max_flows || self.by_key.contains_key(&key) {
             return None;
         }
         let subscriber = self.subscriber_of(config, key.src.ip());
+        if link_varies {
+            self.subscribers[subscriber as usize].link_varied();
+        }
         let id = self.enter(subscriber, share, Member::Flow(Box::new(make(subscriber))));
         self.by_key.insert(key, id);
         Some(id)

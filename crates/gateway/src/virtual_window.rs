@@ -36,6 +36,8 @@ pub(crate) struct WindowInput {
     pub(crate) target: Duration,
     /// What the shared memory lets this flow be promised, in bytes.
     pub(crate) pool_share: u64,
+    /// The most that is promised before there is a rate.
+    pub(crate) first: u64,
     /// The gateway no longer keeps anything: only what was promised before goes beyond the client's own window.
     pub(crate) passes: bool,
 }
@@ -61,7 +63,7 @@ const BEST_RATE_WINDOW: Duration = Duration::from_secs(10);
 /// Our choice: of the client's own window no more than this is promised before there is a rate. What is shown cannot be taken back, and a
 /// server that slow start carries on brings all of it: of 4 MB, nearly two waited here. It is what five rounds of slow start
 /// from ten segments send, and so more than short transfers need.
-const FIRST_WINDOW: u64 = 524_288;
+pub(crate) const FIRST_WINDOW: u64 = 524_288;
 
 impl VirtualWindow {
     /// The window of a flow whose stream starts at `position`.
@@ -127,7 +129,7 @@ impl VirtualWindow {
         // The first two flights of a Linux server (RFC 6928), and room for what SWS avoidance holds back.
         let floor = (20 * input.segment).max(input.received.saturating_sub(input.ack));
         let Some(rate) = input.rate else {
-            return input.received + floor.max(input.client_window.min(FIRST_WINDOW));
+            return input.received + floor.max(input.client_window.min(input.first));
         };
         if rate >= self.best.0 || now.saturating_since(self.best.1) > BEST_RATE_WINDOW {
             self.best = (rate, now);
@@ -175,6 +177,7 @@ mod tests {
             max_bytes: 8_000_000,
             target: Duration::from_millis(20),
             pool_share: u64::MAX,
+            first: FIRST_WINDOW,
             passes: false,
         }
     }

@@ -1,7 +1,7 @@
 //! Packets of one interface over an AF_PACKET socket, in batches and with virtio headers.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use nix::net::if_::if_nametoindex;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -73,12 +73,22 @@ impl PacketSocket {
         if config.promiscuous {
             sockopt::take_all_addresses(&socket, index)?;
         }
-        Ok(PacketSocket {
-            socket,
-            received: ReceiveBatch::new(config.batch),
-            sending: SendBatch::new(config.batch),
-            kernel_drops: 0,
-        })
+        Ok(PacketSocket::over(socket, config.batch))
+    }
+
+    /// A socket that another process opened, with whatever waits in it.
+    pub fn adopt(descriptor: OwnedFd, config: &PacketSocketConfig) -> Self {
+        PacketSocket::over(Socket::from(descriptor), config.batch)
+    }
+
+    fn over(socket: Socket, batch: usize) -> Self {
+        let (received, sending) = (ReceiveBatch::new(batch), SendBatch::new(batch));
+        PacketSocket { socket, received, sending, kernel_drops: 0 }
+    }
+
+    /// Goes on counting where another process stopped.
+    pub(crate) fn count_drops_from(&mut self, drops: u64) {
+        self.kernel_drops = drops;
     }
 
     /// Receives up to one batch.

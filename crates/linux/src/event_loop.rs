@@ -1,6 +1,7 @@
 //! The event loop: one thread that drives one [`Node`] with the packets of its devices and with time.
 
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use paceline_wire::{BufferPool, Duration, Instant, Node, Packet, PortId};
@@ -50,6 +51,8 @@ pub struct EventLoop {
     reads_clock: bool,
     /// The latest time that the node was told.
     time: Instant,
+    /// The time to start from, if not now.
+    went_on: Option<Instant>,
     fired: Option<Instant>,
     housekeeping_due: Instant,
     ended: Option<Ended>,
@@ -94,6 +97,7 @@ impl EventLoop {
             config,
             reads_clock: !clock::is_virtual(),
             time: Instant::ZERO,
+            went_on: None,
             fired: None,
             housekeeping_due: Instant::ZERO,
             ended: None,
@@ -136,7 +140,7 @@ impl EventLoop {
     ) -> io::Result<Ended> {
         let mut events = [EpollEvent::empty(); EVENTS_MAX];
         let mut wait = EpollTimeout::ZERO;
-        self.time = clock::now();
+        self.time = self.went_on.take().unwrap_or_else(clock::now);
         loop {
             let count = match self.epoll.wait(&mut events, wait) {
                 Err(nix::errno::Errno::EINTR) => 0,
@@ -160,6 +164,45 @@ impl EventLoop {
             } else {
                 self.prepare_to_wait(node, delivered.packets + sent > 0)?
             };
+        }
+    }
+
+    /// Hands the node what was read already and sends what that brings, so that nothing is left here but what the devices do not
+    /// take: see [`waiting`](Self::waiting).
+    pub fn finish_turn<N: Node + ?Sized>(&mut self, node: &mut N) {
+        let now = clock::now();
+        loop {
+            self.deliver(node, now);
+            if self.transmit(node) < TRANSMITS_MAX && self.earliest().is_none() {
+                return;
+            }
+        }
+    }
+
+    /// Packets that the devices have not taken yet, in order, with their ports.
+    pub fn waiting(&self) -> Vec<(PortId, Packet)> {
+        self.ports.iter().flat_map(Port::waiting).collect()
+    }
+
+    /// The devices, in the order in which they were added.
+    pub fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        self.ports.iter().map(AsFd::as_fd).collect()
+    }
+
+    /// The time that the node was told last.
+    pub fn time(&self) -> Instant {
+        self.time
+    }
+
+    /// Goes on where the loop of another process stopped, before its first [`run`](Self::run): with that one's time, so that what waits
+    /// in the devices has arrived when it did; with what it had not sent yet, and with its counters if the devices are the same.
+    pub fn go_on(&mut self, time: Instant, waiting: Vec<(PortId, Packet)>, counters: &[PortCounters]) {
+        self.went_on = Some(time);
+        for (port, packet) in waiting {
+            self.push(port, packet);
+        }
+        if counters.len() == self.ports.len() {
+            self.ports.iter_mut().zip(counters).for_each(|(port, counters)| port.count_from(*counters));
         }
     }
 

@@ -10,6 +10,8 @@ use std::io;
 use libc::sock_filter;
 use socket2::SockFilter;
 
+use crate::slice::{Side, Slice};
+
 /// Which frames a packet socket receives.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Filter {
@@ -23,20 +25,22 @@ pub enum Filter {
         except_destinations: Vec<[u8; 6]>,
         /// UDP as well, fragments included, unless it is sent to a group.
         datagrams: bool,
+        /// Only those of these subscribers. A message of ICMP from their side is about a packet to them, whoever sends it.
+        slice: Option<(Slice, Side)>,
     },
 }
 
 impl Filter {
     /// The program, or `None` where none is needed.
     pub(crate) fn program(&self) -> io::Result<Option<Vec<SockFilter>>> {
-        let Filter::Tcp { except_destinations, datagrams } = self else { return Ok(None) };
+        let Filter::Tcp { except_destinations, datagrams, slice } = self else { return Ok(None) };
         if except_destinations.len() > EXCEPTIONS_MAX {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 "a filter excepts at most 256 addresses",
             ));
         }
-        let program = program(except_destinations, *datagrams);
+        let program = program(except_destinations, *datagrams, *slice);
         Ok(Some(program.iter().map(|step| SockFilter::new(step.code, step.jt, step.jf, step.k)).collect()))
     }
 }
@@ -44,57 +48,136 @@ impl Filter {
 /// Well within the kernel's limit of 4,096 instructions.
 const EXCEPTIONS_MAX: usize = 256;
 
-fn program(except: &[[u8; 6]], datagrams: bool) -> Vec<sock_filter> {
-    const TAKE: sock_filter = statement(RETURN, u32::MAX);
-    const LEAVE: sock_filter = statement(RETURN, 0);
-    let mut program = Vec::new();
+fn program(except: &[[u8; 6]], datagrams: bool, slice: Option<(Slice, Side)>) -> Vec<sock_filter> {
+    let mut program = Program::default();
     for address in except {
         let [a, b, c, d, e, f] = *address;
-        program.push(statement(LOAD_WORD, 0));
-        program.push(jump_equal(u32::from_be_bytes([a, b, c, d]), 0, 3));
-        program.push(statement(LOAD_HALF, 4));
-        program.push(jump_equal(u32::from(u16::from_be_bytes([e, f])), 0, 1));
-        program.push(LEAVE);
+        program.push(LOAD_WORD, 0);
+        program.steps.push(jump(JUMP_EQUAL, u32::from_be_bytes([a, b, c, d]), 0, 3));
+        program.push(LOAD_HALF, 4);
+        program.steps.push(jump(JUMP_EQUAL, u32::from(u16::from_be_bytes([e, f])), 0, 1));
+        program.push(RETURN, 0);
     }
     if datagrams {
-        program.extend(UDP_TO_ONE);
+        program.take_datagrams();
     }
-    program.push(statement(LOAD_HALF, 12));
-    program.push(jump_equal(ETHERTYPE_IPV4, 0, 9));
-    program.push(statement(LOAD_BYTE, 14 + 9));
-    program.push(jump_equal(PROTOCOL_TCP, 13, 0));
-    program.push(jump_equal(PROTOCOL_ICMP, 0, 5));
+    program.push(LOAD_HALF, 12);
+    program.jump(JUMP_EQUAL, ETHERTYPE_IPV4, To::Next, To::Ipv6);
+    program.push(LOAD_BYTE, 14 + 9);
+    program.jump(JUMP_EQUAL, PROTOCOL_TCP, To::Address4, To::Next);
+    program.jump(JUMP_EQUAL, PROTOCOL_ICMP, To::Next, To::Leave);
     // Not a later fragment, which has no header.
-    program.push(statement(LOAD_HALF, 14 + 6));
-    program.push(jump(JUMP_ANY_BIT, 0x1fff, 3, 0));
-    program.push(statement(LOAD_IPV4_LENGTH, 14));
-    program.push(statement(LOAD_HALF_BEHIND, 14));
-    program.push(jump_equal(ICMP_FRAGMENTATION_NEEDED, 7, 0));
-    program.push(LEAVE);
-    program.push(jump_equal(ETHERTYPE_IPV6, 0, 6));
-    program.push(statement(LOAD_BYTE, 14 + 6));
-    program.push(jump_equal(PROTOCOL_TCP, 3, 0));
-    program.push(jump_equal(PROTOCOL_ICMPV6, 0, 3));
-    program.push(statement(LOAD_BYTE, 14 + 40));
-    program.push(jump_equal(ICMPV6_TOO_BIG, 0, 1));
-    program.push(TAKE);
-    program.push(LEAVE);
-    program
+    program.push(LOAD_HALF, 14 + 6);
+    program.jump(JUMP_ANY_BIT, 0x1fff, To::Leave, To::Next);
+    program.push(LOAD_IPV4_LENGTH, 14);
+    program.push(LOAD_HALF_BEHIND, 14);
+    program.jump(JUMP_EQUAL, ICMP_FRAGMENTATION_NEEDED, To::Quoted4, To::Leave);
+    program.here(To::Ipv6);
+    program.jump(JUMP_EQUAL, ETHERTYPE_IPV6, To::Next, To::Leave);
+    program.push(LOAD_BYTE, 14 + 6);
+    program.jump(JUMP_EQUAL, PROTOCOL_TCP, To::Address6, To::Next);
+    program.jump(JUMP_EQUAL, PROTOCOL_ICMPV6, To::Next, To::Leave);
+    program.push(LOAD_BYTE, 14 + 40);
+    program.jump(JUMP_EQUAL, ICMPV6_TOO_BIG, To::Quoted6, To::Leave);
+    if let Some((slice, side)) = slice {
+        let address = |source, destination| if side == Side::Source { source } else { destination };
+        let quoted = |code: u32, quoted: u32, ipv6: bool| match side {
+            Side::Source => (code, 14 + quoted),
+            // From the servers' side it is sent to the subscriber whose packet it is about.
+            Side::Destination => (LOAD_WORD, 14 + if ipv6 { 24 } else { 16 }),
+        };
+        program.test(To::Address4, (LOAD_WORD, 14 + address(12, 16)), &slice, false);
+        program.test(To::Quoted4, quoted(LOAD_WORD_BEHIND, 8 + 16, false), &slice, false);
+        program.test(To::Address6, (LOAD_WORD, 14 + address(8, 24)), &slice, true);
+        program.test(To::Quoted6, quoted(LOAD_WORD, 40 + 8 + 24, true), &slice, true);
+    }
+    for all in [To::Address4, To::Quoted4, To::Address6, To::Quoted6, To::Take] {
+        program.here(all);
+    }
+    program.push(RETURN, u32::MAX);
+    program.here(To::Leave);
+    program.push(RETURN, 0);
+    program.finish()
 }
 
-/// Takes UDP, but not what is sent to a group, which has takers besides the other port: the first bit of the address is set.
-const UDP_TO_ONE: [sock_filter; 10] = [
-    statement(LOAD_BYTE, 0),
-    jump(JUMP_ANY_BIT, 1, 8, 0),
-    statement(LOAD_HALF, 12),
-    jump_equal(ETHERTYPE_IPV4, 0, 2),
-    statement(LOAD_BYTE, 14 + 9),
-    jump_equal(PROTOCOL_UDP, 3, 4),
-    jump_equal(ETHERTYPE_IPV6, 0, 3),
-    statement(LOAD_BYTE, 14 + 6),
-    jump_equal(PROTOCOL_UDP, 0, 1),
-    statement(RETURN, u32::MAX),
-];
+/// Where a jump leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum To {
+    Next,
+    UdpIpv6,
+    Rest,
+    Ipv6,
+    Address4,
+    Quoted4,
+    Address6,
+    Quoted6,
+    Take,
+    Leave,
+}
+
+/// A program in the making, whose jumps lead to places that come later.
+#[derive(Debug, Default)]
+struct Program {
+    steps: Vec<sock_filter>,
+    jumps: Vec<(usize, To, To)>,
+    places: Vec<(To, usize)>,
+}
+
+impl Program {
+    fn push(&mut self, code: u32, k: u32) {
+        self.steps.push(jump(code, k, 0, 0));
+    }
+
+    fn jump(&mut self, code: u32, k: u32, yes: To, no: To) {
+        self.jumps.push((self.steps.len(), yes, no));
+        self.push(code, k);
+    }
+
+    /// The first mention of a place counts.
+    fn here(&mut self, place: To) {
+        self.places.push((place, self.steps.len()));
+    }
+
+    /// Takes UDP, but not what is sent to a group, which has takers besides the other port: the first bit of the address is set.
+    fn take_datagrams(&mut self) {
+        self.push(LOAD_BYTE, 0);
+        self.jump(JUMP_ANY_BIT, 1, To::Rest, To::Next);
+        self.push(LOAD_HALF, 12);
+        self.jump(JUMP_EQUAL, ETHERTYPE_IPV4, To::Next, To::UdpIpv6);
+        self.push(LOAD_BYTE, 14 + 9);
+        self.jump(JUMP_EQUAL, PROTOCOL_UDP, To::Address4, To::Rest);
+        self.here(To::UdpIpv6);
+        self.jump(JUMP_EQUAL, ETHERTYPE_IPV6, To::Next, To::Rest);
+        self.push(LOAD_BYTE, 14 + 6);
+        self.jump(JUMP_EQUAL, PROTOCOL_UDP, To::Address6, To::Rest);
+        self.here(To::Rest);
+    }
+
+    /// At `place`: takes the frame if the word of an address that begins at `load` belongs to the slice.
+    fn test(&mut self, place: To, load: (u32, u32), slice: &Slice, ipv6: bool) {
+        let (code, at) = load;
+        let word = slice.place(ipv6);
+        self.here(place);
+        self.push(code, at + word.offset);
+        self.push(SHIFT_RIGHT, word.shift);
+        self.push(AND, Slice::BUCKETS - 1);
+        self.push(MODULO, slice.of.max(1));
+        self.jump(JUMP_EQUAL, slice.index, To::Take, To::Leave);
+    }
+
+    fn finish(mut self) -> Vec<sock_filter> {
+        for (at, yes, no) in self.jumps {
+            let distance = |to: To| {
+                let place = self.places.iter().find(|(place, _)| *place == to);
+                // All of them are short and forward.
+                place.map_or(0, |(_, place)| (place - at - 1) as u8)
+            };
+            let (yes, no) = (distance(yes), distance(no));
+            (self.steps[at].jt, self.steps[at].jf) = (yes, no);
+        }
+        self.steps
+    }
+}
 
 const ETHERTYPE_IPV4: u32 = 0x0800;
 const ETHERTYPE_IPV6: u32 = 0x86dd;
@@ -114,15 +197,11 @@ const LOAD_IPV4_LENGTH: u32 = libc::BPF_LDX | libc::BPF_B | libc::BPF_MSH;
 const LOAD_HALF_BEHIND: u32 = libc::BPF_LD | libc::BPF_H | libc::BPF_IND;
 const JUMP_ANY_BIT: u32 = libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K;
 const JUMP_EQUAL: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+const LOAD_WORD_BEHIND: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_IND;
+const SHIFT_RIGHT: u32 = libc::BPF_ALU | libc::BPF_RSH | libc::BPF_K;
+const AND: u32 = libc::BPF_ALU | libc::BPF_AND | libc::BPF_K;
+const MODULO: u32 = libc::BPF_ALU | libc::BPF_MOD | libc::BPF_K;
 const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
-
-const fn statement(code: u32, k: u32) -> sock_filter {
-    sock_filter { code: code as u16, jt: 0, jf: 0, k }
-}
-
-const fn jump_equal(k: u32, jt: u8, jf: u8) -> sock_filter {
-    jump(JUMP_EQUAL, k, jt, jf)
-}
 
 const fn jump(code: u32, k: u32, jt: u8, jf: u8) -> sock_filter {
     sock_filter { code: code as u16, jt, jf, k }
@@ -138,13 +217,20 @@ mod tests {
         loop {
             let step = program[at];
             let load = |len: usize| -> Option<u32> {
-                let from = step.k as usize + if u32::from(step.code) == LOAD_HALF_BEHIND { index } else { 0 };
+                let from = step.k as usize
+                    + match u32::from(step.code) {
+                        LOAD_HALF_BEHIND | LOAD_WORD_BEHIND => index,
+                        _ => 0,
+                    };
                 let bytes = frame.get(from..from + len)?;
                 Some(bytes.iter().fold(0, |value, &byte| value << 8 | u32::from(byte)))
             };
             at += 1;
             let loaded = match u32::from(step.code) {
-                LOAD_WORD => load(4),
+                LOAD_WORD | LOAD_WORD_BEHIND => load(4),
+                SHIFT_RIGHT => Some(accumulator >> step.k),
+                AND => Some(accumulator & step.k),
+                MODULO => Some(accumulator % step.k),
                 LOAD_HALF | LOAD_HALF_BEHIND => load(2),
                 LOAD_IPV4_LENGTH => {
                     index = usize::from(frame[step.k as usize] & 15) * 4;
@@ -177,7 +263,7 @@ mod tests {
 
     #[test]
     fn only_tcp_is_taken() {
-        let program = program(&[], false);
+        let program = super::program(&[], false, None);
         let to = [2, 0, 0, 0, 0, 1];
         assert!(runs(&program, &frame(to, 0x0800, 23, 6)));
         assert!(runs(&program, &frame(to, 0x86dd, 20, 6)));
@@ -190,7 +276,7 @@ mod tests {
 
     #[test]
     fn of_icmp_only_what_tells_of_a_smaller_mtu_is_taken() {
-        let program = program(&[], false);
+        let program = super::program(&[], false, None);
         let mut too_big = frame([2, 0, 0, 0, 0, 1], 0x0800, 23, 1);
         // A header with one word of options.
         too_big[14] = 0x46;
@@ -211,7 +297,7 @@ mod tests {
     #[test]
     fn datagrams_to_one_are_taken_where_they_are_wanted() {
         let (one, all, group) = ([2, 0, 0, 0, 0, 1], [0xff; 6], [0x33, 0x33, 0, 0, 0, 1]);
-        let (with, without) = (program(&[], true), program(&[], false));
+        let (with, without) = (program(&[], true, None), program(&[], false, None));
         for (ethertype, at) in [(0x0800, 23), (0x86dd, 20)] {
             assert!(runs(&with, &frame(one, ethertype, at, 17)));
             assert!(runs(&with, &frame(one, ethertype, at, 6)) && runs(&with, &frame(all, ethertype, at, 6)));
@@ -223,15 +309,64 @@ mod tests {
             assert!(!runs(&with, &frame(one, ethertype, at, 50)));
         }
         assert!(!runs(&with, &frame(one, 0x0806, 23, 17)), "ARP");
-        assert!(!runs(&program(&[one], true), &frame(one, 0x0800, 23, 17)));
+        assert!(!runs(&program(&[one], true, None), &frame(one, 0x0800, 23, 17)));
     }
 
     #[test]
     fn frames_to_the_host_itself_are_left() {
         let (host, other_host, client) = ([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2], [2, 0, 0, 0, 1, 1]);
-        let program = program(&[host, other_host], false);
+        let program = super::program(&[host, other_host], false, None);
         assert!(!runs(&program, &frame(host, 0x0800, 23, 6)));
         assert!(!runs(&program, &frame(other_host, 0x86dd, 20, 6)));
         assert!(runs(&program, &frame(client, 0x0800, 23, 6)));
+    }
+
+    fn sliced(side: Side) -> (Slice, Vec<sock_filter>) {
+        let slice = Slice { index: 1, of: 3, prefix_v4: 28, prefix_v6: 56 };
+        (slice, program(&[], true, Some((slice, side))))
+    }
+
+    #[test]
+    fn a_worker_takes_its_subscribers_by_their_address() {
+        for (side, at4, at6) in [(Side::Source, 26, 22), (Side::Destination, 30, 38)] {
+            let (slice, program) = sliced(side);
+            for n in 0..=255u8 {
+                let address = [10, 0, n >> 2, n.wrapping_mul(37)];
+                let mut packet = frame([2; 6], 0x0800, 23, 6);
+                packet[at4..at4 + 4].copy_from_slice(&address);
+                // A later fragment has the same addresses.
+                packet[21] = n & 15;
+                packet[23] = if n & 1 == 0 { 6 } else { 17 };
+                assert_eq!(runs(&program, &packet), slice.contains(address.into()), "{address:?}");
+                let mut packet = frame([2; 6], 0x86dd, 20, 6);
+                let mut address = [0x20; 16];
+                (address[6], address[7]) = (n, n.wrapping_mul(91));
+                packet[at6..at6 + 16].copy_from_slice(&address);
+                assert_eq!(runs(&program, &packet), slice.contains(address.into()), "{address:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_message_from_a_router_goes_to_the_worker_of_the_packet_that_it_quotes() {
+        let (slice, program) = sliced(Side::Source);
+        for n in 0..=255u8 {
+            let subscriber = [10, 0, n, n.wrapping_mul(37)];
+            let mut message = frame([2; 6], 0x0800, 23, 1);
+            message.resize(100, 0);
+            // One word of options.
+            message[14] = 0x46;
+            message[38..40].copy_from_slice(&[3, 4]);
+            message[26..30].copy_from_slice(&[192, 0, 2, 1]);
+            message[46 + 16..46 + 20].copy_from_slice(&subscriber);
+            assert_eq!(runs(&program, &message), slice.contains(subscriber.into()), "{subscriber:?}");
+            let mut message = frame([2; 6], 0x86dd, 20, 58);
+            message.resize(120, 0);
+            message[54] = 2;
+            let mut subscriber = [0x20; 16];
+            (subscriber[6], subscriber[7]) = (n, n.wrapping_mul(91));
+            message[62 + 24..62 + 40].copy_from_slice(&subscriber);
+            assert_eq!(runs(&program, &message), slice.contains(subscriber.into()), "{subscriber:?}");
+        }
     }
 }

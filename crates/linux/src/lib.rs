@@ -1,6 +1,7 @@
 //! Packet I/O, the event loop and the lab on Linux. The only crate with `unsafe`, sockets and devices.
 
 pub mod endpoint;
+pub mod handover;
 pub mod lab;
 pub mod netlink;
 pub mod netns;
@@ -26,6 +27,7 @@ mod outbox;
 mod port;
 mod quantiles;
 mod signal;
+mod slice;
 mod sockopt;
 #[cfg(test)]
 mod testing;
@@ -42,4 +44,5 @@ pub use outbox::OutboxCounters;
 pub use port::{Device, PortCounters};
 pub use quantiles::Quantiles;
 pub use signal::{StopHandle, Termination};
+pub use slice::{Side, Slice};
 pub use tun::Tun;

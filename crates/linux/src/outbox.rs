@@ -16,7 +16,7 @@ pub(crate) struct Outbox {
 }
 
 /// What became of the packets that were to leave by a port.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct OutboxCounters {
     /// Packets, super-packets among them, that the device took.
     pub sent_packets: u64,
@@ -76,6 +76,10 @@ impl Outbox {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Packet> {
         self.packets.iter()
+    }
+
+    pub(crate) fn count_from(&mut self, counters: OutboxCounters) {
+        self.counters = counters;
     }
 
     pub(crate) fn counters(&self) -> OutboxCounters {

@@ -36,7 +36,7 @@ pub enum Device {
 }
 
 /// What happened at a device so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct PortCounters {
     /// Packets, super-packets among them, that were handed to the node.
     pub received_packets: u64,
@@ -171,6 +171,15 @@ impl Port {
         }
     }
 
+    /// What has not left yet, and the port that it is to leave by.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = (PortId, Packet)> {
+        let port = match &self.device {
+            Device::Packet { port, .. } => *port,
+            Device::Tun { wan, .. } => *wan,
+        };
+        self.outbox.iter().map(move |packet| (port, packet.clone()))
+    }
+
     /// Packets that arrived before `time` are discarded from here on.
     pub(crate) fn discard_before(&mut self, time: Instant) {
         self.discard_before = time;
@@ -208,6 +217,15 @@ impl Port {
     /// When to call `flush` again although nothing was pushed.
     pub(crate) fn retry_at(&self) -> Option<Instant> {
         self.retry_at
+    }
+
+    /// Goes on counting where another process stopped.
+    pub(crate) fn count_from(&mut self, counters: PortCounters) {
+        self.outbox.count_from(counters.out);
+        if let Device::Packet { socket, .. } = &mut self.device {
+            socket.count_drops_from(counters.kernel_drops);
+        }
+        self.counters = counters;
     }
 
     pub(crate) fn counters(&mut self) -> PortCounters {

@@ -8,11 +8,12 @@ use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use memmap2::MmapMut;
-use nix::fcntl::{Flock, FlockArg, posix_fallocate};
+use nix::fcntl::posix_fallocate;
 use paceline_gateway::Shifts;
 use paceline_wire::FlowKey;
 
@@ -29,7 +30,7 @@ pub struct ShiftFile {
     capacity: usize,
     generation: u64,
     /// Keeps other gateways from the file.
-    _lock: Flock<File>,
+    file: File,
 }
 
 /// There is no room for another flow; it must then not be rescaled, or it would break when the gateway restarts.
@@ -53,19 +54,46 @@ impl ShiftFile {
         }
         let file = open_locked(path).context(what)?;
         let (header, flows) = read_all(&file).context(what)?;
+        ShiftFile::over(file, header, flows, capacity, places).context(what)
+    }
+
+    /// The file that another process has open, and its lock. Its size stays, so that the other may go on as well.
+    pub fn adopt(descriptor: OwnedFd, capacity: usize) -> Result<ShiftFile, SystemError> {
+        let what = || "take over the flow file".to_owned();
+        let mut file = File::from(descriptor);
+        lock(&file).context(what)?;
+        io::Seek::rewind(&mut file).context(what)?;
+        let (header, flows) = read_all(&file).context(what)?;
+        let places = header.as_ref().map(|header| header.places);
+        let places = places.ok_or_else(|| io::Error::other("it is of another format")).context(what)?;
+        ShiftFile::over(file, header, flows, capacity.clamp(1, places / 2), places).context(what)
+    }
+
+    /// Another descriptor of the file: for [`ShiftFile::adopt`].
+    pub fn descriptor(&self) -> io::Result<OwnedFd> {
+        self.file.as_fd().try_clone_to_owned()
+    }
+
+    fn over(
+        file: File,
+        header: Option<Header>,
+        flows: Flows,
+        capacity: usize,
+        places: usize,
+    ) -> io::Result<ShiftFile> {
         let kept = header.filter(|header| header.places == places);
         let (seed, rebuilt) = match kept {
             Some(header) => (header.seed, false),
             None => (RandomState::new().hash_one(std::process::id()), true),
         };
         if rebuilt {
-            lay_out(&file, seed, places).context(what)?;
+            lay_out(&file, seed, places)?;
         }
         // SAFETY: the file stays as long as the mapping is (no other process shortens it: it is locked, and readable and
         // writable by root alone), its pages are allocated, and all access is by plain bytes, of which any value is valid.
-        let map = unsafe { MmapMut::map_mut(&*file) }.context(what)?;
+        let map = unsafe { MmapMut::map_mut(&file) }?;
         let live = if rebuilt { 0 } else { flows.len() };
-        let mut this = ShiftFile { map, seed, places, live, capacity, generation: 0, _lock: file };
+        let mut this = ShiftFile { map, seed, places, live, capacity, generation: 0, file };
         this.generation = this.newest_generation();
         if rebuilt {
             for (key, fallback) in flows {
@@ -164,7 +192,7 @@ struct Header {
     places: usize,
 }
 
-fn open_locked(path: &Path) -> io::Result<Flock<File>> {
+fn open_locked(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new()
         .read(true)
         .write(true)
@@ -173,8 +201,16 @@ fn open_locked(path: &Path) -> io::Result<Flock<File>> {
         .mode(0o600)
         .custom_flags(libc::O_NOFOLLOW)
         .open(path)?;
-    Flock::lock(file, FlockArg::LockExclusiveNonblock)
-        .map_err(|_| io::Error::other("another gateway with the same name is running"))
+    lock(&file).map_err(|_| io::Error::other("another gateway with the same name is running"))?;
+    Ok(file)
+}
+
+/// Until the last descriptor of the open file is closed, in whatever process: a process that ends does not unlock what its successor
+/// has, and none unlocks it by hand.
+fn lock(file: &File) -> io::Result<()> {
+    // SAFETY: the descriptor is open for as long as `file` is borrowed; the call takes no pointers.
+    let result = unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// The header, if there is a valid one, and the flows behind it.

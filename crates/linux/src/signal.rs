@@ -8,7 +8,7 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
-/// SIGTERM, SIGINT and SIGHUP as a descriptor.
+/// SIGTERM, SIGINT, SIGHUP and SIGUSR2 as a descriptor.
 #[derive(Debug)]
 pub struct Termination {
     fd: SignalFd,
@@ -18,7 +18,7 @@ impl Termination {
     /// Blocks the signals in the calling thread and in those that it starts from here on; call it before there are others.
     pub fn block() -> io::Result<Self> {
         let mut signals = SigSet::empty();
-        for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
+        for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGUSR2] {
             signals.add(signal);
         }
         signals.thread_block()?;

@@ -5,7 +5,7 @@
 use std::ffi::CStr;
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice, Read};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
 use nix::sys::uio;
@@ -38,12 +38,17 @@ impl Tun {
         unsafe { ioctl::set_header_len(file.as_raw_fd(), &raw const header_len) }?;
         // SAFETY: the descriptor is open; the argument is a number.
         unsafe { ioctl::set_offloads(file.as_raw_fd(), offloads as i32) }?;
-        Ok(Tun {
-            file,
-            name: name.to_owned(),
-            bytes: vec![0; BATCH * SLOT_BYTES].into_boxed_slice(),
-            lens: Vec::with_capacity(BATCH),
-        })
+        Ok(Tun::over(file, name))
+    }
+
+    /// The device `name` that another process made, with whatever waits in it.
+    pub fn adopt(descriptor: OwnedFd, name: &str) -> Self {
+        Tun::over(File::from(descriptor), name)
+    }
+
+    fn over(file: File, name: &str) -> Self {
+        let bytes = vec![0; BATCH * SLOT_BYTES].into_boxed_slice();
+        Tun { file, name: name.to_owned(), bytes, lens: Vec::with_capacity(BATCH) }
     }
 
     /// The name of the device.

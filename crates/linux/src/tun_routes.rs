@@ -62,12 +62,8 @@ impl TunRoutes {
     /// Installs routes and rules in the calling thread's network namespace, in place of what an earlier process left. The
     /// packet loop should run already: TCP comes to the TUN from here on.
     pub fn install(config: &TunRoutesConfig) -> Result<TunRoutes, SystemError> {
-        let mut families: Vec<bool> = config.clients.iter().map(|prefix| prefix.address.is_ipv6()).collect();
-        families.sort_unstable();
-        families.dedup();
-        families.iter().try_for_each(|&ipv6| check_forwarding(ipv6))?;
-        let routes =
-            TunRoutes { netlink: Netlink::open()?, table: config.table, priority: config.priority, families };
+        let routes = TunRoutes::adopt(config)?;
+        routes.families.iter().try_for_each(|&ipv6| check_forwarding(ipv6))?;
         routes.remove_rules()?;
         // Loose: what the gateway writes has source addresses that lie behind other interfaces. The larger of this and the
         // setting for all interfaces holds, so that need not be changed.
@@ -88,6 +84,14 @@ impl TunRoutes {
         }
         routes.add_rules(config)?;
         Ok(routes)
+    }
+
+    /// What another process has installed, to be removed by this one.
+    pub fn adopt(config: &TunRoutesConfig) -> Result<TunRoutes, SystemError> {
+        let mut families: Vec<bool> = config.clients.iter().map(|prefix| prefix.address.is_ipv6()).collect();
+        families.sort_unstable();
+        families.dedup();
+        Ok(TunRoutes { netlink: Netlink::open()?, table: config.table, priority: config.priority, families })
     }
 
     /// Removes the rules: from here on the main table forwards everything.

@@ -155,7 +155,7 @@ fn transfers_survive_a_gateway_that_comes_and_stands_still() {
         let hosts =
             scope.spawn(|| run(&traffic, &lab.server, &lab.client, clock::now(), &Control::new()).unwrap());
         std::thread::sleep(Duration::from_millis(300));
-        let filter = Filter::Tcp { except_destinations, datagrams: false };
+        let filter = Filter::Tcp { except_destinations, datagrams: false, slice: None };
         let gateway = Driven::start(&lab.gateway, &["g0", "g1"], &filter, NullForwarder::new());
         let mut rule = install(&lab);
         for _ in 0..4 {

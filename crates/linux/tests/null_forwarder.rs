@@ -14,7 +14,8 @@ fn tcp_passes_over_packet_sockets() {
     }
     let lab = Lab::build(LabConfig::default()).unwrap();
     let wired = Driven::start(&lab.net, &["n0", "n1"], &Filter::All, NullForwarder::new());
-    let only_tcp = Filter::Tcp { except_destinations: vec![[2, 0, 0, 0, 0, 1]], datagrams: false };
+    let only_tcp =
+        Filter::Tcp { except_destinations: vec![[2, 0, 0, 0, 0, 1]], datagrams: false, slice: None };
     let radio = Driven::start(&lab.net, &["n2", "n3"], &only_tcp, NullForwarder::new());
     for ipv6 in [false, true] {
         let server = (&lab.server, lab.server_address(ipv6));

@@ -1,11 +1,12 @@
 //! Options of the gateway, and of the commands that look at it.
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::{Args, Subcommand, ValueEnum};
 use ipnet::IpNet;
+use paceline_linux::Slice;
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::error::{Error, Result};
@@ -54,6 +55,10 @@ pub(crate) struct GatewayArgs {
     /// Socket for `paceline flows` and `paceline top` [default: /run/paceline/WAN-RADIO.sock]
     #[arg(long, value_name = "FILE")]
     pub(crate) control: Option<PathBuf>,
+    /// Take over from the gateway that runs between these interfaces, with its flows, and end it. The options should be those
+    /// that it was started with
+    #[arg(long)]
+    pub(crate) take_over: bool,
     /// Append a JSON line to this file for each flow that ends (docs/operating.md)
     #[arg(long, value_name = "FILE")]
     pub(crate) records: Option<PathBuf>,
@@ -66,6 +71,14 @@ pub(crate) struct GatewayArgs {
     /// End when this process is no longer the parent
     #[arg(long, hide = true, value_name = "PID")]
     pub(crate) parent: Option<i32>,
+    /// Serve the subscribers by so many processes, each its part of them by their addresses. What is said to be at FILE or PORT
+    /// is then at FILE-0, FILE-1 and so on, PORT, PORT+1 and so on
+    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with_all = ["tun", "forward_only"],
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(Slice::WORKERS_MAX)))]
+    pub(crate) workers: u32,
+    /// Which of these this process is
+    #[arg(long, hide = true, value_name = "N")]
+    pub(crate) worker: Option<u32>,
     /// File that keeps the window shifts of rescaled flows over a restart [default: one for each pair of interfaces, in /run]
     #[arg(long, value_name = "FILE")]
     pub(crate) shift_file: Option<PathBuf>,
@@ -102,6 +115,54 @@ impl GatewayArgs {
             _ => Err(Error::input("which interfaces? give --wan IFACE and --radio IFACE")),
         }
     }
+}
+
+impl GatewayArgs {
+    /// What is this gateway's own on this machine is called so.
+    pub(crate) fn name(&self) -> Result<String> {
+        let (wan, radio) = self.interfaces()?;
+        Ok(match self.worker {
+            Some(worker) => format!("{wan}-{radio}-{worker}"),
+            None => format!("{wan}-{radio}"),
+        })
+    }
+
+    /// With the files and the port of the worker that it is.
+    pub(crate) fn of_worker(&self) -> GatewayArgs {
+        let mut args = self.clone();
+        let Some(worker) = self.worker else { return args };
+        let files = [
+            &mut args.control,
+            &mut args.shift_file,
+            &mut args.records,
+            &mut args.events,
+            &mut args.series,
+            &mut args.stats_json,
+        ];
+        for path in files.into_iter().flatten() {
+            *path = beside(path, worker);
+        }
+        if let Some(address) = &mut args.metrics {
+            address.set_port(address.port().saturating_add(worker as u16));
+        }
+        args
+    }
+
+    /// Its part of the subscribers, whose names have so many bits in IPv4 and IPv6.
+    pub(crate) fn slice(&self, (prefix_v4, prefix_v6): (u8, u8)) -> Option<Slice> {
+        self.worker.map(|index| Slice { index, of: self.workers, prefix_v4, prefix_v6 })
+    }
+}
+
+/// The file of a worker: `a/b.c` becomes `a/b-0.c`.
+pub(crate) fn beside(path: &Path, worker: u32) -> PathBuf {
+    let mut name = path.file_stem().unwrap_or_default().to_owned();
+    name.push(format!("-{worker}"));
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
 }
 
 /// From what level on things are logged.

@@ -1,14 +1,18 @@
 //! Where the gateway's packets come from, and what the kernel does with them when the gateway is gone.
 
 use std::io;
+use std::os::fd::OwnedFd;
 
 use paceline_gateway::{RADIO, WAN};
 use paceline_linux::netlink::{Netlink, Prefix};
 use paceline_linux::nft::{FailOpen, FailOpenConfig, Refreshed, RescaleConfig};
 use paceline_linux::tun_routes::{TunRoutes, TunRoutesConfig};
-use paceline_linux::{Device, EventLoop, Filter, Housekeeping, PacketSocket, PacketSocketConfig, Tun};
+use paceline_linux::{
+    Device, EventLoop, Filter, Housekeeping, PacketSocket, PacketSocketConfig, Side, Slice, Tun,
+};
 use paceline_wire::Instant;
 
+use super::handover::{Inherited, Place, Role};
 use crate::args::GatewayArgs;
 use crate::error::{Error, Result};
 use crate::run::lab::system;
@@ -48,10 +52,11 @@ pub(super) struct Bridged {
 /// Puts the gateway between two interfaces.
 pub(super) fn bridged(
     event_loop: &mut EventLoop,
-    wan: &str,
-    radio: &str,
+    args: &GatewayArgs,
     datagrams: bool,
+    slice: Option<Slice>,
 ) -> Result<Attached> {
+    let (wan, radio) = args.interfaces()?;
     let netlink = Netlink::open().map_err(system)?;
     let masters = [wan, radio].map(|name| netlink.link(name).map(|link| link.master));
     let [Ok(master_of_wan), Ok(master_of_radio)] = masters else {
@@ -59,10 +64,14 @@ pub(super) fn bridged(
         return Err(no_interface(missing));
     };
     let own = netlink.host_addresses().map_err(system)?;
-    let filter = Filter::Tcp { except_destinations: own.clone(), datagrams };
-    let join = |event_loop: &mut EventLoop, filter: Filter| {
-        for (port, name) in [(WAN, wan), (RADIO, radio)] {
-            let config = PacketSocketConfig { filter: filter.clone(), ..PacketSocketConfig::default() };
+    let filter = |side| Filter::Tcp {
+        except_destinations: own.clone(),
+        datagrams,
+        slice: slice.map(|slice| (slice, side)),
+    };
+    let join = |event_loop: &mut EventLoop, filters: [Filter; 2]| {
+        for ((port, name), filter) in [(WAN, wan), (RADIO, radio)].into_iter().zip(filters) {
+            let config = PacketSocketConfig { filter, ..PacketSocketConfig::default() };
             let socket = PacketSocket::open(name, &config)
                 .map_err(|error| Error::io(format_args!("open interface {name}"), &error))?;
             event_loop
@@ -73,18 +82,21 @@ pub(super) fn bridged(
     };
     match (master_of_wan, master_of_radio) {
         (Some(one), Some(other)) if one == other => {
-            join(event_loop, filter)?;
-            let config = FailOpenConfig::new(&name_of(wan, radio), &[wan, radio], own);
-            let config = FailOpenConfig { datagrams, ..config };
+            join(event_loop, [filter(Side::Destination), filter(Side::Source)])?;
+            let config = FailOpenConfig::new(&args.name()?, &[wan, radio], own);
+            let config = FailOpenConfig { datagrams, slice, ..config };
             let (rule, since) = FailOpen::install(&config).map_err(system)?;
             Ok(Attached::Bridged(Box::new(Bridged { rule, stale_before: Some(since) })))
+        }
+        (None, None) if slice.is_some() => {
+            Err(Error::input(format!("several workers need {wan} and {radio} to be ports of one bridge")))
         }
         (None, None) => {
             tracing::warn!(
                 "{wan} and {radio} are in no bridge: when the gateway ends, nothing joins them; make both ports of one \
                  bridge, and it fails open"
             );
-            join(event_loop, Filter::All)?;
+            join(event_loop, [Filter::All, Filter::All])?;
             Ok(Attached::Alone)
         }
         _ => Err(Error::input(format!(
@@ -107,13 +119,12 @@ pub(super) fn routed(
     }
     let device =
         Tun::open(tun).map_err(|error| Error::io(format_args!("make the TUN device {tun}"), &error))?;
-    let device = Device::Tun { tun: device, clients: args.clients.clone(), wan: WAN, radio: RADIO };
-    event_loop.add(device).map_err(|error| Error::io(format_args!("use the TUN device {tun}"), &error))?;
-    let clients =
-        args.clients.iter().map(|client| Prefix::new(client.network(), client.prefix_len())).collect();
-    let mut ports = distinct(wan, radio);
-    ports.push(tun);
-    let config = FailOpenConfig::marking(&name_of(wan, radio), &ports, MARK);
+    event_loop
+        .add(tun_device(device, args))
+        .map_err(|error| Error::io(format_args!("use the TUN device {tun}"), &error))?;
+    let (ports, clients) = routed_places(tun, args)?;
+    let ports: Vec<&str> = ports.iter().map(String::as_str).collect();
+    let config = FailOpenConfig::marking(&args.name()?, &ports, MARK);
     let config = FailOpenConfig { datagrams, ..config };
     let rule = match FailOpen::install(&config) {
         Ok((rule, _)) => Some(rule),
@@ -129,6 +140,68 @@ pub(super) fn routed(
     Ok(Attached::Routed(Box::new(Routed { rule, routes })))
 }
 
+/// Puts the gateway in the place of another process.
+pub(super) fn adopted(
+    event_loop: &mut EventLoop,
+    inherited: &mut Inherited,
+    args: &GatewayArgs,
+) -> Result<Attached> {
+    let (wan, radio) = args.interfaces()?;
+    let failed = |error: io::Error| Error::io("take over the devices", &error);
+    match &args.tun {
+        Some(tun) => {
+            let device = inherited.take(Role::Device).map_err(failed)?;
+            let device = tun_device(Tun::adopt(device, tun), args);
+            event_loop.add(device).map_err(failed)?;
+        }
+        None => {
+            for port in [WAN, RADIO] {
+                let device = inherited.take(Role::Device).map_err(failed)?;
+                let socket = PacketSocket::adopt(device, &PacketSocketConfig::default());
+                event_loop.add(Device::Packet { port, socket }).map_err(failed)?;
+            }
+        }
+    }
+    let rule = |inherited: &mut Inherited, config: &FailOpenConfig| {
+        let fresh_until = Instant::from_nanos(inherited.offer.fresh_until_ns);
+        let socket = inherited.take(Role::Rule).ok();
+        socket.map(|socket| FailOpen::adopt(config, socket, fresh_until)).transpose().map_err(system)
+    };
+    Ok(match inherited.offer.place {
+        Place::Alone => Attached::Alone,
+        Place::Bridged => {
+            // The addresses are those that the rule has already.
+            let config = FailOpenConfig::new(&args.name()?, &[wan, radio], Vec::new());
+            let missing = || Error::failed("the other gateway has kept its rule");
+            let rule = rule(inherited, &config)?.ok_or_else(missing)?;
+            Attached::Bridged(Box::new(Bridged { rule, stale_before: None }))
+        }
+        Place::Routed => {
+            let tun = args.tun.as_deref().unwrap_or_default();
+            let (ports, clients) = routed_places(tun, args)?;
+            let ports: Vec<&str> = ports.iter().map(String::as_str).collect();
+            let rule = rule(inherited, &FailOpenConfig::marking(&args.name()?, &ports, MARK))?;
+            let routes = TunRoutesConfig::new(tun, &[wan], &[radio], clients);
+            let routes = TunRoutesConfig { mark: rule.as_ref().map(|_| MARK), ..routes };
+            let routes = Routes::Laid(TunRoutes::adopt(&routes).map_err(system)?);
+            Attached::Routed(Box::new(Routed { rule, routes }))
+        }
+    })
+}
+
+fn tun_device(tun: Tun, args: &GatewayArgs) -> Device {
+    Device::Tun { tun, clients: args.clients.clone(), wan: WAN, radio: RADIO }
+}
+
+/// The interfaces of a routed gateway, and its clients.
+fn routed_places(tun: &str, args: &GatewayArgs) -> Result<(Vec<String>, Vec<Prefix>)> {
+    let (wan, radio) = args.interfaces()?;
+    let mut ports: Vec<String> = distinct(wan, radio).into_iter().map(str::to_owned).collect();
+    ports.push(tun.to_owned());
+    let clients = args.clients.iter().map(|client| Prefix::new(client.network(), client.prefix_len()));
+    Ok((ports, clients.collect()))
+}
+
 fn no_interface(name: &str) -> Error {
     Error::input(format!("there is no interface {name}; `ip link` lists them"))
 }
@@ -136,11 +209,6 @@ fn no_interface(name: &str) -> Error {
 /// One name, where a router has its servers and clients behind the same interface.
 fn distinct<'a>(wan: &'a str, radio: &'a str) -> Vec<&'a str> {
     if wan == radio { vec![wan] } else { vec![wan, radio] }
-}
-
-/// What rules and tables of the gateway between these interfaces are called.
-fn name_of(wan: &str, radio: &str) -> String {
-    format!("{wan}-{radio}")
 }
 
 impl Attached {
@@ -172,7 +240,18 @@ impl Attached {
             Attached::Routed(_) | Attached::Alone => return Ok(None),
         };
         let (wan, radio) = args.interfaces()?;
-        Ok(Some(RescaleConfig::new(&name_of(wan, radio), &distinct(wan, radio), mark)))
+        Ok(Some(RescaleConfig::new(&args.name()?, &distinct(wan, radio), mark)))
+    }
+
+    /// What a successor has to know and to have, besides the devices.
+    pub(super) fn place(&self) -> io::Result<(Place, Option<(OwnedFd, Instant)>)> {
+        Ok(match self {
+            Attached::Bridged(bridged) => (Place::Bridged, Some(bridged.rule.descriptor()?)),
+            Attached::Alone => (Place::Alone, None),
+            Attached::Routed(routed) => {
+                (Place::Routed, routed.rule.as_ref().map(FailOpen::descriptor).transpose()?)
+            }
+        })
     }
 
     /// Hands everything back to the kernel.

@@ -3,6 +3,7 @@
 //! The packet thread never waits for a reader: it leaves a whole copy when nobody holds the lock, and otherwise the next time
 //! round. Lists of flows are made only when somebody has asked, a part at a time.
 
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, TryLockError};
 use std::time::{Duration as StdDuration, Instant as StdInstant};
@@ -50,6 +51,8 @@ pub(super) struct Board {
     shown: Mutex<Shown>,
     changed: Condvar,
     wanted: AtomicBool,
+    /// A process that asks to take over.
+    successor: Mutex<Option<UnixStream>>,
 }
 
 #[derive(Debug, Default)]
@@ -77,6 +80,16 @@ impl Board {
             shown = self.changed.wait_timeout(shown, left).unwrap_or_else(PoisonError::into_inner).0;
         }
         Some(shown.lists.clone())
+    }
+
+    /// Somebody asks to take over; who asked before is refused by closing.
+    pub(super) fn ask_to_take_over(&self, stream: UnixStream) {
+        *self.successor.lock().unwrap_or_else(PoisonError::into_inner) = Some(stream);
+    }
+
+    /// Who asked to take over since the last call.
+    pub(super) fn successor(&self) -> Option<UnixStream> {
+        self.successor.try_lock().ok()?.take()
     }
 
     /// Leaves new numbers, unless somebody is looking.

@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::io::{self, BufWriter, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use paceline_linux::Slice;
 use paceline_wire::Instant as WireInstant;
 use serde::Deserialize;
 use serde_json::json;
@@ -18,11 +20,12 @@ use serde_json::json;
 use super::board::Board;
 use super::capture::{Desk, Interfaces, Wanted};
 use super::rows::{FlowRow, Prefixes, Report, SCHEMA, SubscriberRow};
+use crate::args::beside;
 use crate::error::{Error, Result};
 
-/// Where a gateway between these interfaces listens unless it is told otherwise.
-pub(crate) fn default_path(wan: &str, radio: &str) -> PathBuf {
-    Path::new(FOLDER).join(format!("{wan}-{radio}.sock"))
+/// Where the gateway of this name listens unless it is told otherwise.
+pub(crate) fn default_path(name: &str) -> PathBuf {
+    Path::new(FOLDER).join(format!("{name}.sock"))
 }
 
 /// What does not change while the gateway runs.
@@ -40,6 +43,8 @@ pub(super) struct Identity {
 pub(super) struct Control {
     path: PathBuf,
     listener: UnixListener,
+    /// Another process may still go on with it.
+    is_shared: bool,
 }
 
 impl Control {
@@ -66,11 +71,22 @@ impl Control {
             fs::remove_file(path).map_err(|error| failed(&error))?;
         }
         let listener = bind_private(path).map_err(|error| failed(&error))?;
-        Ok(Control { path: path.to_path_buf(), listener })
+        Ok(Control { path: path.to_path_buf(), listener, is_shared: false })
+    }
+
+    /// The socket of another process, at the same place, which stays until [`serve`](Self::serve) makes it this process's.
+    pub(super) fn adopt(path: &Path, descriptor: OwnedFd) -> Control {
+        Control { path: path.to_path_buf(), listener: UnixListener::from(descriptor), is_shared: true }
+    }
+
+    /// For [`Control::adopt`].
+    pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
     }
 
     /// Answers for as long as the process lives.
-    pub(super) fn serve(&self, board: Arc<Board>, desk: Arc<Desk>, identity: Identity) -> io::Result<()> {
+    pub(super) fn serve(&mut self, board: Arc<Board>, desk: Arc<Desk>, identity: Identity) -> io::Result<()> {
+        self.is_shared = false;
         let listener = self.listener.try_clone()?;
         thread::spawn(move || {
             for stream in listener.incoming() {
@@ -101,7 +117,9 @@ fn bind_private(path: &Path) -> io::Result<UnixListener> {
 
 impl Drop for Control {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
+        if !self.is_shared {
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }
 
@@ -110,6 +128,8 @@ impl Drop for Control {
 #[serde(rename_all = "kebab-case", deny_unknown_fields, tag = "get")]
 enum Request {
     Flows,
+    /// Everything, for a process that takes over (`handover.rs`).
+    State,
     Capture(Wanted),
 }
 
@@ -118,6 +138,10 @@ fn answer(stream: UnixStream, board: &Board, desk: &Arc<Desk>, identity: &Identi
     let line = read_line(&stream, Instant::now() + PATIENCE)?;
     let mut out = Patient { stream: &stream, deadline: Instant::now() + PATIENCE };
     let problem = match serde_json::from_slice::<Request>(&line) {
+        Ok(Request::State) => {
+            board.ask_to_take_over(stream);
+            return Ok(());
+        }
         Err(error) => format!("cannot understand the request: {error}; send {ASK}"),
         Ok(Request::Capture(wanted)) => {
             let (desk, interfaces) = (desk.clone(), identity.interfaces.clone());
@@ -208,18 +232,33 @@ impl Write for Patient<'_> {
     }
 }
 
-/// Asks the gateway at `path`, or the only one that runs.
+/// Asks the gateway at `path`, or the only one that runs; all its workers, where it has several.
 pub(crate) fn ask(path: Option<&Path>) -> Result<Report> {
-    let path = chosen(path)?;
+    let paths = match path {
+        Some(path) => workers_at(path),
+        None => the_only_sockets(Path::new(FOLDER))?,
+    };
+    let mut reports = paths.iter().map(|path| ask_one(path));
+    let mut sum = reports.next().unwrap_or_else(|| Err(Error::failed("no gateway runs here")))?;
+    for report in reports {
+        let report = report?;
+        sum.uptime_s = sum.uptime_s.max(report.uptime_s);
+        sum.flows.extend(report.flows);
+        sum.subscribers.extend(report.subscribers);
+    }
+    Ok(sum)
+}
+
+fn ask_one(path: &Path) -> Result<Report> {
     let exchange = || {
-        let stream = request(&path, ASK)?;
+        let stream = request(path, ASK)?;
         stream.set_read_timeout(Some(2 * PATIENCE))?;
         let mut text = String::new();
         stream.take(ANSWER_MAX).read_to_string(&mut text)?;
         Ok(text)
     };
-    let text = exchange().map_err(|error| unanswered(&path, &error))?;
-    serde_json::from_str(&text).map_err(|error| refused(&path, &text, &error))
+    let text = exchange().map_err(|error| unanswered(path, &error))?;
+    serde_json::from_str(&text).map_err(|error| refused(path, &text, &error))
 }
 
 /// Asks for a capture; what can be read from the answer is the file.
@@ -248,7 +287,34 @@ pub(crate) fn ask_capture(path: Option<&Path>, wanted: &Wanted) -> Result<impl R
 }
 
 fn chosen(path: Option<&Path>) -> Result<PathBuf> {
-    path.map_or_else(|| the_only_socket(Path::new(FOLDER)), |path| Ok(path.to_path_buf()))
+    let found =
+        path.map_or_else(|| the_only_sockets(Path::new(FOLDER)), |path| Ok(vec![path.to_path_buf()]))?;
+    match <[PathBuf; 1]>::try_from(found) {
+        Ok([one]) => Ok(one),
+        Err(several) => Err(ambiguous(&several)),
+    }
+}
+
+/// `path`, or those of its workers.
+fn workers_at(path: &Path) -> Vec<PathBuf> {
+    let of_workers = (0..Slice::WORKERS_MAX).map(|index| beside(path, index));
+    let found: Vec<PathBuf> = of_workers.filter(|path| path.exists()).collect();
+    if path.exists() || found.is_empty() { vec![path.to_path_buf()] } else { found }
+}
+
+/// They are those of the workers of one gateway.
+fn are_workers(paths: &[PathBuf]) -> bool {
+    let gateway = |path: &PathBuf| {
+        let (name, index) = path.file_stem()?.to_str()?.rsplit_once('-')?;
+        index.parse::<u32>().ok().map(|_| name.to_owned())
+    };
+    let first = paths.first().and_then(gateway);
+    first.is_some() && paths.iter().all(|path| gateway(path) == first)
+}
+
+fn ambiguous(paths: &[PathBuf]) -> Error {
+    let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+    Error::input(format!("several gateways or workers run; give --control with one of {}", names.join(", ")))
 }
 
 fn request(path: &Path, line: &str) -> io::Result<UnixStream> {
@@ -275,7 +341,7 @@ fn refused(path: &Path, text: &str, error: impl std::fmt::Display) -> Error {
     }
 }
 
-fn the_only_socket(folder: &Path) -> Result<PathBuf> {
+fn the_only_sockets(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             return Err(Error::io(format_args!("look for gateways in {}", folder.display()), &error));
@@ -289,18 +355,13 @@ fn the_only_socket(folder: &Path) -> Result<PathBuf> {
         .collect();
     found.sort();
     match found.as_slice() {
-        [one] => Ok(one.clone()),
+        [_] => Ok(found),
         [] => Err(Error::failed(format!(
             "no gateway runs here ({} has no socket of one); start one, or give --control FILE",
             folder.display()
         ))),
-        several => {
-            let names: Vec<String> = several.iter().map(|path| path.display().to_string()).collect();
-            Err(Error::input(format!(
-                "several gateways run; give --control with one of {}",
-                names.join(", ")
-            )))
-        }
+        several if are_workers(several) => Ok(found),
+        several => Err(ambiguous(several)),
     }
 }
 
@@ -323,7 +384,7 @@ mod tests {
     use super::*;
 
     fn served(folder: &Path) -> (Control, Arc<Board>) {
-        let control = Control::bind(&folder.join("g.sock")).unwrap();
+        let mut control = Control::bind(&folder.join("g.sock")).unwrap();
         let board = Arc::new(Board::default());
         let prefixes = Prefixes::new(&SharingConfig::default());
         let interfaces = Interfaces { names: ["w".into(), "r".into()], raw: false };

@@ -41,6 +41,11 @@ impl Supervisor {
         }
     }
 
+    /// Another process, a child of this one, goes on with the service.
+    pub(super) fn succeeded_by(&self, process: u32) {
+        tell(&[NotifyState::MainPid(process)]);
+    }
+
     pub(super) fn stopping(&self) {
         tell(&[NotifyState::Stopping]);
     }

@@ -46,9 +46,20 @@ pub(super) struct Tap {
 }
 
 impl Log {
-    /// Creates the files that are asked for.
-    pub(super) fn create(start: Instant, events: Option<&Path>, series: Option<&Path>) -> io::Result<Log> {
-        let create = |path: &Path| File::create(path).map(BufWriter::new);
+    /// Creates the files that are asked for, or goes on with those of another process.
+    pub(super) fn create(
+        start: Instant,
+        events: Option<&Path>,
+        series: Option<&Path>,
+        goes_on: bool,
+    ) -> io::Result<Log> {
+        let create = |path: &Path| {
+            let file = match goes_on {
+                true => File::options().append(true).create(true).open(path),
+                false => File::create(path),
+            };
+            file.map(BufWriter::new)
+        };
         let mut log = Log {
             start,
             sojourn: Quantiles::new(),
@@ -58,7 +69,7 @@ impl Log {
             sampled: HashMap::new(),
             error: None,
         };
-        if let Some(series) = &mut log.series {
+        if let Some(series) = log.series.as_mut().filter(|_| !goes_on) {
             writeln!(
                 series,
                 "time_s,client,server,client_window_bytes,virtual_window_bytes,in_flight_bytes,waiting_bytes,rate_mbps,\
@@ -196,6 +207,9 @@ fn decided(flow: &FlowKey, decision: &Decision) {
             let target_ms = ms(target);
             tracing::info!(%client, %server, %reason, target_ms, "auto: queue target");
         }
+        What::OwnWindow => {
+            tracing::info!(%client, %server, %reason, "auto: the server sees the client's own window")
+        }
         What::ServerRepairs => {
             tracing::info!(%client, %server, %reason, "auto: the server repairs from here on")
         }
@@ -251,7 +265,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (events, series) = (folder.path().join("e"), folder.path().join("s"));
         let start = Instant::from_nanos(5_000_000_000);
-        let log = Log::create(start, Some(&events), Some(&series)).unwrap();
+        let log = Log::create(start, Some(&events), Some(&series), false).unwrap();
         let shared = Arc::new(Mutex::new(log));
         let mut tap = Tap::new(shared.clone(), None, None, None);
         let flow = FlowKey { src: "10.0.0.2:40000".parse().unwrap(), dst: "10.0.0.1:80".parse().unwrap() };

@@ -4,10 +4,12 @@
 //! machine's firewall, and packets must not wait for that.
 
 use std::collections::HashMap;
+use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration as StdDuration;
 
+use super::handover;
 use paceline_linux::nft::{FlowChange, RescaleConfig, RescaleTable};
 use paceline_linux::{Fallback, SystemError, clock};
 use paceline_wire::{Duration, FlowKey, Instant};
@@ -20,6 +22,8 @@ pub(super) enum Change {
     Closed(FlowKey),
     /// The gateway ends in order.
     Finish,
+    /// Another process has taken over, and keeps the table from here on.
+    Leave,
 }
 
 /// Takes changes from the packet path.
@@ -53,9 +57,13 @@ impl Rescaling {
     }
 
     /// Starts the thread in the calling thread's network namespace. The gateway's own rule must be in force.
-    pub(super) fn start(self, config: RescaleConfig) -> Running {
+    /// Where there is a predecessor, the thread begins when that has ended.
+    pub(super) fn start(self, config: RescaleConfig, predecessor: Option<UnixStream>) -> Running {
         let Rescaling { sender, changes, flows } = self;
         let thread = thread::spawn(move || {
+            if let Some(stream) = predecessor {
+                handover::wait_for_end(&stream);
+            }
             let told = Keeper::install(config, flows).and_then(|keeper| keeper.run(&changes));
             if let Err(error) = told {
                 tracing::warn!(
@@ -75,6 +83,12 @@ pub(super) struct Running {
 }
 
 impl Running {
+    /// The table is another process's from here on.
+    pub(super) fn leave(self) {
+        let _ = self.sender.send(Change::Leave);
+        let _ = self.thread.join();
+    }
+
     /// The table stays if there are flows that need it.
     pub(super) fn finish(self) {
         let _ = self.sender.send(Change::Finish);
@@ -112,7 +126,11 @@ impl Keeper {
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),
             }
             let is_last = some.iter().any(|change| matches!(change, Change::Finish));
+            let is_left = some.iter().any(|change| matches!(change, Change::Leave));
             self.carry_out(some);
+            if is_left {
+                return Ok(());
+            }
             if is_last {
                 return if self.flows.is_empty() { self.table.remove() } else { Ok(()) };
             }
@@ -137,7 +155,7 @@ impl Keeper {
                     let before = self.flows.remove(&flow);
                     carried.extend(before.map(|before| FlowChange::Closed(flow, before)));
                 }
-                Change::Finish => {}
+                Change::Finish | Change::Leave => {}
             }
         }
         // An error is repaired at the next check.
@@ -179,7 +197,7 @@ mod tests {
         let rescaling = Rescaling::new(flows);
         let feed = rescaling.feed();
         changes.iter().for_each(|change| feed.tell(*change));
-        namespace.run(|| rescaling.start(config())).unwrap().finish();
+        namespace.run(|| rescaling.start(config(), None)).unwrap().finish();
         namespace.run(|| RescaleTable::open(config())).unwrap().unwrap().exists().unwrap()
     }
 

@@ -1,19 +1,25 @@
 //! A gateway with all that is around it: logs, statistics, metrics, control socket, records.
 
 use std::io;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use nix::sys::socket::getsockopt;
+use nix::sys::socket::sockopt::PeerCredentials;
 use paceline_gateway::config::OtherMode;
 use paceline_gateway::{Gateway, GatewayConfig};
 use paceline_linux::shift_file::ShiftFile;
-use paceline_linux::{EventLoopConfig, Fallback, Housekeeping, clock};
+use paceline_linux::{Fallback, Housekeeping, clock};
 use paceline_wire::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::board::{Board, Collector, Snapshot};
 use super::capture::{Desk, Interfaces, Watched};
 use super::control::{self, Control, Identity};
+use super::handover::{self, Estate, Inherited, Role};
 use super::metrics::{Labels, Metrics};
 use super::notify::Supervisor;
 use super::observer::{Log, Shared, Tap};
@@ -21,7 +27,8 @@ use super::records::{Recorder, Records, Writing};
 use super::reload::Reload;
 use super::rescaling::Rescaling;
 use super::rows::Prefixes;
-use super::{Moment, drive, http, write_whole_io};
+use super::workers;
+use super::{Around, Handed, Handing, Moment, drive, http, write_whole_io};
 use crate::args::GatewayArgs;
 use crate::error::{Error, Result};
 use crate::result::Percentiles;
@@ -29,28 +36,52 @@ use crate::run::lab::system;
 
 /// Runs until a signal comes.
 pub(super) fn run(args: &GatewayArgs, config: GatewayConfig) -> Result<()> {
-    let (wan, radio) = args.interfaces()?;
-    let started = clock::now();
-    let log = Log::create(started, args.events.as_deref(), args.series.as_deref())
+    let config_prefixes = (config.sharing.subscriber_prefix_v4, config.sharing.subscriber_prefix_v6);
+    let datagrams = config.sharing.other == OtherMode::Shared;
+    let path = flows_file(args)?;
+    let mut inherited = args.take_over.then(|| handover::ask(args, &path)).transpose()?;
+    let started = inherited.as_ref().and_then(|inherited| Some(inherited.memory.as_ref()?.started));
+    let started = started.unwrap_or_else(clock::now);
+    let log = Log::create(started, args.events.as_deref(), args.series.as_deref(), inherited.is_some())
         .map_err(|error| Error::io("create the logs", &error))?;
     let log: Shared = Arc::new(Mutex::new(log));
-    let default = ShiftFile::default_path(&format!("{wan}-{radio}"));
-    let path = args.shift_file.as_deref().unwrap_or(&default);
-    let store = ShiftFile::open(path, config.limits.max_flows).map_err(system)?;
+    let store = match &mut inherited {
+        Some(inherited) => {
+            let file = inherited.take(Role::Flows).map_err(|error| Error::io("take over", &error))?;
+            ShiftFile::adopt(file, config.limits.max_flows)
+        }
+        None => ShiftFile::open(&path, config.limits.max_flows),
+    }
+    .map_err(system)?;
     let open_flows = store.load();
     let rescaling = Rescaling::new(&open_flows);
-    let mut service = Service::new(args, started, log.clone(), &config)?;
-    let datagrams = config.sharing.other == OtherMode::Shared;
-    let tap = Tap::new(log, Some(store), Some(rescaling.feed()), service.recorder.clone());
-    let mut node = Gateway::with_observer(config, Box::new(tap));
+    let mut service = Service::new(args, started, log.clone(), &config, inherited.as_mut())?;
+    service.flows = Some(store.descriptor().map_err(|error| Error::io("keep the flow file", &error))?);
+    if let Some(memory) = inherited.as_ref().and_then(|inherited| inherited.memory.as_ref()) {
+        log.lock().unwrap_or_else(PoisonError::into_inner).totals = memory.totals;
+    }
+    let tap = Box::new(Tap::new(log, Some(store), Some(rescaling.feed()), service.recorder.clone()));
+    let mut node = match inherited.as_mut().and_then(handover::Inherited::gateway) {
+        Some(state) => Gateway::take_over(config, tap, state),
+        None => Gateway::with_observer(config, tap),
+    };
+    // Those that are there already stay as they are.
     for (flow, fallback) in open_flows {
         match fallback {
             Fallback::Rescale(shifts) => node.resume(clock::now(), flow, shifts),
             Fallback::Reset => node.end(flow),
         }
     }
+    let slice = args.slice(config_prefixes);
     let mut node = Watched::new(node, service.desk.clone());
-    drive(args, &mut node, datagrams, Some(rescaling), |node, moment| service.on(node, moment))
+    let around = Around { rescaling: Some(rescaling), inherited, datagrams, slice };
+    drive(args, &mut node, around, |node, moment| service.on(node, moment))
+}
+
+/// Where what outlives the process is kept.
+fn flows_file(args: &GatewayArgs) -> Result<PathBuf> {
+    let default = ShiftFile::default_path(&args.name()?);
+    Ok(args.shift_file.clone().unwrap_or(default))
 }
 
 /// What goes on beside the packets.
@@ -66,6 +97,10 @@ struct Service<'a> {
     reload: Reload,
     supervisor: Supervisor,
     control: Option<Control>,
+    /// The file of flows and the listener for metrics, for a successor; and who asks to be one.
+    flows: Option<OwnedFd>,
+    scrapes: Option<TcpListener>,
+    successor: Option<UnixStream>,
     /// Until their threads run.
     scraped: Option<(TcpListener, Metrics)>,
     records: Option<Records>,
@@ -80,6 +115,7 @@ impl<'a> Service<'a> {
         started: Instant,
         log: Shared,
         config: &GatewayConfig,
+        mut inherited: Option<&mut Inherited>,
     ) -> Result<Service<'a>> {
         let prefixes = Prefixes::new(&config.sharing);
         let (wan, radio) = args.interfaces()?;
@@ -95,11 +131,17 @@ impl<'a> Service<'a> {
             } else {
                 vec![wan.to_owned(), radio.to_owned()]
             },
-            packet_memory_limit_bytes: EventLoopConfig::default().pool_bytes,
+            packet_memory_limit_bytes: workers::pool_bytes(args.workers),
         };
-        let scraped = match args.metrics {
-            Some(address) => Some((http::listen(address)?, Metrics::new(board.clone(), labels))),
+        let listener = match args.metrics {
+            Some(address) => Some(metrics_listener(address, inherited.as_deref_mut())?),
             None => None,
+        };
+        let scrapes = listener.as_ref().and_then(|listener| listener.try_clone().ok());
+        let scraped = listener.map(|listener| (listener, Metrics::new(board.clone(), labels)));
+        let control = match inherited.and_then(|inherited| inherited.take(Role::Control).ok()) {
+            Some(socket) => Some(Control::adopt(&handover::control_path(args)?, socket)),
+            None => bind_control(args)?,
         };
         let records = args.records.as_deref().map(|path| Records::create(path, prefixes)).transpose()?;
         let interfaces = match &args.tun {
@@ -123,7 +165,10 @@ impl<'a> Service<'a> {
             due: Instant::ZERO,
             reload: Reload::new(config.clone()),
             supervisor: Supervisor::default(),
-            control: bind_control(args, wan, radio)?,
+            control,
+            flows: None,
+            scrapes,
+            successor: None,
             scraped,
             recorder: records.as_ref().map(Records::recorder),
             records,
@@ -145,6 +190,7 @@ impl<'a> Service<'a> {
                 self.reload.start(self.args);
                 Ok(())
             }
+            Moment::Stopped(handing) => self.stopped(node, handing),
             Moment::End => self.end(node),
         }
     }
@@ -153,7 +199,7 @@ impl<'a> Service<'a> {
         if let Some((listener, metrics)) = self.scraped.take() {
             http::serve(listener, metrics);
         }
-        if let Some(control) = &self.control {
+        if let Some(control) = &mut self.control {
             control.serve(self.board.clone(), self.desk.clone(), self.identity.clone())?;
         }
         self.writing = self.records.take().map(Records::start);
@@ -165,6 +211,11 @@ impl<'a> Service<'a> {
     fn turn(&mut self, node: &mut Gateway, housekeeping: &mut Housekeeping<'_>) -> io::Result<()> {
         self.supervisor.beat();
         self.reload.finish(node);
+        self.successor = self.board.successor();
+        if self.successor.is_some() {
+            housekeeping.stop();
+            return Ok(());
+        }
         self.collector.turn(&self.board, node, housekeeping.now);
         if housekeeping.now < self.due {
             return Ok(());
@@ -208,6 +259,47 @@ impl<'a> Service<'a> {
         write_whole_io(self.args, &format!("{stats}\n"))
     }
 
+    /// Whoever asked gets everything.
+    fn stopped(&mut self, node: &mut Watched, handing: &mut Handing<'_>) -> io::Result<()> {
+        let Some(stream) = self.successor.take() else { return Ok(()) };
+        let (Some(control), Some(flows)) = (&self.control, &self.flows) else { return Ok(()) };
+        // Counted and written before anything is copied.
+        handing.event_loop.finish_turn(node);
+        let totals = {
+            let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+            log.flush()?;
+            log.totals
+        };
+        let path = flows_file(self.args).map_err(io::Error::other)?;
+        let estate = Estate {
+            args: self.args,
+            flows_file: &path,
+            started: self.identity.started,
+            totals,
+            event_loop: &mut *handing.event_loop,
+            attached: handing.attached,
+            flows: flows.as_fd(),
+            control: control.descriptor(),
+            metrics: self.scrapes.as_ref().map(AsFd::as_fd),
+        };
+        if let Err(error) = handover::give(&stream, node, estate) {
+            tracing::warn!("a successor has not taken over: {error}");
+            handing.outcome = Handed::InVain;
+            return Ok(());
+        }
+        handing.outcome = Handed::Over;
+        if let Ok(peer) = getsockopt(&stream, PeerCredentials) {
+            tracing::info!("process {} goes on with {} flows", peer.pid(), node.flows());
+            self.supervisor.succeeded_by(peer.pid().unsigned_abs());
+        }
+        if let Some(writing) = self.writing.take() {
+            writing.finish();
+        }
+        // The successor takes the closed connection for the end of this process.
+        std::mem::forget(stream);
+        Ok(())
+    }
+
     /// Flows that are not over are recorded as they are.
     fn end(&mut self, node: &Gateway) -> io::Result<()> {
         self.supervisor.stopping();
@@ -223,12 +315,21 @@ impl<'a> Service<'a> {
     }
 }
 
+/// That of the predecessor, where the address is the same.
+fn metrics_listener(address: SocketAddr, inherited: Option<&mut Inherited>) -> Result<TcpListener> {
+    let before = inherited.and_then(|inherited| inherited.take(Role::Metrics).ok()).map(TcpListener::from);
+    match before {
+        Some(listener) if listener.local_addr().is_ok_and(|own| own == address) => Ok(listener),
+        _ => http::listen(address),
+    }
+}
+
 /// A place that was asked for must be there; the default one only should.
-fn bind_control(args: &GatewayArgs, wan: &str, radio: &str) -> Result<Option<Control>> {
+fn bind_control(args: &GatewayArgs) -> Result<Option<Control>> {
     if let Some(path) = &args.control {
         return Control::bind(path).map(Some);
     }
-    let bound = Control::bind(&control::default_path(wan, radio));
+    let bound = Control::bind(&control::default_path(&args.name()?));
     if let Err(error) = &bound {
         tracing::warn!("{error}; `paceline flows` and `paceline top` cannot see this gateway");
     }

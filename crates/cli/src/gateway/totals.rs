@@ -3,9 +3,10 @@
 use paceline_gateway::config::FlowMode;
 use paceline_gateway::{Event, FlowStage};
 use paceline_wire::Duration;
+use serde::{Deserialize, Serialize};
 
 /// Times in buckets with fixed bounds, as Prometheus wants them.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Histogram {
     /// How many were at most as long as the bound and longer than the one before; longer than all come last.
     pub(super) counts: [u64; BOUNDS_S.len() + 1],
@@ -13,7 +14,7 @@ pub(super) struct Histogram {
 }
 
 /// Since the gateway started.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Totals {
     /// Payload that left for clients, each byte once.
     pub(super) downlink_bytes: u64,

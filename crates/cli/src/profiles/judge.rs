@@ -20,7 +20,7 @@ const LEVEL: f64 = 0.995;
 const DELAY_LEAST_MS: f64 = 2.5;
 
 /// One cell of a scenario, with every profile.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub(super) struct Cell {
     pub(super) scenario: String,
     /// Empty where nothing is varied.
@@ -140,6 +140,17 @@ impl Cell {
             of_pass: row.throughput_mbps / pass.throughput_mbps,
             of_best: row.throughput_mbps / best.throughput_mbps,
             delay_of_best: delay(row) / delay(best),
+        })
+    }
+
+    /// With what follows from it.
+    pub(super) fn json(&self) -> serde_json::Value {
+        serde_json::json!({
+            "scenario": self.scenario,
+            "cell": self.cell,
+            "profiles": self.profiles,
+            "best": self.best().map(|row| &row.profile),
+            "missed": self.missed(),
         })
     }
 

@@ -46,8 +46,17 @@ pub(super) const FLOW_COLUMNS: [&str; 11] = [
     "resent %",
     "age",
 ];
-pub(super) const SUBSCRIBER_COLUMNS: [&str; 9] =
-    ["subscriber", "flows", "weight", "down Mbit/s", "link Mbit/s", "RTT min ms", "in flight", "limit", "not TCP"];
+pub(super) const SUBSCRIBER_COLUMNS: [&str; 9] = [
+    "subscriber",
+    "flows",
+    "weight",
+    "down Mbit/s",
+    "link Mbit/s",
+    "RTT min ms",
+    "in flight",
+    "limit",
+    "not TCP",
+];
 
 impl Traffic {
     /// Rates are zero without an earlier report of the same process.

@@ -18,8 +18,6 @@ const FORGOTTEN: Duration = Duration::from_secs(600);
 const LATE_ACKS_LAST: Duration = Duration::from_secs(60);
 /// Our choice: shares are those of some 4 MB of the newest data, a few transfers' worth.
 const BYTES_MAX: u64 = 4_000_000;
-/// The same of seconds in which a flow was watched.
-const NOTES_MAX: u32 = 16;
 /// The longest prefixes that are routed in the Internet are /24 and /48: what lies in one has the path in common.
 const SERVER_BITS_V4: u32 = 24;
 const SERVER_BITS_V6: u32 = 48;
@@ -41,8 +39,12 @@ pub(crate) struct Seen {
     pub(crate) rate: Rate,
     /// ACKs waited on the uplink all the time.
     pub(crate) late_acks: bool,
-    /// The application lags behind the link.
-    pub(crate) reader_lags: bool,
+    /// Its application lags behind the link.
+    pub(crate) slow_reader: bool,
+    /// The rate of its link varies.
+    pub(crate) link_varies: bool,
+    /// What was repaired had not been lost.
+    pub(crate) needless_repairs: bool,
     /// It was a split flow, which tells of round trips only.
     pub(crate) split: bool,
 }
@@ -61,10 +63,12 @@ pub struct ClientRecord {
     pub window: u64,
     /// The highest rate of its link.
     pub rate: Rate,
-    /// Seconds in which a flow was watched.
-    pub notes: u32,
-    /// Of these, those in which its application lagged.
-    pub reader_lags: u32,
+    /// Its application lagged when that was looked at last.
+    pub slow_reader: bool,
+    /// The rate of its link varied then.
+    pub link_varies: bool,
+    /// When repairs proved needless.
+    pub needless_repairs: Option<Instant>,
     /// When ACKs last waited on the uplink.
     pub late_acks: Option<Instant>,
 }
@@ -86,6 +90,12 @@ impl Known {
         Some(self.client?.rtt? + self.server_rtt?)
     }
 
+    /// Repairs for the client have proved needless of late.
+    pub fn has_needless_repairs(&self) -> bool {
+        let at = self.client.and_then(|client| client.needless_repairs);
+        at.is_some_and(|at| self.now.saturating_since(at) < FORGOTTEN)
+    }
+
     /// ACKs of the client waited on the uplink just now.
     pub fn has_late_acks(&self) -> bool {
         let at = self.client.and_then(|client| client.late_acks);
@@ -105,10 +115,9 @@ impl ClientRecord {
         }
         self.window = self.window.max(seen.window);
         self.rate = self.rate.max(seen.rate);
-        self.notes += 1;
-        self.reader_lags += u32::from(seen.reader_lags);
-        if self.notes > NOTES_MAX {
-            (self.notes, self.reader_lags) = (self.notes / 2, self.reader_lags / 2);
+        (self.slow_reader, self.link_varies) = (seen.slow_reader, seen.link_varies);
+        if seen.needless_repairs {
+            self.needless_repairs = Some(now);
         }
         if seen.late_acks {
             self.late_acks = Some(now);
@@ -288,6 +297,5 @@ mod tests {
             record.note(at(0), &Seen { delivered: 1_000_000, ..Seen::default() });
         }
         assert!(record.delivered <= BYTES_MAX && record.lost < 1_000, "{record:?}");
-        assert!(record.notes <= NOTES_MAX);
     }
 }

@@ -17,12 +17,14 @@ pub(crate) struct UplinkDelay {
     shortest: Option<i64>,
     /// The least queue since the last look.
     least: Option<Duration>,
+    /// What the newest packet met.
+    now: Duration,
 }
 
 /// 1 ms is Linux since 4.13 and Windows, 4 and 10 ms Linux before, by CONFIG_HZ.
 const TICKS_NS: [u64; 3] = [1_000_000, 4_000_000, 10_000_000];
-/// Our choice: after so many ticks of the longest kind and so much time a wrong tick would need a clock that is off by half.
-const LEARN: Duration = Duration::from_millis(300);
+/// Our choice: ten ticks of the longest kind.
+const LEARN: Duration = Duration::from_millis(100);
 
 impl UplinkDelay {
     /// A packet with this timestamp came.
@@ -43,7 +45,13 @@ impl UplinkDelay {
         let shortest = self.shortest.map_or(way.min(0), |shortest| shortest.min(way));
         self.shortest = Some(shortest);
         let queue = Duration::from_nanos((way - shortest).max(0) as u64);
+        self.now = queue;
         self.least = Some(self.least.map_or(queue, |least| least.min(queue)));
+    }
+
+    /// The queue that the newest packet met.
+    pub(crate) fn queue(&self) -> Duration {
+        self.now
     }
 
     /// The queue that stood there since the last look: the least that any packet met (as RFC 8289 has it).

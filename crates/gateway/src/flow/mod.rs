@@ -90,6 +90,8 @@ pub(crate) struct LinkReport {
     /// Time since the departure of the last packet that arrived. While a hole is open, arrivals are counted rather than
     /// named, so it may be off by some packets, but there is no other word of the queue then.
     pub(crate) age: Option<Duration>,
+    /// How long the report itself waited on the uplink; zero unless `auto` decides.
+    pub(crate) uplink: Duration,
 }
 
 /// How far a flow is.

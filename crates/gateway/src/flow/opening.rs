@@ -18,6 +18,7 @@ impl Flow {
             // Windows of SYNs are not scaled (RFC 7323, Section 2.2).
             self.window = u64::from(tcp.window());
             self.window_max = self.window;
+            self.watch_uplink(ctx, tcp);
         }
         self.last_packet = ctx.now;
         self.handshake.on_client_syn(&mut packet, wanted, ctx.counters);

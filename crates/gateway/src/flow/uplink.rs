@@ -52,6 +52,7 @@ impl Flow {
         // RFC 5681, Section 2: a duplicate ACK does not move the window.
         let duplicate = pure && ack == self.board.una() && ack + window == self.right_edge;
         self.note_window(ctx, ack, window, &blocks);
+        self.watch_room(ctx);
         let mut report = LinkReport::default();
         let mut late = Duration::ZERO;
         if ack >= self.board.una() && !flags.contains(Flags::RST) {
@@ -172,7 +173,7 @@ impl Flow {
         self.stop_needless_repairs(ctx);
         self.adapt_delay(ctx);
         let age = left.sent_at.filter(|_| !probed).map(|sent_at| ctx.now.saturating_since(sent_at));
-        LinkReport { delivered, lost, rtt, age }
+        LinkReport { delivered, lost, rtt, age, uplink: self.uplink_queue() }
     }
 
     /// Finds the latest transmission that brought `range`.
@@ -295,7 +296,8 @@ impl Flow {
                 ctx.subscriber,
                 self.promised,
             ),
-            passes: self.gave_up,
+            first: self.first_window(),
+            passes: self.gave_up || self.shows_own_window(),
         };
         let config = &ctx.config.virtual_window;
         let shown_before = self.virtual_window.edge();

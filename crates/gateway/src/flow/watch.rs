@@ -3,8 +3,10 @@
 use paceline_wire::{Duration, Instant, Tcp};
 
 use super::{Context, Flow, Phase};
-use crate::auto::{Claim, Decision, Reason, Seen, UplinkDelay, What};
+use crate::auto::{Claim, Decision, Known, Reason, Seen, UplinkDelay, What};
+use crate::mode::Mode;
 use crate::observe::Event;
+use crate::virtual_window::FIRST_WINDOW;
 
 /// What is watched of one flow.
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,6 +24,12 @@ pub(super) struct Watch {
     over: bool,
     /// The server repairs: what was repaired here had not been lost.
     pub(super) server_repairs: bool,
+    /// That was known from the beginning.
+    was_told: bool,
+    /// The application reads slowly: the server sees the client's own window.
+    own_window: bool,
+    /// The most that is promised before there is a rate, where something is known of the link.
+    first_window: Option<u64>,
     /// The newest decision.
     pub(super) reason: Option<Reason>,
 }
@@ -30,16 +38,60 @@ pub(super) struct Watch {
 const INTERVAL: Duration = Duration::from_secs(1);
 /// Our choice: ACKs are late when they wait for as long as the path takes, and for no less than this: below it a sender hardly notices.
 const LATE: Duration = Duration::from_millis(100);
+/// Our choice: twice what the path holds is what slow start brings when it has filled it.
+const FIRST_PATHS: u64 = 2;
 /// Delayed ACKs and super-packets alone make a round trip so much longer.
-const LOADED: Duration = Duration::from_millis(40);
+const LOADED: Duration = Duration::from_millis(20);
 /// Our choice: fewer needless copies than this cost nothing.
 const NEEDLESS_MIN: u64 = 64;
 
 impl Flow {
-    /// Why it is as it is.
-    pub(crate) fn decided(mut self, reason: Option<Reason>) -> Self {
+    /// `auto` decided so about it, by what is known of its client.
+    pub(crate) fn decided(mut self, reason: Option<Reason>, known: &Known) -> Self {
         self.watch.reason = reason;
+        if let Some(client) = known.client.filter(|_| reason.is_some()) {
+            self.watch.server_repairs = known.has_needless_repairs();
+            self.watch.was_told = self.watch.server_repairs;
+            self.watch.own_window = client.slow_reader;
+            let rtt = client.rtt.map(|rtt| rtt + known.server_rtt.unwrap_or_default());
+            let path = rtt.map_or(0, |rtt| client.rate.bytes_in(rtt));
+            self.watch.first_window = (path > 0).then_some(FIRST_PATHS * path);
+        }
         self
+    }
+
+    /// The most that is promised before there is a rate.
+    pub(super) fn first_window(&self) -> u64 {
+        self.watch.first_window.unwrap_or(FIRST_WINDOW).min(FIRST_WINDOW)
+    }
+
+    /// The server sees what the client says.
+    pub(super) fn shows_own_window(&self) -> bool {
+        self.watch.own_window
+    }
+
+    /// What the newest ACK waited on the uplink.
+    pub(super) fn uplink_queue(&self) -> Duration {
+        if self.watch.reason.is_some() { self.watch.uplink.queue() } else { Duration::ZERO }
+    }
+
+    /// Once a second: a reader that lags takes no more than its own window says, and whatever else is sent only gets old here.
+    pub(crate) fn watch_reader(&mut self, ctx: &mut Context<'_>) {
+        if self.watch.reason.is_some() && !self.watch.own_window && self.reader_lags() {
+            self.watch.own_window = true;
+            self.note_decision(ctx, Decision { what: What::OwnWindow, reason: Reason::SlowReader });
+        }
+    }
+
+    /// With each ACK: our choice, it reads as it should again when three quarters of its buffer are free.
+    pub(super) fn watch_room(&mut self, ctx: &mut Context<'_>) {
+        if self.watch.own_window && self.room >= self.window_max / 4 * 3 {
+            self.watch.own_window = false;
+            self.note_decision(
+                ctx,
+                Decision { what: What::Mode(Mode::Transparent), reason: Reason::Ordinary },
+            );
+        }
     }
 
     /// What it showed since the last time, once a second and at its end.
@@ -54,9 +106,9 @@ impl Flow {
         let (delivered, lost) = (self.totals.downlink_bytes, self.totals.lost_bytes);
         let queue = self.watch.uplink.standing();
         let rtt = self.totals.rtt_min.into_iter().chain(self.path.rtt).min();
-        // Our choice: a queue of half the round trip is load.
+        // Our choice: a queue of a quarter of the round trip is load.
         let smoothed = self.rtt.smoothed().unwrap_or_default();
-        let loaded = rtt.is_some_and(|rtt| smoothed > rtt + rtt / 2 + LOADED);
+        let loaded = rtt.is_some_and(|rtt| smoothed > rtt + rtt / 4 + LOADED);
         let seen = Seen {
             delivered: delivered - self.watch.told_delivered,
             lost: if loaded { 0 } else { lost - self.watch.told_lost },
@@ -65,7 +117,9 @@ impl Flow {
             server_rtt: self.server_rtt.get(),
             window: self.window_max,
             late_acks: queue.is_some_and(|queue| queue > rtt.unwrap_or_default().max(LATE)),
-            reader_lags: self.reader_lags(),
+            slow_reader: self.watch.own_window,
+            link_varies: self.path.supply.is_some(),
+            needless_repairs: self.watch.server_repairs && !self.watch.was_told,
             split: false,
         };
         (self.watch.told_at, self.watch.told_delivered, self.watch.told_lost) = (Some(now), delivered, lost);

@@ -22,6 +22,7 @@ impl Pair {
             lost: delivery.lost,
             rtt: delivery.rtt,
             age: delivery.sent_at.map(|sent| now.saturating_since(sent)),
+            uplink: Duration::ZERO,
         };
         (report, newly)
     }

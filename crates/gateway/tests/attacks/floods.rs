@@ -73,6 +73,19 @@ fn a_full_table_empties() {
     }
 }
 
+/// A client that opens flows by the hundred leaves places for others, whose flows are accelerated as ever.
+#[test]
+fn one_client_does_not_fill_the_table() {
+    let mut world = World::new(config(FlowMode::Auto));
+    for n in 0..2 * MAX_FLOWS as u16 {
+        open(&mut world, conspirators(n), TcpOptionsRepr::default());
+    }
+    let counters = *world.gateway.counters();
+    assert!(counters.passed_too_many_flows > 0 && world.gateway.flows() < MAX_FLOWS);
+    world.run(|_| {});
+    assert_eq!(world.gateway.counters().flows_accelerated, counters.flows_accelerated + 1);
+}
+
 #[test]
 fn segments_of_flows_that_do_not_exist() {
     withstands(|world| {

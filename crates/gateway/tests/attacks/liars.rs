@@ -1,9 +1,10 @@
 //! Two hosts that have agreed to hurt whoever is between them: what they say about their own flow need not be true.
 
+use paceline_gateway::config::FlowMode;
 use paceline_gateway::{RADIO, WAN};
 use paceline_wire::{Flags, Seq, TcpOptionsRepr, TcpRepr};
 
-use crate::world::{World, conspirators, header, open, segment, withstands};
+use crate::world::{World, config, conspirators, header, open, segment, withstands};
 
 /// A flow with SACK and scaled windows, opened anew with each blow, to which 20 segments are sent.
 fn with_flow(blow: impl Fn(&mut World, u32)) {
@@ -45,6 +46,21 @@ fn optimistic_acknowledgements() {
             ack(world, end + 1_000 * n, 60_000, &[]);
         }
     });
+}
+
+/// Who goes on like that is left to his server: nothing is kept or promised for the flow any more.
+#[test]
+fn a_flow_that_claims_what_was_never_sent_passes() {
+    let mut world = World::new(config(FlowMode::Auto));
+    let options = TcpOptionsRepr { mss: Some(1_460), window_scale: Some(7), ..Default::default() };
+    open(&mut world, conspirators(1), options);
+    for n in 0..2_000u32 {
+        // The server believes it, and goes on from there.
+        ack(&mut world, 1 + 4_000 * n, 60_000, &[]);
+        data(&mut world, 1 + 4_000 * n, 1_000);
+    }
+    assert_eq!(world.gateway.counters().auto_optimistic_acks, 1);
+    world.run(|_| {});
 }
 
 /// The same paper: an acknowledgement for each byte.

@@ -202,10 +202,10 @@ fn pattern(position: u64) -> u8 {
     (position.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }
 
-/// The victim must not be a tenth and three round trips later than without `blow`, in either mode.
+/// The victim must not be a tenth and three round trips later than without `blow`, in any mode.
 #[track_caller]
 pub fn withstands(blow: impl Fn(&mut World)) {
-    for mode in [FlowMode::Transparent, FlowMode::Split] {
+    for mode in [FlowMode::Transparent, FlowMode::Split, FlowMode::Auto] {
         let alone = World::new(config(mode)).run(|_| {});
         let mut world = World::new(config(mode));
         let attacked = world.run(&blow);

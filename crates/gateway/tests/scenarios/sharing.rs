@@ -1,6 +1,6 @@
 //! Priorities, guaranteed rates and ceilings (Section 9.3), of flows and of subscribers.
 
-use paceline_gateway::config::{FlowMatch, FlowRule, ShareConfig, SubscriberRule};
+use paceline_gateway::config::{FlowMatch, FlowMode, FlowRule, ShareConfig, SubscriberRule};
 use paceline_gateway::{Gateway, GatewayConfig};
 
 use crate::kit::scenario::{Flow, FlowSpec, Path, address, at_ms, modern_client, world};
@@ -10,14 +10,16 @@ use crate::kit::sim::Sim;
 const LINK_MBPS: f64 = 8.64;
 const PAYLOAD: f64 = 1_448.0 / 1_500.0;
 
+const MODES: [FlowMode; 2] = [FlowMode::Transparent, FlowMode::Split];
+
 /// Flows of one client to ports 81, 82, ..., with a share each; each is given its start in milliseconds and its bytes.
-fn flows(shares: &[ShareConfig], work: &[(u64, Option<u64>)]) -> (Sim<Gateway>, Vec<Flow>) {
+fn flows(mode: FlowMode, shares: &[ShareConfig], work: &[(u64, Option<u64>)]) -> (Sim<Gateway>, Vec<Flow>) {
     let rules = shares.iter().enumerate().map(|(n, share)| FlowRule {
         matches: FlowMatch { server_port: Some(81 + n as u16), ..FlowMatch::default() },
         share: share.clone(),
         ..FlowRule::default()
     });
-    let mut config = GatewayConfig::default();
+    let mut config = GatewayConfig { mode, ..GatewayConfig::default() };
     config.sharing.flows = rules.collect();
     config.check().unwrap();
     let mut sim = world(Gateway::new(config), &Path::new(LINK_MBPS, 20, 80), 1);
@@ -35,8 +37,12 @@ fn share(priority: u8) -> ShareConfig {
 
 #[test]
 fn the_higher_priority_goes_first_and_the_lower_takes_what_is_left() {
+    MODES.into_iter().for_each(the_higher_priority_goes_first_and_the_lower_takes_what_is_left_in);
+}
+
+fn the_higher_priority_goes_first_and_the_lower_takes_what_is_left_in(mode: FlowMode) {
     // The first sends for some seconds in the middle.
-    let (mut sim, flows) = flows(&[share(7), share(0)], &[(5_000, Some(8_000_000)), (0, None)]);
+    let (mut sim, flows) = flows(mode, &[share(7), share(0)], &[(5_000, Some(8_000_000)), (0, None)]);
     sim.run_until(at_ms(40_000));
     sim.checker.assert_clean();
     let [high, low] = [(7_000, 11_000), (20_000, 40_000)]
@@ -49,8 +55,12 @@ fn the_higher_priority_goes_first_and_the_lower_takes_what_is_left() {
 
 #[test]
 fn a_guarantee_holds_against_any_priority() {
+    MODES.into_iter().for_each(a_guarantee_holds_against_any_priority_in);
+}
+
+fn a_guarantee_holds_against_any_priority_in(mode: FlowMode) {
     let guaranteed = ShareConfig { guaranteed_mbps: Some(2.0), ..share(0) };
-    let (mut sim, flows) = flows(&[share(7), guaranteed], &[(0, None), (0, None)]);
+    let (mut sim, flows) = flows(mode, &[share(7), guaranteed], &[(0, None), (0, None)]);
     sim.run_until(at_ms(40_000));
     sim.checker.assert_clean();
     let [first, second] = [0, 1].map(|n| sim.goodput_between(flows[n], at_ms(10_000), at_ms(40_000)));
@@ -60,8 +70,12 @@ fn a_guarantee_holds_against_any_priority() {
 
 #[test]
 fn a_ceiling_is_kept_and_the_rest_goes_to_others() {
+    MODES.into_iter().for_each(a_ceiling_is_kept_and_the_rest_goes_to_others_in);
+}
+
+fn a_ceiling_is_kept_and_the_rest_goes_to_others_in(mode: FlowMode) {
     let ceiling = ShareConfig { ceiling_mbps: Some(1.5), ..share(7) };
-    let (mut sim, flows) = flows(&[ceiling, share(0)], &[(0, None), (0, None)]);
+    let (mut sim, flows) = flows(mode, &[ceiling, share(0)], &[(0, None), (0, None)]);
     sim.run_until(at_ms(40_000));
     sim.checker.assert_clean();
     let [first, second] = [0, 1].map(|n| sim.goodput_between(flows[n], at_ms(10_000), at_ms(40_000)));

@@ -4,8 +4,8 @@
 //! the radio link began to send the copy that arrived first. So a segment that the gateway repaired counts with all the time
 //! that the repair took, while one that the server sent again starts anew: a comparison never favours the gateway.
 //!
-//! A gateway that splits flows cuts the stream anew, and a proxy of kernel sockets has sequence numbers of its own towards the client,
-//! too: there the first byte of a segment counts, with the segment of the wired link that brought it.
+//! Whoever splits a flow cuts the stream anew, a proxy of kernel sockets with sequence numbers of its own towards the client: the first
+//! byte of a segment counts, with the segment that brought it.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -101,7 +101,10 @@ impl Probe {
     /// The segment at `seq`, which entered the radio link at `entered` and then waited for `queue_delay`, was delivered.
     pub(super) fn left_radio_link(&mut self, flow: u32, seq: Seq, entered: Instant, queue_delay: Duration) {
         let [_, radio] = self.begins(flow);
-        match self.exit(flow, seq.0.wrapping_sub(radio.0)) {
+        let place = seq.0.wrapping_sub(radio.0);
+        let before = self.exits.range_mut((flow, 0)..=(flow, place)).next_back();
+        let exit = before.filter(|(key, exit)| place - key.1 < exit.len).map(|(_, exit)| exit);
+        match exit {
             None => self.unmatched += 1,
             Some(exit) if exit.delivered => self.copies += 1,
             Some(exit) => {
@@ -112,12 +115,6 @@ impl Probe {
                 self.delay_max_us.raise(entered + queue_delay, us);
             }
         }
-    }
-
-    /// The segment of the wired link that begins at `place` in the stream; where it was cut anew, the one that holds this place.
-    fn exit(&mut self, flow: u32, place: u32) -> Option<&mut WiredExit> {
-        let (key, exit) = self.exits.range_mut((flow, 0)..=(flow, place)).next_back()?;
-        (place - key.1 < exit.len).then_some(exit)
     }
 
     pub(super) fn report(&self) -> PathDelay {

@@ -1,6 +1,7 @@
 //! One netlink socket: requests go out, acknowledgements and answers come back, one at a time.
 
 use std::io;
+use std::os::fd::{AsFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
 
 use netlink_sys::{Socket, SocketAddr};
@@ -34,6 +35,19 @@ impl Connection {
         };
         let socket = open().context(|| "open a netlink socket".to_owned())?;
         Ok(Connection { inner: Mutex::new(Inner { socket, sequence: 0 }) })
+    }
+
+    /// A socket that another process opened; what the kernel ties to it stays.
+    pub(crate) fn adopt(descriptor: OwnedFd) -> Connection {
+        // SAFETY: the descriptor is open and belongs to nobody else from here on.
+        let socket = unsafe { Socket::from_raw_fd(descriptor.into_raw_fd()) };
+        Connection { inner: Mutex::new(Inner { socket, sequence: 0 }) }
+    }
+
+    /// Another descriptor of the socket.
+    pub(crate) fn descriptor(&self) -> io::Result<OwnedFd> {
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.socket.as_fd().try_clone_to_owned()
     }
 
     /// Sends messages whose headers are written but for the sequence number, and collects the answers until every sequence

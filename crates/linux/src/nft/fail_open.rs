@@ -1,6 +1,7 @@
 //! The table that keeps the gateway's packets from the bridge, or marks them for its TUN device.
 
 use std::io;
+use std::os::fd::OwnedFd;
 
 use paceline_wire::{Duration, Instant};
 
@@ -8,9 +9,10 @@ use super::batch::Batch;
 use super::expression::{
     Expression, Header, Meta, Verdict, end, equals, in_set, load_header, load_meta, mask, set_mark,
 };
-use super::table::{Key, Set, Table, element};
+use super::table::{Key, Set, TYPE_MARK, Table, element};
 use crate::clock;
 use crate::netlink::{Connection, Netlink};
+use crate::slice::{Side, Slice};
 use crate::system_error::{Context, SystemError};
 
 /// Which packets are the gateway's, and what makes them so.
@@ -26,6 +28,9 @@ pub struct FailOpenConfig {
     /// Bits that are set in the packets' marks, for the routing rules of a TUN device. `None` drops the packets instead, which
     /// keeps them from the bridge.
     pub mark: Option<u32>,
+    /// Only packets of these subscribers; the first port is then that towards the servers, and the other towards them. The packet
+    /// sockets' filters must have the same.
+    pub slice: Option<Slice>,
     /// UDP too, unless it is sent to a group.
     pub datagrams: bool,
     /// The rule lapses this long after the last refresh.
@@ -43,6 +48,7 @@ impl FailOpenConfig {
             ports,
             except_destinations,
             mark: None,
+            slice: None,
             datagrams: false,
             timeout,
         }
@@ -81,22 +87,37 @@ impl FailOpen {
     /// Installs the rule in the calling thread's network namespace, in force at once. Packets that arrived before the
     /// returned time were also forwarded by the bridge.
     pub fn install(config: &FailOpenConfig) -> Result<(FailOpen, Instant), SystemError> {
+        let connection = Connection::open(netlink_sys::protocols::NETLINK_NETFILTER)?;
+        let mut fail_open = FailOpen::over(connection, config)?;
+        let asked = clock::now();
+        fail_open.create_table(config).map_err(|error| fail_open.explain(error))?;
+        fail_open.fresh_until = asked + config.timeout;
+        Ok((fail_open, clock::now()))
+    }
+
+    /// The rule of another process, whose netlink socket `descriptor` is; in force until `fresh_until` unless it is refreshed.
+    pub fn adopt(
+        config: &FailOpenConfig,
+        descriptor: OwnedFd,
+        fresh_until: Instant,
+    ) -> Result<FailOpen, SystemError> {
+        let fail_open = FailOpen::over(Connection::adopt(descriptor), config)?;
+        Ok(FailOpen { fresh_until, ..fail_open })
+    }
+
+    /// Another descriptor of the socket to which the rule belongs, and until when it is in force: for [`FailOpen::adopt`].
+    pub fn descriptor(&self) -> io::Result<(OwnedFd, Instant)> {
+        Ok((self.connection.descriptor()?, self.fresh_until))
+    }
+
+    fn over(connection: Connection, config: &FailOpenConfig) -> Result<FailOpen, SystemError> {
         let netlink = Netlink::open()?;
         let mut ports = Vec::new();
         for name in &config.ports {
             ports.push(netlink.link(name)?.index);
         }
-        let mut fail_open = FailOpen {
-            connection: Connection::open(netlink_sys::protocols::NETLINK_NETFILTER)?,
-            table: Table { name: format!("paceline-{}", config.name) },
-            ports,
-            timeout: config.timeout,
-            fresh_until: Instant::ZERO,
-        };
-        let asked = clock::now();
-        fail_open.create_table(config).map_err(|error| fail_open.explain(error))?;
-        fail_open.fresh_until = asked + config.timeout;
-        Ok((fail_open, clock::now()))
+        let table = Table { name: format!("paceline-{}", config.name) };
+        Ok(FailOpen { connection, table, ports, timeout: config.timeout, fresh_until: Instant::ZERO })
     }
 
     /// Renews the rule; to be called four times within the timeout. Takes some tens of microseconds.
@@ -138,6 +159,9 @@ impl FailOpen {
                     self.add_marking(&mut batch, PROTOCOL_UDP, mark);
                 }
             }
+            None if config.slice.is_some() => {
+                config.slice.iter().for_each(|slice| self.add_sliced(&mut batch, slice, config.datagrams));
+            }
             None => {
                 let ipv4 = |protocol| is_ip(&ETHERTYPE_IPV4, IPV4_PROTOCOL_OFFSET, protocol);
                 let ipv6 = |protocol| is_ip(&ETHERTYPE_IPV6, IPV6_NEXT_HEADER_OFFSET, protocol);
@@ -176,6 +200,49 @@ impl FailOpen {
             end(Verdict::Drop),
         ];
         self.table.add_rule(batch, CHAIN, which.into_iter().chain(ours));
+    }
+
+    /// The same for some subscribers alone.
+    fn add_sliced(&self, batch: &mut Batch, slice: &Slice, datagrams: bool) {
+        for (number, set, ipv6) in [(3, OWN_IPV4, false), (4, OWN_IPV6, true)] {
+            self.table.add_set(batch, number, &set);
+            self.table.add_elements(batch, set.name, slice.words(ipv6).map(|word| element(&word)));
+        }
+        for (side, port) in [Side::Destination, Side::Source].into_iter().zip(&self.ports) {
+            let subscriber = |ipv6: bool, header: Header, address: u32| {
+                let (set, offset) = if ipv6 { (OWN_IPV6, address) } else { (OWN_IPV4, address) };
+                [
+                    load_header(header, offset + slice.place(ipv6).offset, 4),
+                    mask(&slice.mask(ipv6), &[0; 4]),
+                    in_set(set.name, true),
+                ]
+            };
+            let by_port = [load_meta(Meta::InputInterface), equals(&port.to_ne_bytes())];
+            for ipv6 in [false, true] {
+                let own = |protocol_of: [u8; 2]| match ipv6 {
+                    false => is_ip(&ETHERTYPE_IPV4, IPV4_PROTOCOL_OFFSET, protocol_of[0]),
+                    true => is_ip(&ETHERTYPE_IPV6, IPV6_NEXT_HEADER_OFFSET, protocol_of[1]),
+                };
+                let (source, destination) = if ipv6 { (8, 24) } else { (12, 16) };
+                let outer = if side == Side::Source { source } else { destination };
+                let packet = subscriber(ipv6, Header::Network, outer);
+                let tcp = own([PROTOCOL_TCP, PROTOCOL_TCP]).into_iter().chain(by_port.clone());
+                self.add_dropping(batch, tcp.chain(packet.clone()));
+                if datagrams {
+                    let to_one = [load_header(Header::Link, 0, 1), mask(&[1], &[0]), equals(&[0])];
+                    let udp = own([PROTOCOL_UDP, PROTOCOL_UDP]).into_iter().chain(to_one);
+                    self.add_dropping(batch, udp.chain(by_port.clone()).chain(packet.clone()));
+                }
+                let about = match side {
+                    Side::Destination => packet,
+                    Side::Source => subscriber(ipv6, Header::Transport, 8 + destination),
+                };
+                let values: &[u8] = if ipv6 { &ICMPV6_TOO_BIG } else { &ICMP_TOO_BIG };
+                let too_big = [load_header(Header::Transport, 0, values.len() as u32), equals(values)];
+                let icmp = own([PROTOCOL_ICMP, PROTOCOL_ICMPV6]).into_iter().chain(too_big);
+                self.add_dropping(batch, icmp.chain(by_port.clone()).chain(about));
+            }
+        }
     }
 
     fn add_marking(&self, batch: &mut Batch, protocol: u8, mark: u32) {
@@ -228,6 +295,8 @@ impl Netlink {
 /// Keys are of the types by which the `nft` program prints them: interface index, Ethernet address.
 const FRESH: Set = Set::new("fresh", Key { length: 4, kind: 20 });
 const HOST: Set = Set::new("host", Key { length: 6, kind: 9 });
+const OWN_IPV4: Set = Set::new("own-ipv4", Key { length: 4, kind: TYPE_MARK });
+const OWN_IPV6: Set = Set::new("own-ipv6", Key { length: 4, kind: TYPE_MARK });
 const CHAIN: &str = "ingress";
 const ETHERTYPE_IPV4: [u8; 2] = [0x08, 0x00];
 const ETHERTYPE_IPV6: [u8; 2] = [0x86, 0xdd];

@@ -150,9 +150,6 @@ impl Rule {
             _ if is_split && window => {
                 "`virtual-window` is for transparent flows; of split ones split.receive-window-bytes bounds all; take it out"
             }
-            _ if is_split && shares => {
-                "weight, priority, guaranteed rate and ceiling are not there yet for split flows, which take turns; take them out"
-            }
             _ => return Ok(()),
         };
         Err((start, what.into()))

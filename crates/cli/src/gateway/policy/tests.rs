@@ -73,10 +73,6 @@ fn mistakes_are_told_with_line_and_remedy() {
         ("[[rule]]\nport = 80\npriority = 8\n", "p.toml:1: `priority` is 0 to 7"),
         ("[[rule]]\nport = 80\nceiling = \"5\"\n", "p.toml:3: "),
         (
-            "[[rule]]\nmode = \"split\"\nceiling = \"5mbit\"\n",
-            "p.toml:1: weight, priority, guaranteed rate and ceiling are not there yet for split flows",
-        ),
-        (
             "[[rule]]\nguaranteed = \"5mbit\"\nceiling = \"1mbit\"\n",
             "p.toml:1: the guaranteed rate is above the ceiling",
         ),

@@ -1,0 +1,177 @@
+//! Several workers: a process for each part of the subscribers, and one that keeps them running.
+//!
+//! Each worker is a gateway of its own between the same interfaces, with its own packet sockets, fail-open rule, file of flows,
+//! control socket and metrics, all of which are about its subscribers alone. So if one dies, the kernel forwards what is its
+//! subscribers', and the others do not notice.
+
+use std::io;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use paceline_gateway::GatewayConfig;
+use paceline_gateway::config::LimitsConfig;
+use paceline_linux::EventLoopConfig;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR2};
+use signal_hook::iterator::Signals;
+
+use super::notify::Supervisor;
+use super::{handover, successor};
+use crate::args::GatewayArgs;
+use crate::error::{Error, Result};
+
+/// Starts the workers, starts them again when they die, and hands signals on, until one ends everything.
+pub(super) fn run(args: &GatewayArgs, config: &GatewayConfig) -> Result<()> {
+    if config.sharing.capacity_mbps.is_some() {
+        return Err(Error::input(
+            "`sharing.capacity-mbps` is about all subscribers together, whom several workers do not see; give one or the other",
+        ));
+    }
+    if args.take_over {
+        return Err(Error::input(
+            "several workers are replaced by sending SIGUSR2 to the process that started them",
+        ));
+    }
+    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM, SIGUSR2])
+        .map_err(|error| Error::io("watch for signals", &error))?;
+    let workers: io::Result<Vec<Worker>> = (0..args.workers).map(Worker::start).collect();
+    let mut workers = workers.map_err(|error| Error::io("start a worker", &error))?;
+    let mut supervisor = Supervisor::default();
+    supervisor.start();
+    let mut awaited: Vec<u32> = (0..args.workers).collect();
+    loop {
+        for signal in signals.pending() {
+            match signal {
+                SIGHUP => workers.iter().for_each(|worker| worker.signal(Signal::SIGHUP)),
+                SIGUSR2 => workers.iter_mut().for_each(Worker::succeed),
+                _ => {
+                    supervisor.stopping();
+                    return stop(workers);
+                }
+            }
+        }
+        workers.iter_mut().for_each(Worker::look);
+        awaited.retain(|worker| !answers(args, *worker));
+        if awaited.is_empty() {
+            supervisor.beat();
+        }
+        thread::sleep(INTERVAL);
+    }
+}
+
+/// A worker has its part of the memory, and of the table.
+pub(super) fn divide(limits: &mut LimitsConfig, workers: u32) {
+    let workers = workers.max(1) as usize;
+    limits.max_flows = limits.max_flows.div_ceil(workers);
+    limits.max_buffer_bytes /= workers;
+}
+
+/// The memory for packets of each of so many workers.
+pub(super) fn pool_bytes(workers: u32) -> usize {
+    EventLoopConfig::default().pool_bytes / workers.max(1) as usize
+}
+
+fn answers(args: &GatewayArgs, worker: u32) -> bool {
+    let args = GatewayArgs { worker: Some(worker), ..args.clone() }.of_worker();
+    handover::control_path(&args).is_ok_and(|path| std::os::unix::net::UnixStream::connect(path).is_ok())
+}
+
+/// Signals end them in order.
+fn stop(workers: Vec<Worker>) -> Result<()> {
+    workers.iter().for_each(|worker| worker.signal(Signal::SIGTERM));
+    let mut failed = false;
+    for mut worker in workers {
+        for process in [Some(worker.process), worker.successor.take()].into_iter().flatten() {
+            failed |= wait(process).is_none_or(|status| !status.success());
+        }
+    }
+    if failed { Err(Error::failed("a worker has not ended in order")) } else { Ok(()) }
+}
+
+fn wait(mut process: Child) -> Option<ExitStatus> {
+    process.wait().ok()
+}
+
+/// One worker.
+struct Worker {
+    index: u32,
+    process: Child,
+    /// Takes over from it.
+    successor: Option<Child>,
+    /// When it died, if it did.
+    died: Option<Instant>,
+}
+
+impl Worker {
+    fn start(index: u32) -> io::Result<Worker> {
+        Ok(Worker { index, process: launch(index, &[])?, successor: None, died: None })
+    }
+
+    fn signal(&self, signal: Signal) {
+        for process in [Some(&self.process), self.successor.as_ref()].into_iter().flatten() {
+            // One that has ended needs no signal.
+            let _ = kill(Pid::from_raw(process.id() as i32), signal);
+        }
+    }
+
+    /// The program that is installed now takes over, if that is not going on already.
+    fn succeed(&mut self) {
+        if self.successor.is_some() || self.died.is_some() {
+            return;
+        }
+        match launch(self.index, &["--take-over"]) {
+            Ok(child) => self.successor = Some(child),
+            Err(error) => tracing::error!("cannot start a successor of worker {}: {error}", self.index),
+        }
+    }
+
+    /// Notices what has ended, and starts again what should not have.
+    fn look(&mut self) {
+        let has_ended = |child: &mut Child| child.try_wait().ok().flatten();
+        if let Some(died) = self.died {
+            if died.elapsed() >= RESTART_AFTER {
+                match launch(self.index, &[]) {
+                    Ok(process) => (self.process, self.died) = (process, None),
+                    Err(error) => {
+                        tracing::error!("cannot start worker {}: {error}", self.index);
+                        self.died = Some(Instant::now());
+                    }
+                }
+            }
+            return;
+        }
+        if let Some(status) = has_ended(&mut self.process) {
+            match self.successor.take() {
+                Some(successor) => self.process = successor,
+                None => {
+                    tracing::error!(
+                        "worker {} has ended ({status}): the kernel forwards for its subscribers until it is back",
+                        self.index
+                    );
+                    self.died = Some(Instant::now());
+                }
+            }
+        } else if let Some(status) = self.successor.as_mut().and_then(has_ended) {
+            tracing::error!("worker {} goes on: its successor has ended ({status})", self.index);
+            self.successor = None;
+        }
+    }
+}
+
+/// This program once more, with the same options.
+fn launch(index: u32, more: &[&str]) -> io::Result<Child> {
+    let mut command = Command::new(successor::program()?);
+    command.args(std::env::args_os().skip(1)).args(more).stdin(Stdio::null());
+    command.args(["--worker", &index.to_string(), "--parent", &std::process::id().to_string()]);
+    // The service manager hears of this process alone.
+    for variable in ["NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC"] {
+        command.env_remove(variable);
+    }
+    command.spawn()
+}
+
+const INTERVAL: Duration = Duration::from_millis(100);
+/// Our choice: as the service manager does for the whole.
+const RESTART_AFTER: Duration = Duration::from_millis(200);

@@ -1,0 +1,217 @@
+//! A gateway is replaced by another process while flows are open (needs root).
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use paceline_linux::lab::{GatewayKind, Lab, LabConfig};
+use paceline_linux::netns::check_permitted;
+use serde_json::Value;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_paceline");
+const UPGRADES: usize = 4;
+const FLOWS: u16 = 3;
+
+/// The newest process, and whoever may have taken over from it.
+struct Gateway<'a> {
+    lab: &'a Lab,
+    folder: &'a Path,
+    options: Vec<&'a str>,
+    process: Child,
+}
+
+impl<'a> Gateway<'a> {
+    fn start(lab: &'a Lab, folder: &'a Path, options: &[&'a str]) -> Gateway<'a> {
+        let process = launch(lab, folder, "shifts", options, &[]);
+        let gateway = Gateway { lab, folder, options: options.to_vec(), process };
+        wait_for(|| flows(folder));
+        gateway
+    }
+
+    fn upgrade(&mut self) {
+        let mut old = std::mem::replace(
+            &mut self.process,
+            launch(self.lab, self.folder, "shifts", &self.options, &["--take-over"]),
+        );
+        assert!(wait_for(|| old.try_wait().unwrap()).success(), "{}", self.log());
+        wait_for(|| flows(self.folder));
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.folder.join("log")).unwrap()
+    }
+}
+
+impl Drop for Gateway<'_> {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn launch(lab: &Lab, folder: &Path, shifts: &str, options: &[&str], more: &[&str]) -> Child {
+    let log = fs::File::options().append(true).create(true).open(folder.join("log")).unwrap();
+    let mut command = Command::new(PROGRAM);
+    command.args(["gateway", "--wan", "g0", "--radio", "g1", "--metrics", "127.0.0.1:9100"]);
+    command.args(options).args(more).stdin(Stdio::null()).stderr(log);
+    for (option, file) in [("--control", "socket"), ("--records", "records"), ("--shift-file", shifts)] {
+        command.arg(option).arg(folder.join(file));
+    }
+    lab.gateway.run(|| command.spawn()).unwrap().unwrap()
+}
+
+/// Until `done`, which says what there is.
+fn wait_for<T>(mut done: impl FnMut() -> Option<T>) -> T {
+    for _ in 0..1000 {
+        if let Some(value) = done() {
+            return value;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    panic!("nothing came within 20 s");
+}
+
+fn flows(folder: &Path) -> Option<Value> {
+    let output =
+        Command::new(PROGRAM).args(["flows", "--json", "--control"]).arg(folder.join("socket")).output();
+    serde_json::from_slice(&output.unwrap().stdout).ok()
+}
+
+fn metric(lab: &Lab, name: &str) -> f64 {
+    let text = lab.gateway.run(|| {
+        let mut stream = TcpStream::connect("127.0.0.1:9100").unwrap();
+        stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        text
+    });
+    let text = text.unwrap();
+    let line =
+        text.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("no {name}: {text}"));
+    line.rsplit(' ').next().unwrap().parse().unwrap()
+}
+
+/// The byte at a place of a stream.
+fn byte_at(position: u64) -> u8 {
+    (position ^ position >> 8 ^ position >> 16) as u8
+}
+
+/// A stream that its server ends when it is told to, and what its client has read.
+struct Transfer {
+    read: Arc<AtomicU64>,
+    sent: JoinHandle<u64>,
+    received: JoinHandle<u64>,
+}
+
+fn transfer(lab: &Lab, port: u16, ends: &Arc<AtomicBool>) -> Transfer {
+    let address = SocketAddr::new(lab.server_address(false), port);
+    let listener = lab.server.run(|| TcpListener::bind(address)).unwrap().unwrap();
+    let ends = ends.clone();
+    let sent = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut position = 0u64;
+        while !ends.load(Ordering::Relaxed) {
+            let bytes: Vec<u8> = (position..position + 8_000).map(byte_at).collect();
+            stream.write_all(&bytes).unwrap();
+            position += bytes.len() as u64;
+            // Some 10 Mbit/s: time enough for packets to be under way at any moment.
+            thread::sleep(Duration::from_millis(6));
+        }
+        position
+    });
+    let mut stream = lab.client.run(|| TcpStream::connect(address)).unwrap().unwrap();
+    let read = Arc::new(AtomicU64::new(0));
+    let count = read.clone();
+    let received = thread::spawn(move || {
+        let mut bytes = vec![0; 64 << 10];
+        loop {
+            let position = count.load(Ordering::Relaxed);
+            let len = stream.read(&mut bytes).unwrap();
+            if len == 0 {
+                return position;
+            }
+            let wrong = bytes[..len].iter().zip(position..).find(|(byte, at)| **byte != byte_at(*at));
+            assert_eq!(wrong, None);
+            count.store(position + len as u64, Ordering::Relaxed);
+        }
+    });
+    Transfer { read, sent, received }
+}
+
+fn runs_through_upgrades(kind: GatewayKind, options: &[&str]) {
+    if let Err(error) = check_permitted() {
+        eprintln!("skipped: {error}");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let lab = Lab::build(LabConfig { gateway: kind, ..LabConfig::default() }).unwrap();
+    lab.join_links().unwrap();
+    let prefix = lab.client_prefix(false).to_string();
+    let options: Vec<&str> =
+        options.iter().map(|option| option.replace("CLIENTS", &prefix).leak() as &str).collect();
+    let options = options.as_slice();
+    let mut gateway = Gateway::start(&lab, folder, options);
+    let ends = Arc::new(AtomicBool::new(false));
+    let transfers: Vec<Transfer> = (0..FLOWS).map(|n| transfer(&lab, 8000 + n, &ends)).collect();
+    let more_arrives = || {
+        for transfer in &transfers {
+            let before = transfer.read.load(Ordering::Relaxed);
+            wait_for(|| (transfer.read.load(Ordering::Relaxed) > before + 20_000).then_some(()));
+        }
+    };
+    more_arrives();
+    for _ in 0..UPGRADES {
+        gateway.upgrade();
+        more_arrives();
+        let report = flows(folder).unwrap();
+        let flows = report["flows"].as_array().unwrap();
+        assert_eq!(flows.len(), usize::from(FLOWS), "{report}");
+        for (flow, transfer) in flows.iter().zip(&transfers) {
+            assert_eq!((&flow["stage"], &flow["gave_up"]), (&"open".into(), &false.into()), "{flow}");
+            assert!(transfer.read.load(Ordering::Relaxed) > 0);
+            assert!(!flow["rate_mbps"].is_null() && !flow["rtt_min_ms"].is_null(), "{flow}");
+        }
+    }
+    // One that cannot take over leaves the other as it is.
+    for (shifts, more) in [("strange", "--take-over"), ("shifts", "--take-over --series /nosuch/file")] {
+        let more: Vec<&str> = more.split(' ').collect();
+        let mut strange = launch(&lab, folder, shifts, options, &more);
+        assert!(!wait_for(|| strange.try_wait().unwrap()).success());
+        more_arrives();
+        assert!(wait_for(|| flows(folder))["flows"].as_array().is_some());
+    }
+    ends.store(true, Ordering::Relaxed);
+    let mut total = 0;
+    for Transfer { sent, received, .. } in transfers {
+        let (sent, received) = (sent.join().unwrap(), received.join().unwrap());
+        assert_eq!(sent, received);
+        total += received;
+    }
+    assert_eq!(metric(&lab, "paceline_flows_resumed_total"), 0.0);
+    assert_eq!(metric(&lab, "paceline_flows_accelerated_total"), f64::from(FLOWS));
+    wait_for(|| (metric(&lab, "paceline_downlink_payload_bytes_total") as u64 == total).then_some(()));
+    kill(Pid::from_raw(gateway.process.id() as i32), Signal::SIGTERM).unwrap();
+    assert!(wait_for(|| gateway.process.try_wait().unwrap()).success(), "{}", gateway.log());
+    assert!(!folder.join("socket").exists());
+}
+
+#[test]
+fn bridged_flows_go_on_through_upgrades() {
+    runs_through_upgrades(GatewayKind::default(), &[]);
+}
+
+#[test]
+fn routed_flows_go_on_through_upgrades() {
+    runs_through_upgrades(GatewayKind::Routed, &["--tun", "pace0", "--clients", "CLIENTS"]);
+}

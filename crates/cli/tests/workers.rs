@@ -1,0 +1,176 @@
+//! Two workers, one of which is killed (needs root).
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use paceline_linux::lab::{Lab, LabConfig};
+use paceline_linux::netns::check_permitted;
+use serde_json::Value;
+use socket2::{Domain, Socket, Type};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_paceline");
+const CHUNK: usize = 300_000;
+
+struct Gateway(Child);
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        // The workers end with it.
+        let _ = kill(Pid::from_raw(self.0.id() as i32), Signal::SIGTERM);
+        let _ = self.0.wait();
+    }
+}
+
+fn start(lab: &Lab, folder: &Path) -> Gateway {
+    let mut command = Command::new(PROGRAM);
+    command.args([
+        "gateway",
+        "--wan",
+        "g0",
+        "--radio",
+        "g1",
+        "--workers",
+        "2",
+        "--metrics",
+        "127.0.0.1:9100",
+    ]);
+    for (option, file) in
+        [("--control", "socket"), ("--shift-file", "shifts"), ("--stats-json", "stats.json")]
+    {
+        command.arg(option).arg(folder.join(file));
+    }
+    command.stdin(Stdio::null()).stderr(fs::File::create(folder.join("log")).unwrap());
+    Gateway(lab.gateway.run(|| command.spawn()).unwrap().unwrap())
+}
+
+/// Until `done`, which says what there is.
+fn wait_for<T>(mut done: impl FnMut() -> Option<T>) -> T {
+    for _ in 0..1000 {
+        if let Some(value) = done() {
+            return value;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    panic!("nothing came within 20 s");
+}
+
+fn report(control: &Path) -> Option<Value> {
+    let output = Command::new(PROGRAM).args(["flows", "--json", "--control"]).arg(control).output().unwrap();
+    serde_json::from_slice(&output.stdout).ok()
+}
+
+/// What each of the gateway's flows has brought, by client.
+fn downlink(report: &Value, client: IpAddr) -> Option<u64> {
+    let flows = report["flows"].as_array().unwrap();
+    let own = |flow: &&Value| flow["client"].as_str().unwrap().parse::<SocketAddr>().unwrap().ip() == client;
+    flows.iter().find(own)?["downlink_bytes"].as_u64()
+}
+
+/// A connection from one of the clients, over which the server sends as much as it is asked for.
+struct Asking {
+    client: IpAddr,
+    stream: TcpStream,
+}
+
+impl Asking {
+    fn open(lab: &Lab, number: u8, port: u16) -> Asking {
+        let client = lab.client_address(false, number);
+        let server = SocketAddr::new(lab.server_address(false), port);
+        let listener = lab.server.run(|| TcpListener::bind(server)).unwrap().unwrap();
+        thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            while stream.read_exact(&mut [0]).is_ok() {
+                stream.write_all(&[7; CHUNK]).unwrap();
+            }
+        });
+        let socket = lab.client.run(|| Socket::new(Domain::IPV4, Type::STREAM, None)).unwrap().unwrap();
+        socket.bind(&SocketAddr::new(client, 0).into()).unwrap();
+        socket.connect(&server.into()).unwrap();
+        let stream = TcpStream::from(socket);
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        Asking { client, stream }
+    }
+
+    fn ask(&mut self) {
+        self.stream.write_all(b"?").unwrap();
+        self.stream.read_exact(&mut [0; CHUNK]).unwrap();
+    }
+}
+
+fn worker_processes(gateway: &Gateway) -> Vec<i32> {
+    let pid = gateway.0.id();
+    let path = format!("/proc/{pid}/task/{pid}/children");
+    fs::read_to_string(path).unwrap().split_whitespace().map(|pid| pid.parse().unwrap()).collect()
+}
+
+/// Which worker a process is.
+fn index_of(process: i32) -> usize {
+    let line = fs::read(format!("/proc/{process}/cmdline")).unwrap();
+    let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
+    let at = words.iter().position(|word| *word == b"--worker").unwrap();
+    std::str::from_utf8(words[at + 1]).unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_killed_worker_costs_only_its_own_subscribers_their_acceleration() {
+    if let Err(error) = check_permitted() {
+        eprintln!("skipped: {error}");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let lab = Lab::build(LabConfig { clients: 4, ..LabConfig::default() }).unwrap();
+    lab.join_links().unwrap();
+    let gateway = start(&lab, folder);
+    let controls = [folder.join("socket-0"), folder.join("socket-1")];
+    controls.iter().for_each(|control| drop(wait_for(|| report(control))));
+
+    let mut flows: Vec<Asking> =
+        (1..=4).map(|number| Asking::open(&lab, number, 8000 + u16::from(number))).collect();
+    flows.iter_mut().for_each(Asking::ask);
+    // Every flow is with one worker, and both have some.
+    let reports = [report(&controls[0]).unwrap(), report(&controls[1]).unwrap()];
+    let of = |worker: usize, flow: &Asking| downlink(&reports[worker], flow.client).is_some();
+    assert!(flows.iter().all(|flow| of(0, flow) != of(1, flow)), "{reports:?}");
+    assert!(flows.iter().any(|flow| of(0, flow)) && flows.iter().any(|flow| of(1, flow)), "{reports:?}");
+    let together = report(&folder.join("socket")).unwrap();
+    assert_eq!(together["flows"].as_array().unwrap().len(), flows.len());
+    assert_eq!(together["subscribers"].as_array().unwrap().len(), flows.len());
+
+    // An upgrade of both on the way, in which nothing is lost either.
+    let before = worker_processes(&gateway);
+    kill(Pid::from_raw(gateway.0.id() as i32), Signal::SIGUSR2).unwrap();
+    let after = wait_for(|| {
+        let now = worker_processes(&gateway);
+        (now.len() == 2 && now.iter().all(|process| !before.contains(process))).then_some(now)
+    });
+    flows.iter_mut().for_each(Asking::ask);
+    let together = wait_for(|| report(&folder.join("socket")));
+    for flow in &flows {
+        assert_eq!(downlink(&together, flow.client), Some(2 * CHUNK as u64), "{together}");
+    }
+
+    let killed = after.iter().copied().find(|process| index_of(*process) == 0).unwrap();
+    kill(Pid::from_raw(killed), Signal::SIGKILL).unwrap();
+    // While it is gone and when it is back: nobody's flow ends, and those of the other worker stay accelerated.
+    for _ in 0..3 {
+        flows.iter_mut().for_each(Asking::ask);
+    }
+    wait_for(|| worker_processes(&gateway).iter().any(|process| !after.contains(process)).then_some(()));
+    wait_for(|| report(&controls[0]));
+    flows.iter_mut().for_each(Asking::ask);
+    let other = report(&controls[1]).unwrap();
+    for flow in &flows {
+        let told = downlink(&other, flow.client);
+        assert_eq!(told, of(1, flow).then_some(6 * CHUNK as u64), "{other}");
+    }
+}

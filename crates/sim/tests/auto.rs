@@ -1,0 +1,184 @@
+//! `auto` beside passing a flow through and beside the fixed profiles, on a few small cells; `paceline profiles` has all of them.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use paceline_gateway::GatewayConfig;
+use paceline_gateway::auto::Memory;
+use paceline_gateway::config::FlowMode;
+use paceline_path::random::Probability;
+use paceline_path::{Delay, LinkConfig, Loss, QueueLimit, RateProcess, RateStep};
+use paceline_sim::scenario::{Flow, GatewayAt, Load, PathLink, Scenario, TcpFlow, Transport};
+use paceline_sim::workload::{Reader, SizeRange};
+use paceline_sim::{Watch, run_watched};
+use paceline_tcp::{Config, ReceiveBuffer};
+use paceline_wire::{Duration, Rate};
+
+/// A path with one download.
+#[derive(Clone, Copy)]
+struct Cell {
+    down: fn() -> RateProcess,
+    up_mbps: f64,
+    loss_percent: f64,
+    size: Option<u64>,
+    /// Segments; autotuned without.
+    window: Option<u32>,
+    read_mbps: Option<f64>,
+    seconds: u64,
+}
+
+const PLAIN: Cell = Cell {
+    down: || RateProcess::Constant(Rate::from_mbps(10.0)),
+    up_mbps: 10.0,
+    loss_percent: 0.0,
+    size: None,
+    window: None,
+    read_mbps: None,
+    seconds: 20,
+};
+
+/// What a cell yields.
+#[derive(Debug)]
+struct Outcome {
+    mbps: f64,
+    delay_ms: f64,
+    split: u64,
+    /// Decisions, as counted.
+    varying: u64,
+    slow: u64,
+    memory: Memory,
+}
+
+fn scenario(cell: Cell, gateway: Option<GatewayConfig>) -> Scenario {
+    let ms = |ms| Delay::Constant(Duration::from_millis(ms));
+    let link = |rate, delay, loss_percent: f64| LinkConfig {
+        rate,
+        delay,
+        queue: QueueLimit::Packets(1_000),
+        loss: Loss::Independent(Probability::from_fraction(loss_percent / 100.0)),
+        ..LinkConfig::default()
+    };
+    let constant = |mbps| RateProcess::Constant(Rate::from_mbps(mbps));
+    let wired = link(constant(1_000.0), ms(5), 0.0);
+    let mut client = Config::default();
+    if let Some(segments) = cell.window {
+        client.receive_buffer = ReceiveBuffer::Fixed(segments * 1_448);
+    }
+    let load = cell.size.map_or(Load::Bulk, |bytes| Load::Size(SizeRange { min: bytes, max: bytes }));
+    let reader = cell.read_mbps.map_or(Reader::Eager, |mbps| Reader::Paced(Rate::from_mbps(mbps)));
+    Scenario {
+        duration: Duration::from_secs(cell.seconds),
+        seed: 1,
+        path: vec![
+            PathLink { name: "wired".into(), down: wired.clone(), up: wired },
+            PathLink {
+                name: "radio".into(),
+                down: link((cell.down)(), ms(45), cell.loss_percent),
+                up: link(constant(cell.up_mbps), ms(45), 0.0),
+            },
+        ],
+        gateway: gateway.map(|config| GatewayAt { links_before: 1, config }),
+        flows: vec![Flow {
+            transport: Transport::Tcp(Box::new(TcpFlow { client, load, reader, ..TcpFlow::default() })),
+            ..Flow::default()
+        }],
+        checked: true,
+        ..Scenario::default()
+    }
+}
+
+#[derive(Default)]
+struct Remembers(Memory);
+
+impl Watch for Remembers {
+    fn memory(&mut self, memory: &Memory) {
+        self.0 = memory.clone();
+    }
+}
+
+fn simulate(scenario: &Scenario) -> Outcome {
+    let mut remembers = Remembers::default();
+    let result = run_watched(scenario, Vec::new(), &mut remembers).unwrap();
+    assert_eq!(result.findings, Vec::<String>::new());
+    let counters = result.gateway.map(|gateway| gateway.counters).unwrap_or_default();
+    Outcome {
+        mbps: result.flows[0].goodput_mbps,
+        delay_ms: result.path_delay_ms.p95.unwrap_or(0.0),
+        split: counters.flows_split,
+        varying: counters.auto_varying_link,
+        slow: counters.auto_slow_reader,
+        memory: remembers.0,
+    }
+}
+
+/// Without a gateway, with the default one, with `auto` that knows nothing, and with one that has seen the same flow before.
+fn all(cell: Cell) -> [Outcome; 4] {
+    let auto = GatewayConfig { mode: FlowMode::Auto, ..GatewayConfig::default() };
+    let first = simulate(&scenario(cell, Some(auto.clone())));
+    let later = Scenario { memory: first.memory.clone(), ..scenario(cell, Some(auto)) };
+    [
+        simulate(&scenario(cell, None)),
+        simulate(&scenario(cell, Some(GatewayConfig::default()))),
+        first,
+        simulate(&later),
+    ]
+}
+
+#[test]
+fn a_steady_link_is_served_as_by_default() {
+    let [pass, transparent, first, later] = all(PLAIN);
+    for auto in [first, later] {
+        assert!(auto.mbps >= 0.98 * pass.mbps && auto.mbps >= 0.99 * transparent.mbps, "{auto:?}");
+        assert!(auto.delay_ms <= 1.2 * transparent.delay_ms && auto.split == 0, "{auto:?}");
+        assert_eq!((auto.varying, auto.slow), (0, 0));
+    }
+}
+
+#[test]
+fn a_varying_link_gets_a_longer_queue_that_is_far_from_a_full_one() {
+    let down = || {
+        let rates = (0..200u64).map(|step| {
+            let mbps = [8.0, 3.0, 11.0, 1.0, 6.0, 9.0, 2.0][(step * step % 7) as usize];
+            let at = Duration::from_millis(250 * step);
+            RateStep { at, rate: Rate::from_mbps(mbps) }
+        });
+        RateProcess::Steps(rates.collect())
+    };
+    let [pass, transparent, first, later] = all(Cell { down, seconds: 40, ..PLAIN });
+    println!("{} / {} {} {}", pass.mbps, transparent.mbps, first.mbps, later.mbps);
+    assert!(first.varying > 0 && later.mbps >= 0.98 * pass.mbps, "{later:?}");
+    assert!(first.mbps >= transparent.mbps && first.mbps >= 0.97 * pass.mbps, "{first:?}");
+    assert!(later.delay_ms < 0.7 * pass.delay_ms, "{later:?} {}", pass.delay_ms);
+}
+
+#[test]
+fn acks_on_a_slow_uplink_cost_nothing_and_later_flows_are_sent_by_the_clients_clock() {
+    let [pass, _, first, later] = all(Cell { up_mbps: 0.05, size: Some(1_000_000), ..PLAIN });
+    assert!(first.mbps >= 0.98 * pass.mbps && first.split == 0, "{first:?} {pass:?}");
+    assert!(later.mbps >= 1.5 * pass.mbps && later.split == 1, "{later:?} {pass:?}");
+}
+
+#[test]
+fn loss_on_a_long_path_is_repaired_by_a_sender_of_its_own_unless_the_window_is_small() {
+    let down = || RateProcess::Constant(Rate::from_mbps(100.0));
+    let long = Cell { down, loss_percent: 0.1, window: Some(870), seconds: 10, ..PLAIN };
+    let [pass, transparent, first, later] = all(long);
+    assert!(first.mbps >= pass.mbps && first.split == 0, "{first:?}");
+    assert!(later.split == 1 && later.mbps >= transparent.mbps, "{later:?} {transparent:?}");
+    // Where the path is short, or the window, the transparent mode is better, even where one packet in twenty is lost.
+    for cell in [
+        Cell { loss_percent: 5.0, window: Some(120), ..PLAIN },
+        Cell { loss_percent: 1.0, window: Some(12), ..PLAIN },
+    ] {
+        let [pass, transparent, first, later] = all(cell);
+        assert!(first.mbps >= pass.mbps, "{first:?}");
+        assert!(later.split == 0 && later.mbps >= 0.98 * transparent.mbps, "{later:?} {transparent:?}");
+    }
+}
+
+#[test]
+fn a_slow_reader_gets_nothing_that_only_waits() {
+    let [pass, transparent, first, _] =
+        all(Cell { window: Some(45), read_mbps: Some(2.0), seconds: 30, ..PLAIN });
+    assert!(first.slow > 0 && first.mbps >= 0.98 * pass.mbps, "{first:?}");
+    assert!(first.delay_ms < 0.7 * transparent.delay_ms, "{first:?} {}", transparent.delay_ms);
+}
