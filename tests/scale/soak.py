@@ -8,7 +8,7 @@
 Load: downloads and uploads of 1 byte to 4 MB, slow ones, connections cut in their middle, datagrams beside them. Faults: the
 link loses a little all the time, stands still for up to half a second, and fails: one of the gateway's interfaces goes down and
 comes back. Each minute the gateway is upgraded (`--take-over`, where the
-program has it: flows go on; else SIGTERM and start: split flows end, as the manual says) and its file is changed and reloaded.
+program has it; else SIGTERM and start; transparent flows go on, split ones end, as the manual says) and its file is changed and reloaded.
 What is checked: each byte by its seed; no transfer hangs; at the end, memory, descriptors, flows, rules and namespaces are what
 they were after the first minute. As each upgrade is a new process, what leaks slowly shows without upgrades only.
 """
@@ -69,7 +69,7 @@ class Soak:
         self.end = time.monotonic() + seconds
         self.random = random.Random(1)
         self.wrong, self.cut, self.whole, self.longest = [], 0, 0, 0.0
-        # Split flows end with a gateway that is started again.
+        # Split flows end with a gateway's process.
         self.restarts = []
         radio = ["--rate", "60mbit", "--rtt", "20ms", "--queue", "400 packets", "--loss", "0.2%"]
         self.link = lab.running(names["e"], lab.PROGRAM, "emulate", "w", "r", *radio, stdout=subprocess.DEVNULL)
@@ -103,7 +103,7 @@ class Soak:
                 self.whole += 1
                 self.longest = max(self.longest, gap)
             elif port == SPLIT and restarted and "wrong" not in what:
-                # Reset; or, where both ends wait for the other (an upload that the gateway had acknowledged), nobody learns.
+                # Reset; or, where both ends wait for the other (for what the gateway had acknowledged), nobody learns.
                 self.cut += 1
             else:
                 self.wrong.append((port, way, size, what))
@@ -146,12 +146,12 @@ class Soak:
         self.gateway.signal(signal.SIGHUP)
 
     def upgrade(self):
+        self.restarts.append(time.monotonic())
         if self.takes_over:
             self.gateway.take_over()
-            return
-        self.restarts.append(time.monotonic())
-        self.gateway.end()
-        self.gateway.start()
+        else:
+            self.gateway.end()
+            self.gateway.start()
         self.restarts.append(time.monotonic())
 
     def held(self):
