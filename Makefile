@@ -7,10 +7,11 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 PACELINE := $(TARGET)/debug/paceline
 FUZZ_SECONDS ?= 60
+SOAK_SECONDS ?= 1800
 
 RIVALS := rivals-traces rivals-loss rivals-objects
 
-.PHONY: help demo test build prove live rivals live-rivals results reproduce lint doc check deb fuzz bench speed clean setup
+.PHONY: help demo test build prove live rivals live-rivals results reproduce lint doc check deb fuzz bench soak speed clean setup
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -76,6 +77,10 @@ fuzz: ## every fuzz target for FUZZ_SECONDS each (nightly Rust and cargo-fuzz)
 
 bench: ## cost of the gateway beside kernel forwarding and a null forwarder (root)
 	$(CARGO) run --release --locked --package paceline-cli -- bench gateway
+
+soak: setup ## SOAK_SECONDS of mixed load, faults, reloads and upgrades; nothing may leak, hang or be lost (root)
+	$(CARGO) build --release --locked --package paceline-cli
+	PACELINE=$(TARGET)/release/paceline tests/scale/soak.py $(SOAK_SECONDS)
 
 speed: ## how fast the simulator is: time, instructions, memory, and ns-3 beside it (docs/speed.md)
 	$(CARGO) bench --locked --package paceline-sim

@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Three gateways side by side behind two routers (docs/scale.md), one of them taken out and put back under load. Needs root.
 
     server -- router S ==(gateway 1, 2, 3)== router C -- clients
