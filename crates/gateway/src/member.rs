@@ -40,6 +40,10 @@ pub(crate) struct Wish {
     pub(crate) wants: bool,
     /// Payload of a full-sized segment.
     pub(crate) segment: u64,
+    /// Its sender keeps the queue short by one-way delays (RRE). The subscriber's bound goes by round trips, and would take a queue of
+    /// the uplink for one of the downlink; so it holds others back, not this one.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub(crate) needs_no_room: bool,
 }
 
 impl Member {
@@ -78,11 +82,12 @@ impl Member {
         }
     }
 
-    /// What its client waits for is to be sent again. A split flow's own sender does that without asking.
+    /// What its client waits for is to be sent again, or it needs no room for another reason. A split flow's own sender repeats what its
+    /// client waits for without asking.
     pub(crate) fn head_is_lost(&self) -> bool {
         match self {
             Member::Flow(flow) => flow.head_is_lost(),
-            Member::Split(_) => false,
+            Member::Split(split) => split.wish.wants && split.wish.needs_no_room,
         }
     }
 

@@ -1,6 +1,6 @@
 //! What a split flow tells of itself: to its subscriber, to the memory that all share, and to whoever watches.
 
-use paceline_tcp::Connection;
+use paceline_tcp::{CongestionName, Connection};
 use paceline_wire::{Duration, Instant, Rate};
 
 use super::pair::Pair;
@@ -44,7 +44,7 @@ impl Pair {
 
     /// What bounds it, as of now: `limit` is what its subscriber may have outstanding.
     pub(super) fn bound(&mut self, ctx: &Context<'_>, limit: u64) {
-        self.bounds.in_flight = limit;
+        self.bounds.in_flight = if self.measures_one_way() { u64::MAX } else { limit };
         if ctx.config.virtual_window.mode != VirtualWindowMode::Sized {
             return;
         }
@@ -55,6 +55,11 @@ impl Pair {
         self.bounds.window = share.max(least).min(u64::from(u32::MAX));
     }
 
+    fn measures_one_way(&self) -> bool {
+        let client = self.client.as_ref().map(|side| side.connection.config().congestion);
+        client == Some(CongestionName::Rre)
+    }
+
     /// What it wants of its subscriber's link, if `wants` is said.
     pub(super) fn wish(&self, wants: bool) -> Wish {
         let client = self.client.as_ref().map(|side| &side.connection);
@@ -63,6 +68,7 @@ impl Pair {
             holdings: Holdings { kept: self.counted, promised: self.promised },
             wants,
             segment: client.map_or(0, Connection::segment),
+            needs_no_room: self.measures_one_way(),
         }
     }
 
