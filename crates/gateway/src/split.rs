@@ -225,6 +225,7 @@ impl Split {
             ctx.subscriber = table.holdings_of_subscriber(pair.place);
             self.after(ctx, table, id);
         }
+        self.lapsed.on_timeout(ctx);
     }
 
     /// The next packet to send that waits for nobody's turn, or of the flow whose turn it is.
@@ -299,7 +300,7 @@ impl Split {
     /// When something is to be done next.
     pub(crate) fn next_timeout(&self) -> Option<Instant> {
         if self.ready.front().is_none() && self.turn.is_none() {
-            self.timers.next()
+            [self.timers.next(), self.lapsed.next_timeout()].into_iter().flatten().min()
         } else {
             Some(Instant::ZERO)
         }

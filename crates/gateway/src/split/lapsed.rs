@@ -1,7 +1,9 @@
 //! Flows that were split before a restart. What each end had is not known any more, so both are told that it is over.
 
+use alloc::vec::Vec;
+
 use hashbrown::HashMap;
-use paceline_wire::{Flags, FlowKey, Packet, Payload, PortId, TcpRepr};
+use paceline_wire::{Duration, Flags, FlowKey, Instant, Packet, Payload, PortId, TcpRepr};
 
 use crate::WAN;
 use crate::flow::Context;
@@ -11,6 +13,8 @@ use crate::observe::Event;
 #[derive(Debug, Default)]
 pub(crate) struct Lapsed {
     flows: HashMap<FlowKey, Told>,
+    /// When those that are still here are forgotten; nothing until the clock has been seen.
+    due: Option<Instant>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -55,8 +59,30 @@ impl Lapsed {
         None
     }
 
+    /// Our choice: an end that says nothing is waited for as long as for a packet of any other flow, from when this process began.
+    /// Ends that are gone, or only read, would otherwise be remembered for ever, in the driver's file as well.
+    pub(super) fn on_timeout(&mut self, ctx: &mut Context<'_>) {
+        if self.flows.is_empty() {
+            return;
+        }
+        let idle = Duration::from_secs(ctx.config.limits.idle_timeout_s);
+        if ctx.now < *self.due.get_or_insert(ctx.now + idle) {
+            return;
+        }
+        self.due = Some(ctx.now + PAUSE);
+        let some: Vec<FlowKey> = self.flows.keys().take(AT_ONCE).copied().collect();
+        some.iter().for_each(|key| self.forget(ctx, key));
+    }
+
+    pub(super) fn next_timeout(&self) -> Option<Instant> {
+        (!self.flows.is_empty()).then(|| self.due.unwrap_or(Instant::ZERO))
+    }
+
     fn forget(&mut self, ctx: &mut Context<'_>, key: &FlowKey) {
         self.flows.remove(key);
+        if self.flows.is_empty() {
+            self.due = None;
+        }
         ctx.observer.on_event(ctx.now, key, &Event::SplitClosed);
     }
 }
@@ -68,3 +94,7 @@ fn reset(packet: &Packet) -> Option<Packet> {
     reset.set_path_marks(&packet.path_marks()?.reversed(), 0);
     Some(reset)
 }
+
+/// Our choice: what an observer does for each, such as a change of the kernel's table, stays short and fits its queue.
+const AT_ONCE: usize = 256;
+const PAUSE: Duration = Duration::from_millis(100);

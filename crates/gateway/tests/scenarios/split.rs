@@ -2,7 +2,7 @@
 
 use paceline_gateway::GatewayConfig;
 use paceline_gateway::config::FlowMode;
-use paceline_wire::{BufferPool, Flags, Packet, PortId, Seq, TcpOptionsRepr};
+use paceline_wire::{BufferPool, Flags, Node, Packet, PortId, Seq, TcpOptionsRepr};
 
 use crate::kit::script::{CLIENT_ISN, SERVER_ISN, Script};
 use crate::kit::sim::{RADIO, WAN};
@@ -284,6 +284,20 @@ fn after_a_restart_both_ends_are_told_that_it_is_over() {
     let syn = script.from_client(0, 0, Flags::SYN, 60_000, plain(1_460), 0);
     script.pass(RADIO, syn);
     assert_eq!(script.gateway.split_flows(), 1);
+}
+
+#[test]
+fn ends_that_say_nothing_after_a_restart_are_forgotten() {
+    let mut config = config();
+    config.limits.idle_timeout_s = 60;
+    let mut script = Script::new(config);
+    script.gateway.end(script.up);
+    assert!(script.wait(59_000).is_empty());
+    let data = script.from_server(1, 7, Flags::ACK, 500, none(), 1_000);
+    assert_eq!(script.arrive(WAN, data.clone()).len(), 1);
+    assert!(script.wait(2_000).is_empty());
+    assert_eq!(script.gateway.poll_timeout(), None);
+    script.pass_unchanged(WAN, data);
 }
 
 #[test]
