@@ -135,7 +135,7 @@ fn a_killed_worker_costs_only_its_own_subscribers_their_acceleration() {
     controls.iter().for_each(|control| drop(wait_for(|| report(control))));
 
     let mut flows: Vec<Asking> =
-        (1..=4).map(|number| Asking::open(&lab, number, 8000 + u16::from(number))).collect();
+        (0..4).map(|number| Asking::open(&lab, number, 8000 + u16::from(number))).collect();
     flows.iter_mut().for_each(Asking::ask);
     // Every flow is with one worker, and both have some.
     let reports = [report(&controls[0]).unwrap(), report(&controls[1]).unwrap()];

@@ -83,12 +83,20 @@ impl Flow {
             self.board.on_repeated(lost.start..end, Repeat { order, sent_at: ctx.now, older });
             self.timers.on_sent(ctx.now);
             ctx.counters.local_retransmissions += 1;
-            self.totals.on_retransmission(end - lost.start);
-            let event = Event::Sent { bytes: end - lost.start, sojourn, retransmission: true };
+            let bytes = self.payload_in(lost.start, end);
+            self.totals.on_retransmission(bytes);
+            let event = Event::Sent { bytes, sojourn, retransmission: true };
             ctx.observer.on_event(ctx.now, &self.key, &event);
             return Some(packet);
         }
         self.take_new(ctx, limit)
+    }
+
+    /// How much payload the stream has between these positions, of which the server's FIN is one (RFC 9293, section 3.4) and no
+    /// payload.
+    pub(super) fn payload_in(&self, start: u64, end: u64) -> u64 {
+        let has_fin = self.server_fin.is_some_and(|fin| start < fin && fin <= end);
+        end - start - u64::from(has_fin)
     }
 
     fn take_new(&mut self, ctx: &mut Context<'_>, limit: u64) -> Option<Packet> {
@@ -109,8 +117,9 @@ impl Flow {
         self.flight.push(start, end, ctx.now, true);
         self.board.on_sent(end);
         self.timers.on_sent(ctx.now);
-        self.totals.on_departure(end - start, sojourn);
-        let event = Event::Sent { bytes: end - start, sojourn, retransmission: false };
+        let bytes = self.payload_in(start, end);
+        self.totals.on_departure(bytes, sojourn);
+        let event = Event::Sent { bytes, sojourn, retransmission: false };
         ctx.observer.on_event(ctx.now, &self.key, &event);
         if ctx.config.retransmission.mode == RetransmissionMode::None {
             let before = self.store.bytes();

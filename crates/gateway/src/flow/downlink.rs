@@ -84,7 +84,8 @@ impl Flow {
             self.received = self.received.max(end);
             if self.board.sent() < end {
                 let first = start.max(self.board.sent());
-                self.totals.on_departure(end - first, Duration::ZERO);
+                let bytes = self.payload_in(first, end);
+                self.totals.on_departure(bytes, Duration::ZERO);
                 self.flight.push(first, end, ctx.now, true);
                 self.board.on_sent(end);
             }

@@ -1,7 +1,10 @@
 //! Short objects, alone and beside a download: nobody may notice the gateway.
 
-use paceline_gateway::{Gateway, GatewayConfig};
-use paceline_wire::Node;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use paceline_gateway::{Event, Gateway, GatewayConfig, Observer};
+use paceline_wire::{FlowKey, Instant, Node};
 
 use crate::kit::record::Samples;
 use crate::kit::scenario::{FlowSpec, Path, at_ms, modern_client, world};
@@ -47,4 +50,23 @@ fn completion_is_no_later_than_without() {
             assert!(b <= a + rtt_ms, "{case}: p99 {a:.1} ms without, {b:.1} ms with");
         }
     }
+}
+
+/// Adds up what new data leaves for clients.
+struct Sum(Arc<AtomicU64>);
+
+impl Observer for Sum {
+    fn on_event(&mut self, _now: Instant, _flow: &FlowKey, event: &Event) {
+        if let Event::Sent { bytes, retransmission: false, .. } = event {
+            self.0.fetch_add(*bytes, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The FIN has a position in the stream, but is no payload.
+#[test]
+fn payload_is_counted_without_the_fin() {
+    let sum = Arc::new(AtomicU64::new(0));
+    objects(Gateway::with_observer(GatewayConfig::default(), Box::new(Sum(sum.clone()))), 10_000, false);
+    assert_eq!(sum.load(Ordering::Relaxed), OBJECTS * 10_000);
 }
