@@ -169,6 +169,9 @@ impl Measurements {
         if is_first {
             path.probe.began(flow, index == path.radio, tcp.seq());
         }
+        if len == 0 {
+            return;
+        }
         if index == path.wired {
             path.probe.left_wired_link(flow, tcp.seq(), len, packet.gso_size(), exit.at);
         } else if index == path.radio {

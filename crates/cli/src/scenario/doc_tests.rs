@@ -83,8 +83,20 @@ fn every_documented_key_is_in_the_example() {
         document.lines().filter(|line| line.starts_with("| `")).filter_map(|line| line.split('|').nth(1));
     let documented: Vec<&str> = first_cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
     assert!(documented.len() > 50, "{}", documented.len());
-    let profiles =
-        ["off", "null", "window", "schedule", "local", "proactive", "thesis", "full", "drwa", "split"];
+    let profiles = [
+        "off",
+        "null",
+        "window",
+        "schedule",
+        "local",
+        "proactive",
+        "thesis",
+        "full",
+        "drwa",
+        "split",
+        "kernel-split",
+        "auto",
+    ];
     for key in documented.into_iter().filter(|key| !profiles.contains(key)) {
         assert!(found.contains(key), "{key} is documented and not in the example");
     }
@@ -92,7 +104,9 @@ fn every_documented_key_is_in_the_example() {
 
 #[test]
 fn every_scenario_of_the_repository_parses() {
-    let folders = ["scenarios", "scenarios/accelerator", "scenarios/rre"].map(|folder| root().join(folder));
+    let folders =
+        ["scenarios", "scenarios/accelerator", "scenarios/rivals", "scenarios/rre", "scenarios/split"]
+            .map(|folder| root().join(folder));
     let mut count = 0;
     for entry in folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap()) {
         let path = entry.unwrap().path();

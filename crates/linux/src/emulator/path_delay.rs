@@ -160,7 +160,8 @@ mod tests {
         probe.left_radio_link(1, Seq(1000), ms(35), Duration::ZERO);
         probe.left_radio_link(2, Seq(999), ms(35), Duration::ZERO);
         let report = probe.report();
-        assert_eq!((report.copies, report.unmatched, report.delays.count()), (1, 2, 1));
+        // The second byte of a segment that has arrived was cut off and sent again.
+        assert_eq!((report.copies, report.unmatched, report.delays.count()), (2, 1, 1));
     }
 
     #[test]
