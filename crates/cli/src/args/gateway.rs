@@ -208,7 +208,7 @@ pub(crate) struct TopArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct CaptureArgs {
-    /// The flow: its client and its server, each as an address, an address with a port ([2001:db8::1]:443 in IPv6), or `any`
+    /// The flow: its client and its server, each as an address, an address with a port (`[2001:db8::1]:443` in IPv6), or `any`
     #[arg(long, value_name = "CLIENT,SERVER")]
     pub(crate) flow: FlowArg,
     /// File to write, as pcapng
