@@ -25,6 +25,15 @@ pub(crate) use memory::Seen;
 pub(crate) use target::QueueTarget;
 pub(crate) use uplink::UplinkDelay;
 
+/// Our choice: ACKs are late when they wait on the uplink for as long as the path takes, and for no less than this: below it a sender
+/// hardly notices.
+const LATE: Duration = Duration::from_millis(100);
+
+/// Whether ACKs that wait on the uplink for `queue` are late on a path that takes `rtt`, if that is known.
+pub(crate) fn is_late(queue: Duration, rtt: Option<Duration>) -> bool {
+    queue > rtt.unwrap_or_default().max(LATE)
+}
+
 /// Why `auto` has decided as it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

@@ -5,7 +5,7 @@ use core::net::IpAddr;
 
 use paceline_wire::{Duration, Instant, Rate};
 
-use crate::auto::{Decision, QueueTarget, Reason, What};
+use crate::auto::{Decision, QueueTarget, Reason, What, is_late};
 use crate::bound::{BoundSample, QueueBound, QueueBoundConfig};
 use crate::config::{
     self, FlowMode, GatewayConfig, QueueBoundMode, ShareConfig, SharingConfig, SubscriberRule,
@@ -19,8 +19,6 @@ use crate::rtt_min::RttMin;
 use crate::share::Share;
 use crate::status::SubscriberStatus;
 
-/// As `auto` judges late ACKs (`flow/watch.rs`).
-const LATE: Duration = Duration::from_millis(100);
 /// As BBR's: a path that has become longer is believed after ten seconds.
 const RTT_MIN_WINDOW: Duration = Duration::from_secs(10);
 
@@ -160,7 +158,7 @@ impl Subscriber {
     /// Bytes that all its flows may have outstanding; `u64::MAX` without a bound or before the first estimate.
     pub(crate) fn limit(&self) -> u64 {
         // Our choice: ACKs that wait for as long as the path takes tell too late what the link does. RRE bounds itself by the client's clock.
-        let late = self.uplink > self.path().rtt.unwrap_or_default().max(LATE);
+        let late = is_late(self.uplink, self.path().rtt);
         self.bound.as_ref().filter(|_| !late).and_then(QueueBound::limit).unwrap_or(u64::MAX)
     }
 

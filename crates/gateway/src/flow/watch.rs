@@ -3,7 +3,7 @@
 use paceline_wire::{Duration, Instant, Tcp};
 
 use super::{Context, Flow, Phase};
-use crate::auto::{Claim, Decision, Known, Reason, Seen, UplinkDelay, What};
+use crate::auto::{Claim, Decision, Known, Reason, Seen, UplinkDelay, What, is_late};
 use crate::mode::Mode;
 use crate::observe::Event;
 use crate::virtual_window::FIRST_WINDOW;
@@ -38,8 +38,6 @@ pub(super) struct Watch {
 
 /// How often the memory is told of a flow that goes on.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Our choice: ACKs are late when they wait for as long as the path takes, and for no less than this: below it a sender hardly notices.
-const LATE: Duration = Duration::from_millis(100);
 /// Our choice: in a single look a hole may have left half of the buffer full.
 const LAGS_MIN: u8 = 2;
 /// Our choice: twice what the path holds is what slow start brings when it has filled it.
@@ -123,7 +121,7 @@ impl Flow {
             rtt,
             server_rtt: self.server_rtt.get(),
             window: self.window_max,
-            late_acks: queue.is_some_and(|queue| queue > rtt.unwrap_or_default().max(LATE)),
+            late_acks: queue.is_some_and(|queue| is_late(queue, rtt)),
             slow_reader: self.watch.own_window,
             link_varies: self.path.supply.is_some(),
             needless_repairs: self.watch.server_repairs && !self.watch.was_told,
