@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod common;
+
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -16,9 +18,9 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use paceline_linux::lab::{GatewayKind, Lab, LabConfig};
 use paceline_linux::netns::check_permitted;
-use serde_json::Value;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_paceline");
+use common::{METRICS, PROGRAM, flows, metrics, wait_for};
+
 const UPGRADES: usize = 4;
 const FLOWS: u16 = 3;
 
@@ -34,7 +36,7 @@ impl<'a> Gateway<'a> {
     fn start(lab: &'a Lab, folder: &'a Path, options: &[&'a str]) -> Gateway<'a> {
         let process = launch(lab, folder, "shifts", options, &[]);
         let gateway = Gateway { lab, folder, options: options.to_vec(), process };
-        wait_for(|| flows(folder));
+        wait_for(|| flows(&folder.join("socket")));
         gateway
     }
 
@@ -44,7 +46,7 @@ impl<'a> Gateway<'a> {
             launch(self.lab, self.folder, "shifts", &self.options, &["--take-over"]),
         );
         assert!(wait_for(|| old.try_wait().unwrap()).success(), "{}", self.log());
-        wait_for(|| flows(self.folder));
+        wait_for(|| flows(&self.folder.join("socket")));
     }
 
     fn log(&self) -> String {
@@ -62,7 +64,7 @@ impl Drop for Gateway<'_> {
 fn launch(lab: &Lab, folder: &Path, shifts: &str, options: &[&str], more: &[&str]) -> Child {
     let log = fs::File::options().append(true).create(true).open(folder.join("log")).unwrap();
     let mut command = Command::new(PROGRAM);
-    command.args(["gateway", "--wan", "g0", "--radio", "g1", "--metrics", "127.0.0.1:9100"]);
+    command.args(["gateway", "--wan", "g0", "--radio", "g1", "--metrics", METRICS]);
     command.args(options).args(more).stdin(Stdio::null()).stderr(log);
     for (option, file) in [("--control", "socket"), ("--records", "records"), ("--shift-file", shifts)] {
         command.arg(option).arg(folder.join(file));
@@ -70,32 +72,8 @@ fn launch(lab: &Lab, folder: &Path, shifts: &str, options: &[&str], more: &[&str
     lab.gateway.run(|| command.spawn()).unwrap().unwrap()
 }
 
-/// Until `done`, which says what there is.
-fn wait_for<T>(mut done: impl FnMut() -> Option<T>) -> T {
-    for _ in 0..1000 {
-        if let Some(value) = done() {
-            return value;
-        }
-        thread::sleep(Duration::from_millis(20));
-    }
-    panic!("nothing came within 20 s");
-}
-
-fn flows(folder: &Path) -> Option<Value> {
-    let output =
-        Command::new(PROGRAM).args(["flows", "--json", "--control"]).arg(folder.join("socket")).output();
-    serde_json::from_slice(&output.unwrap().stdout).ok()
-}
-
 fn metric(lab: &Lab, name: &str) -> f64 {
-    let text = lab.gateway.run(|| {
-        let mut stream = TcpStream::connect("127.0.0.1:9100").unwrap();
-        stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
-        let mut text = String::new();
-        stream.read_to_string(&mut text).unwrap();
-        text
-    });
-    let text = text.unwrap();
+    let text = metrics(lab);
     let line =
         text.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("no {name}: {text}"));
     line.rsplit(' ').next().unwrap().parse().unwrap()
@@ -174,7 +152,7 @@ fn runs_through_upgrades(kind: GatewayKind, options: &[&str]) {
     for _ in 0..UPGRADES {
         gateway.upgrade();
         more_arrives();
-        let report = flows(folder).unwrap();
+        let report = flows(&folder.join("socket")).unwrap();
         let flows = report["flows"].as_array().unwrap();
         assert_eq!(flows.len(), usize::from(FLOWS), "{report}");
         for (flow, transfer) in flows.iter().zip(&transfers) {
@@ -189,7 +167,7 @@ fn runs_through_upgrades(kind: GatewayKind, options: &[&str]) {
         let mut strange = launch(&lab, folder, shifts, options, &more);
         assert!(!wait_for(|| strange.try_wait().unwrap()).success());
         more_arrives();
-        assert!(wait_for(|| flows(folder))["flows"].as_array().is_some());
+        assert!(wait_for(|| flows(&folder.join("socket")))["flows"].as_array().is_some());
     }
     ends.store(true, Ordering::Relaxed);
     let mut total = 0;

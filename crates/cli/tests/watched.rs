@@ -2,13 +2,14 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod common;
+
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -16,7 +17,8 @@ use paceline_linux::lab::{Lab, LabConfig};
 use paceline_linux::netns::check_permitted;
 use serde_json::Value;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_paceline");
+use common::{METRICS, PROGRAM, flows, metrics, wait_for};
+
 const DOWNLOAD: usize = 3_000_000;
 
 struct Gateway(Child);
@@ -24,7 +26,7 @@ struct Gateway(Child);
 impl Gateway {
     fn start(lab: &Lab, folder: &Path) -> Gateway {
         let mut command = Command::new(PROGRAM);
-        command.args(["gateway", "--wan", "g0", "--radio", "g1", "--metrics", "127.0.0.1:9100", "--config"]);
+        command.args(["gateway", "--wan", "g0", "--radio", "g1", "--metrics", METRICS, "--config"]);
         command.arg(folder.join("policy.toml"));
         for (option, file) in [("--control", "socket"), ("--records", "records"), ("--shift-file", "shifts")]
         {
@@ -44,37 +46,6 @@ impl Drop for Gateway {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
-}
-
-/// Until `done`, which says what there is.
-fn wait_for<T>(mut done: impl FnMut() -> Option<T>) -> T {
-    for _ in 0..1000 {
-        if let Some(value) = done() {
-            return value;
-        }
-        thread::sleep(Duration::from_millis(20));
-    }
-    panic!("nothing came within 20 s");
-}
-
-fn flows(folder: &Path) -> Option<Value> {
-    let output = Command::new(PROGRAM)
-        .args(["flows", "--json", "--control"])
-        .arg(folder.join("socket"))
-        .output()
-        .unwrap();
-    serde_json::from_slice(&output.stdout).ok()
-}
-
-fn metrics(lab: &Lab) -> String {
-    let scrape = || {
-        let mut stream = TcpStream::connect("127.0.0.1:9100").unwrap();
-        stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
-        let mut text = String::new();
-        stream.read_to_string(&mut text).unwrap();
-        text
-    };
-    lab.gateway.run(scrape).unwrap()
 }
 
 /// A server that sends to whoever connects and waits for the client to close; a client that reads all.
@@ -103,10 +74,10 @@ fn a_running_gateway_is_seen_and_takes_a_new_policy() {
     let lab = Lab::build(LabConfig::default()).unwrap();
     lab.join_links().unwrap();
     let gateway = Gateway::start(&lab, folder);
-    wait_for(|| flows(folder));
+    wait_for(|| flows(&folder.join("socket")));
 
     let stream = connected(&lab, 443);
-    let report = flows(folder).unwrap();
+    let report = flows(&folder.join("socket")).unwrap();
     let flow = &report["flows"][0];
     assert_eq!(
         (&flow["stage"], &flow["mode"], &flow["weight"]),
@@ -131,7 +102,7 @@ fn a_running_gateway_is_seen_and_takes_a_new_policy() {
 
     // The old flow stays as it was; a new one is split.
     let other = connected(&lab, 80);
-    let report = flows(folder).unwrap();
+    let report = flows(&folder.join("socket")).unwrap();
     let of = |port: &str| {
         let ends = |flow: &&Value| flow["server"].as_str().unwrap().ends_with(port);
         report["flows"].as_array().unwrap().iter().find(ends).unwrap().clone()

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod common;
+
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -17,7 +19,8 @@ use paceline_linux::netns::check_permitted;
 use serde_json::Value;
 use socket2::{Domain, Socket, Type};
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_paceline");
+use common::{METRICS, PROGRAM, flows, wait_for};
+
 const CHUNK: usize = 300_000;
 
 struct Gateway(Child);
@@ -32,17 +35,7 @@ impl Drop for Gateway {
 
 fn start(lab: &Lab, folder: &Path) -> Gateway {
     let mut command = Command::new(PROGRAM);
-    command.args([
-        "gateway",
-        "--wan",
-        "g0",
-        "--radio",
-        "g1",
-        "--workers",
-        "2",
-        "--metrics",
-        "127.0.0.1:9100",
-    ]);
+    command.args(["gateway", "--wan", "g0", "--radio", "g1", "--workers", "2", "--metrics", METRICS]);
     for (option, file) in
         [("--control", "socket"), ("--shift-file", "shifts"), ("--stats-json", "stats.json")]
     {
@@ -50,22 +43,6 @@ fn start(lab: &Lab, folder: &Path) -> Gateway {
     }
     command.stdin(Stdio::null()).stderr(fs::File::create(folder.join("log")).unwrap());
     Gateway(lab.gateway.run(|| command.spawn()).unwrap().unwrap())
-}
-
-/// Until `done`, which says what there is.
-fn wait_for<T>(mut done: impl FnMut() -> Option<T>) -> T {
-    for _ in 0..1000 {
-        if let Some(value) = done() {
-            return value;
-        }
-        thread::sleep(Duration::from_millis(20));
-    }
-    panic!("nothing came within 20 s");
-}
-
-fn report(control: &Path) -> Option<Value> {
-    let output = Command::new(PROGRAM).args(["flows", "--json", "--control"]).arg(control).output().unwrap();
-    serde_json::from_slice(&output.stdout).ok()
 }
 
 /// What each of the gateway's flows has brought, by client.
@@ -132,19 +109,19 @@ fn a_killed_worker_costs_only_its_own_subscribers_their_acceleration() {
     lab.join_links().unwrap();
     let gateway = start(&lab, folder);
     let controls = [folder.join("socket-0"), folder.join("socket-1")];
-    controls.iter().for_each(|control| drop(wait_for(|| report(control))));
+    controls.iter().for_each(|control| drop(wait_for(|| flows(control))));
 
-    let mut flows: Vec<Asking> =
+    let mut asking: Vec<Asking> =
         (0..4).map(|number| Asking::open(&lab, number, 8000 + u16::from(number))).collect();
-    flows.iter_mut().for_each(Asking::ask);
+    asking.iter_mut().for_each(Asking::ask);
     // Every flow is with one worker, and both have some.
-    let reports = [report(&controls[0]).unwrap(), report(&controls[1]).unwrap()];
+    let reports = [flows(&controls[0]).unwrap(), flows(&controls[1]).unwrap()];
     let of = |worker: usize, flow: &Asking| downlink(&reports[worker], flow.client).is_some();
-    assert!(flows.iter().all(|flow| of(0, flow) != of(1, flow)), "{reports:?}");
-    assert!(flows.iter().any(|flow| of(0, flow)) && flows.iter().any(|flow| of(1, flow)), "{reports:?}");
-    let together = report(&folder.join("socket")).unwrap();
-    assert_eq!(together["flows"].as_array().unwrap().len(), flows.len());
-    assert_eq!(together["subscribers"].as_array().unwrap().len(), flows.len());
+    assert!(asking.iter().all(|flow| of(0, flow) != of(1, flow)), "{reports:?}");
+    assert!(asking.iter().any(|flow| of(0, flow)) && asking.iter().any(|flow| of(1, flow)), "{reports:?}");
+    let together = flows(&folder.join("socket")).unwrap();
+    assert_eq!(together["flows"].as_array().unwrap().len(), asking.len());
+    assert_eq!(together["subscribers"].as_array().unwrap().len(), asking.len());
 
     // An upgrade of both on the way, in which nothing is lost either.
     let before = worker_processes(&gateway);
@@ -153,9 +130,9 @@ fn a_killed_worker_costs_only_its_own_subscribers_their_acceleration() {
         let now = worker_processes(&gateway);
         (now.len() == 2 && now.iter().all(|process| !before.contains(process))).then_some(now)
     });
-    flows.iter_mut().for_each(Asking::ask);
-    let together = wait_for(|| report(&folder.join("socket")));
-    for flow in &flows {
+    asking.iter_mut().for_each(Asking::ask);
+    let together = wait_for(|| flows(&folder.join("socket")));
+    for flow in &asking {
         assert_eq!(downlink(&together, flow.client), Some(2 * CHUNK as u64), "{together}");
     }
 
@@ -163,13 +140,13 @@ fn a_killed_worker_costs_only_its_own_subscribers_their_acceleration() {
     kill(Pid::from_raw(killed), Signal::SIGKILL).unwrap();
     // While it is gone and when it is back: nobody's flow ends, and those of the other worker stay accelerated.
     for _ in 0..3 {
-        flows.iter_mut().for_each(Asking::ask);
+        asking.iter_mut().for_each(Asking::ask);
     }
     wait_for(|| worker_processes(&gateway).iter().any(|process| !after.contains(process)).then_some(()));
-    wait_for(|| report(&controls[0]));
-    flows.iter_mut().for_each(Asking::ask);
-    let other = report(&controls[1]).unwrap();
-    for flow in &flows {
+    wait_for(|| flows(&controls[0]));
+    asking.iter_mut().for_each(Asking::ask);
+    let other = flows(&controls[1]).unwrap();
+    for flow in &asking {
         let told = downlink(&other, flow.client);
         assert_eq!(told, of(1, flow).then_some(6 * CHUNK as u64), "{other}");
     }

@@ -6,7 +6,7 @@
 mod comment;
 mod file;
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
 use std::ops::{Deref, DerefMut};
 use std::os::unix::net::UnixStream;
@@ -126,7 +126,11 @@ impl Desk {
         let _serving = Serving(self);
         let (bytes, snap) = (wanted.bytes, wanted.snap);
         let (receiver, shared) = self.order(wanted);
-        file::write(stream, &receiver, &shared, interfaces, bytes, snap)?;
+        match file::write(stream, &receiver, &shared, interfaces, bytes, snap) {
+            // The reader has gone: that is how one stops a capture, and whether a read or a write notices it first is chance.
+            Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {}
+            told => told?,
+        }
         Ok(Ok(()))
     }
 

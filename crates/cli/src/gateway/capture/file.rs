@@ -1,7 +1,7 @@
 //! The capture as pcapng: two interfaces by name, direction and comment of each packet, and at the end what is missing.
 
 use std::borrow::Cow;
-use std::io::{self, BufWriter, ErrorKind, Read, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -27,23 +27,8 @@ pub(in crate::gateway) struct Interfaces {
     pub(in crate::gateway) raw: bool,
 }
 
-/// Until the packet thread ends the capture, `bytes` are written, or the reader has gone, which is an end like the others: it is how
-/// a reader stops a capture, and whether a read or a write notices it first is chance.
+/// Until the packet thread ends the capture, `bytes` are written, or the reader has gone.
 pub(super) fn write(
-    stream: &UnixStream,
-    taken: &Receiver<Taken>,
-    shared: &Shared,
-    interfaces: &Interfaces,
-    bytes: u64,
-    snap: u32,
-) -> io::Result<()> {
-    match write_until_the_end(stream, taken, shared, interfaces, bytes, snap) {
-        Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => Ok(()),
-        told => told,
-    }
-}
-
-fn write_until_the_end(
     stream: &UnixStream,
     taken: &Receiver<Taken>,
     shared: &Shared,
