@@ -113,7 +113,7 @@ fn with_every_algorithm() {
                 let client = Config { receive_buffer: ReceiveBuffer::Fixed(200_000), ..Config::default() };
                 let moves = (0..20).map(|n| 1 + (n * 37 + seed * 11) % 83).collect();
                 let run =
-                    Run { server, client, path: path(2.0, 1), seed, bytes: 400_000, content: false, moves };
+                    Run { server, client, path: path(2.0, 1), seed, bytes: 250_000, content: false, moves };
                 run.check();
             }
         }
