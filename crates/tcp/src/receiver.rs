@@ -16,6 +16,7 @@ use reassembly::{Inserted, Reassembly};
 
 /// The receiving half.
 #[derive(Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Receiver {
     /// RCV.NXT.
     pub(crate) nxt: u64,
@@ -45,6 +46,7 @@ pub(crate) struct Receiver {
 
 /// Counts since the start.
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct ReceiverTotals {
     pub(crate) segments: u64,
     pub(crate) bytes: u64,

@@ -10,6 +10,7 @@ use crate::send_buffer::SendBuffer;
 
 /// The chunks written, by stream position.
 #[derive(Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct SendQueue {
     chunks: VecDeque<(u64, Payload)>,
     una: u64,
@@ -20,6 +21,7 @@ pub(crate) struct SendQueue {
     /// The application will write no more.
     closed: bool,
     /// Memory for segments that cross from one write to the next, used again and again.
+    #[cfg_attr(feature = "serde", serde(skip))]
     crossing: Option<Box<BufferPool>>,
 }
 

@@ -7,6 +7,7 @@ use crate::sender::Transmission;
 
 /// What waits to be sent beside data and ACKs.
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Pending {
     /// A reset at this number.
     reset: Option<Seq>,

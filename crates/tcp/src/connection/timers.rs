@@ -6,6 +6,7 @@ use super::{CloseReason, Connection, State};
 
 /// What is not the sender's or the receiver's.
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Timers {
     time_wait: Option<Instant>,
     keep_alive_probes: u32,

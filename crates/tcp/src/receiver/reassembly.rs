@@ -8,6 +8,7 @@ use crate::ranges::RangeSet;
 
 /// Ranges that have come; the bytes are kept where there are any.
 #[derive(Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Reassembly {
     ranges: RangeSet,
     chunks: VecDeque<(u64, Buffer)>,
