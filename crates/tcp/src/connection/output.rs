@@ -33,6 +33,10 @@ impl Pending {
         self.abort = true;
     }
 
+    fn is_empty(&self) -> bool {
+        self.reset.is_none() && !self.abort && !self.challenge && !self.keep_alive
+    }
+
     /// A challenge ACK, not too often (RFC 5961, Section 10).
     pub(super) fn challenge(&mut self, now: Instant) {
         if self.last_challenge.is_none_or(|last| now.saturating_since(last) >= CHALLENGE_INTERVAL) {
@@ -51,7 +55,22 @@ impl Connection {
 
     /// As [`poll_transmit`](Self::poll_transmit), into a packet whose memory is used again; false when there is nothing to
     /// send.
+    #[inline]
     pub fn transmit_into(&mut self, now: Instant, packet: &mut Packet) -> bool {
+        !self.is_quiet() && self.transmit(now, packet)
+    }
+
+    /// Nothing can have come up since the last poll that found nothing, as in every other poll.
+    #[inline]
+    fn is_quiet(&self) -> bool {
+        self.sender.is_idle()
+            && !self.receiver.acks.is_due()
+            && self.output.is_empty()
+            && !self.sender.window_probe
+            && !self.handshake.due
+    }
+
+    fn transmit(&mut self, now: Instant, packet: &mut Packet) -> bool {
         if let Some(seq) = self.output.reset.take() {
             self.build_reset(seq, false, packet);
             return true;

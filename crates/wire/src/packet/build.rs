@@ -36,6 +36,8 @@ pub struct HeaderTemplate {
     ip_header_len: u8,
     /// The sum of the addresses.
     addresses: u64,
+    /// The sum of the IP header, in which the length is missing.
+    ip_header: u64,
 }
 
 impl HeaderTemplate {
@@ -68,7 +70,8 @@ impl HeaderTemplate {
             IPV4_HEADER_LEN => checksum::sum(&bytes[12..20]),
             _ => checksum::sum(&bytes[8..40]),
         };
-        HeaderTemplate { bytes, ip_header_len: ip_header_len as u8, addresses }
+        let ip_header = checksum::sum(&bytes[..ip_header_len]);
+        HeaderTemplate { bytes, ip_header_len: ip_header_len as u8, addresses, ip_header }
     }
 
     /// The direction that it was made for; addresses of both kinds have become IPv6.
@@ -169,7 +172,7 @@ impl Packet {
         if usize::from(template.ip_header_len) == IPV4_HEADER_LEN {
             let len = u16::try_from(len).unwrap_or(0);
             self.header[2..4].copy_from_slice(&len.to_be_bytes());
-            let sum = !checksum::fold(checksum::sum(&self.header[..12]) + template.addresses);
+            let sum = !checksum::fold(template.ip_header + u64::from(len));
             self.header[10..12].copy_from_slice(&sum.to_be_bytes());
         } else {
             let len = u16::try_from(len - IPV6_HEADER_LEN).unwrap_or(0);
