@@ -144,6 +144,15 @@ impl Sender {
         transmission
     }
 
+    /// After a new segment, another one, if the next [`poll`](Self::poll) would send that. With `None` it may send something else.
+    pub(crate) fn poll_another(&mut self, now: Instant, supply: Supply) -> Option<Transmission> {
+        let other = self.forced.is_some() || self.board.lost_out() > 0 || self.allowance == 0;
+        if other || (now < self.next_departure && self.window.burst == 0 && self.paced()) {
+            return None;
+        }
+        self.poll_new(now, supply)
+    }
+
     /// When the pacer lets the next packet go, if one could.
     pub(crate) fn departure(&self, supply: Supply) -> Option<Instant> {
         let room = || self.in_flight() < self.window.cwnd;
