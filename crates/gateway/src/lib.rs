@@ -47,7 +47,7 @@ mod virtual_window;
 
 pub use config::GatewayConfig;
 pub use counters::{Counters, PassReason};
-pub use gateway::{Gateway, RADIO, WAN};
+pub use gateway::{Gateway, OVERHEARD, RADIO, WAN};
 #[cfg(feature = "serde")]
 pub use handover::{State, TakenOver};
 pub use handshake::Shifts;
