@@ -2,6 +2,8 @@
 
 mod accounts;
 mod config;
+#[cfg(feature = "serde")]
+pub(crate) mod handover;
 mod lapsed;
 mod opening;
 mod pair;
@@ -60,25 +62,6 @@ impl Linked for Box<Pair> {
 impl Split {
     pub(crate) fn len(&self) -> usize {
         self.pairs.len()
-    }
-
-    /// All flows that could not go on without this process, or one before it.
-    #[cfg(feature = "serde")]
-    pub(crate) fn keys(&self) -> impl Iterator<Item = FlowKey> {
-        let told = self.pairs.iter().filter(|(_, pair)| pair.client.is_some());
-        told.map(|(_, pair)| pair.key).chain(self.lapsed.keys())
-    }
-
-    /// What they keep, of that of all flows.
-    #[cfg(feature = "serde")]
-    pub(crate) fn buffered(&self) -> u64 {
-        self.pairs.iter().map(|(_, pair)| pair.counted).sum()
-    }
-
-    /// What their servers may have on their way, of that of all flows.
-    #[cfg(feature = "serde")]
-    pub(crate) fn promised(&self) -> u64 {
-        self.pairs.iter().map(|(_, pair)| pair.promised).sum()
     }
 
     /// The flows in some places.

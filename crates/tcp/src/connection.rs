@@ -65,6 +65,7 @@ pub enum CloseReason {
 
 /// Where a connection's numbers begin, for one that stands in for another's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Origin {
     /// The initial sequence number.
     pub isn: Seq,

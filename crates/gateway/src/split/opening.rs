@@ -10,6 +10,7 @@ use crate::config::GatewayConfig;
 
 /// What a client wants, until the server has answered.
 #[derive(Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Opening {
     /// The client's newest SYN.
     syn: Packet,
@@ -19,6 +20,7 @@ pub(super) struct Opening {
 
 /// What the server's SYN said.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct ServerSyn {
     origin: Origin,
     mss: u16,

@@ -20,6 +20,7 @@ use crate::{RADIO, WAN};
 
 /// One flow.
 #[derive(Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Pair {
     /// Source is the client.
     pub(super) key: FlowKey,
@@ -50,7 +51,9 @@ pub(super) struct Pair {
     /// What it keeps, as last counted among that of all flows.
     pub(super) counted: u64,
     /// It may have something to send.
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub(super) ready: bool,
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub(super) links: Links,
     /// Its timer.
     pub(super) armed: Option<Instant>,
@@ -58,6 +61,7 @@ pub(super) struct Pair {
 
 /// How much of the server's data may be here or on its way, and in flight to the client.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Bounds {
     /// How long data may wait here.
     pub(super) target: Duration,
@@ -79,6 +83,7 @@ pub(super) struct Sent {
 
 /// One of the two connections.
 #[derive(Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Side {
     pub(super) connection: Connection,
     /// Of packets of the other end that go the same way. The hop limit stays as it is: bridges do not lower it, and a router
