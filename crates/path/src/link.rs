@@ -327,6 +327,7 @@ impl Link {
     }
 
     /// What the link layer has to send again goes first, once it is known and the bottleneck is free.
+    #[inline(never)]
     fn queue_failed(&mut self, now: Instant) {
         let Some(ready) = self.failed.next_ready().filter(|ready| *ready <= now) else { return };
         let others = self.queue.front().map(|first| first.ready.max(self.free_at));
@@ -372,6 +373,7 @@ impl Link {
         if self.holder.is_none() { self.fly_on(fate, flight) } else { self.fly_in_order(fate, flight) }
     }
 
+    #[inline(never)]
     fn fly_in_order(&mut self, fate: Fate, flight: Flight) {
         let Some(mut holder) = self.holder.take() else { return };
         // Whatever was held flies on with the packet that it waited for.

@@ -22,7 +22,7 @@ pub(crate) struct Incoming {
 
 impl Incoming {
     /// Reads the header; `None` in an opaque packet.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn parse(packet: &Packet) -> Option<Incoming> {
         let tcp = packet.tcp()?;
         let mut incoming = Incoming {
@@ -32,14 +32,13 @@ impl Incoming {
             window: tcp.window(),
             len: tcp.payload_len() as u32,
             wire_len: packet.gso_size().map_or(u32::MAX, u32::from),
-            timestamps: None,
+            timestamps: only_timestamps(tcp.options()),
             mss: None,
             window_scale: None,
             sack_permitted: false,
             sacks: [(Seq(0), Seq(0)); 4],
             sack_count: 0,
         };
-        incoming.timestamps = only_timestamps(tcp.options());
         if incoming.timestamps.is_none() {
             incoming.read_options(tcp.options());
         }
@@ -61,6 +60,8 @@ impl Incoming {
         self.len + u32::from(self.has(Flags::SYN)) + u32::from(self.has(Flags::FIN))
     }
 
+    /// Apart from what nearly every segment needs.
+    #[inline(never)]
     fn read_options(&mut self, mut bytes: &[u8]) {
         let syn = self.has(Flags::SYN);
         while let [kind, rest @ ..] = bytes {

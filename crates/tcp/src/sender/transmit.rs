@@ -129,8 +129,11 @@ impl Sender {
         if now < self.next_departure && self.window.burst == 0 && self.paced() {
             return None;
         }
-        let transmission = self
-            .poll_retransmission(now, supply)
+        let retransmission = match self.board.lost_out() {
+            0 => None,
+            _ => self.poll_retransmission(now, supply),
+        };
+        let transmission = retransmission
             .or_else(|| self.poll_new(now, supply))
             .or_else(|| self.poll_early_retransmission(now));
         if self.held {
@@ -167,8 +170,10 @@ impl Sender {
         self.congestion.pacing_rate().is_some()
     }
 
+    /// Something is lost.
+    #[inline(never)]
     fn poll_retransmission(&mut self, now: Instant, supply: Supply) -> Option<Transmission> {
-        if self.board.lost_out() == 0 || (self.state < CaState::Recovery && !self.separate) {
+        if self.state < CaState::Recovery && !self.separate {
             return None;
         }
         if self.frto_new_data && self.can_send_new(supply) {
@@ -211,12 +216,18 @@ impl Sender {
     /// Where the peer's window ends, and how much further new data may go in recovery.
     fn window_end(&self) -> u64 {
         let end = self.offered_end();
-        if self.state != CaState::Recovery || !self.may_exceed_window() {
-            return end;
+        if self.state != CaState::Recovery { end } else { end + self.extension() }
+    }
+
+    /// How far new data may go beyond the window in recovery.
+    #[inline(never)]
+    fn extension(&self) -> u64 {
+        if !self.may_exceed_window() {
+            return 0;
         }
         let span = self.board.highest_sack() - self.board.una();
         let waiting = self.board.has_open_holes();
-        end + self.reduction.window_extension(&Holes { span, waiting })
+        self.reduction.window_extension(&Holes { span, waiting })
     }
 
     fn poll_new(&mut self, now: Instant, supply: Supply) -> Option<Transmission> {
@@ -292,6 +303,7 @@ impl Sender {
     }
 
     /// The first packet after nothing was in flight (tcp_event_data_sent, tcp_slow_start_after_idle_check).
+    #[cold]
     fn before_first(&mut self, now: Instant) {
         let idle = now.saturating_since(self.last_send);
         if self.config.slow_start_after_idle
@@ -319,6 +331,7 @@ impl Sender {
         self.usage.cwnd_used = 0;
     }
 
+    #[inline(never)]
     pub(super) fn retransmit(&mut self, now: Instant, number: u32) -> Option<Transmission> {
         let idle = self.in_flight() == 0;
         let segment = self.board.get(number)?;
@@ -341,6 +354,7 @@ impl Sender {
         Some(Transmission { start, end, fin, retransmission: true })
     }
 
+    #[cold]
     fn send_forced(&mut self, now: Instant, forced: Forced, supply: Supply) -> Option<Transmission> {
         match forced {
             Forced::First => {
@@ -362,6 +376,7 @@ impl Sender {
     }
 
     /// tcp_send_loss_probe: new data if the receiver's window has room, whatever cwnd says, else the last segment again.
+    #[cold]
     fn send_probe(&mut self, now: Instant, supply: Supply) -> Option<Transmission> {
         let new = match supply.end > self.board.nxt() {
             true => self.next_new(supply, self.board.una() + self.snd_wnd),
@@ -423,6 +438,7 @@ impl Sender {
     }
 
     /// The windows would let more go, and something else does not. The round goes on when that has room again.
+    #[cold]
     fn pause_round(&mut self, now: Instant) {
         if core::mem::take(&mut self.usage.sent_in_round) {
             self.schedule_probe(now, false);
@@ -515,6 +531,7 @@ impl Sender {
     }
 
     /// Linux tcp_cwnd_application_limited: half way down to what was used.
+    #[cold]
     fn application_limited(&mut self, now: Instant, supply: Supply) {
         if self.state == CaState::Open && !supply.blocked {
             let used = self.usage.cwnd_used.max(self.config.initial_cwnd);
