@@ -33,6 +33,14 @@ pub(crate) struct Fate {
     pub(crate) jitter: Duration,
 }
 
+impl Fate {
+    /// More than a delay befalls it.
+    #[inline(always)]
+    pub(crate) fn is_odd(self) -> bool {
+        self.lost | self.duplicated | self.held_back | (self.failures > 0)
+    }
+}
+
 /// Draws fates.
 #[derive(Clone, Debug)]
 pub(crate) struct Impairments {

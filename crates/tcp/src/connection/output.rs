@@ -1,6 +1,8 @@
 //! Segments that leave.
 
-use paceline_wire::{Duration, Flags, Instant, Packet, Payload, SackBlocks, Seq, TcpFields, TcpOptionsRepr, TcpRepr};
+use paceline_wire::{
+    Duration, Flags, Instant, Packet, Payload, SackBlocks, Seq, TcpFields, TcpOptionsRepr, TcpRepr,
+};
 
 use super::{Connection, State};
 use crate::sender::Transmission;

@@ -199,20 +199,19 @@ impl Sender {
         self.delivery.rtt = rtts.latest.or(self.delivery.rtt);
         self.delivery.sent_at = account.newest.map(|newest| newest.sent_at).max(self.delivery.sent_at);
         flags.set_timer |= !flags.una_advanced && updated && self.sack_is_newer_than_head(input.now, rtts);
-        let mut sample = AckSample {
-            delivered: newly,
-            delivered_bytes: account.delivered_bytes,
-            prior_in_flight,
-            una_advanced: flags.una_advanced,
-            // The ACK that fills a hole shows another window, because its data was not read yet, and so is not predicted.
-            slow_path: !flags.una_advanced || !input.sacks.is_empty() || had_sacked,
-            rtt: updated.then_some(rtts.latest.or(input.echo_rtt)).flatten().or(rtts.latest),
-            ack_delayed,
-            tsval: input.tsval,
-            sent_at: account.newest_sent(),
-            repeated: newly == 0 && !flags.not_duplicate(),
-            ..self.base_sample(input.now)
-        };
+        // Written where it stays: a copy would cost a tenth of the ACK.
+        let mut sample = self.base_sample(input.now);
+        sample.delivered = newly;
+        sample.delivered_bytes = account.delivered_bytes;
+        sample.prior_in_flight = prior_in_flight;
+        sample.una_advanced = flags.una_advanced;
+        // The ACK that fills a hole shows another window, because its data was not read yet, and so is not predicted.
+        sample.slow_path = !flags.una_advanced || !input.sacks.is_empty() || had_sacked;
+        sample.rtt = updated.then_some(rtts.latest.or(input.echo_rtt)).flatten().or(rtts.latest);
+        sample.ack_delayed = ack_delayed;
+        sample.tsval = input.tsval;
+        sample.sent_at = account.newest_sent();
+        sample.repeated = newly == 0 && !flags.not_duplicate();
         self.measure(&sample, &account, flags);
         // `lost` holds the total before loss detection until `react` has run it.
         sample.lost_total = prior_lost;

@@ -119,6 +119,7 @@ impl Usage {
 
 impl Sender {
     /// The next segment to send at `now`; `None` when nothing may go.
+    #[inline(always)]
     pub(crate) fn poll(&mut self, now: Instant, supply: Supply) -> Option<Transmission> {
         self.held = false;
         if let Some(forced) = self.forced.take() {
@@ -129,19 +130,23 @@ impl Sender {
         if now < self.next_departure && self.window.burst == 0 && self.paced() {
             return None;
         }
-        let retransmission = match self.board.lost_out() {
-            0 => None,
-            _ => self.poll_retransmission(now, supply),
-        };
-        let transmission = retransmission
-            .or_else(|| self.poll_new(now, supply))
-            .or_else(|| self.poll_early_retransmission(now));
+        if self.board.lost_out() > 0 {
+            if let Some(transmission) = self.poll_retransmission(now, supply) {
+                return Some(transmission);
+            }
+        }
+        if let Some((end, fin)) = self.poll_new(supply) {
+            return Some(self.send_new(now, end, fin));
+        }
+        if let Some(transmission) = self.poll_early_retransmission(now) {
+            return Some(transmission);
+        }
         if self.held {
             self.pause_round(now);
-        } else if transmission.is_none() && self.usage.round_open {
+        } else if self.usage.round_open {
             self.finish_round(now, supply);
         }
-        transmission
+        None
     }
 
     /// When the pacer lets the next packet go, if one could.
@@ -230,7 +235,9 @@ impl Sender {
         self.reduction.window_extension(&Holes { span, waiting })
     }
 
-    fn poll_new(&mut self, now: Instant, supply: Supply) -> Option<Transmission> {
+    /// Where the next new segment ends that may go, and whether it has the FIN.
+    #[inline]
+    fn poll_new(&mut self, supply: Supply) -> Option<(u64, bool)> {
         let start = self.board.nxt();
         if supply.end <= start {
             return None;
@@ -243,7 +250,7 @@ impl Sender {
         if (in_flight >= self.window.cwnd && !only_fin) || !self.is_allowed() {
             return None;
         }
-        Some(self.send_new(now, end, fin))
+        Some((end, fin))
     }
 
     /// Where the next new segment ends, as far as windows, Nagle and silly windows let it.
@@ -276,8 +283,15 @@ impl Sender {
         }
     }
 
+    #[inline(always)]
     fn send_new(&mut self, now: Instant, end: u64, fin: bool) -> Transmission {
         let start = self.board.nxt();
+        self.note_new(now, start, end, fin);
+        Transmission { start, end, fin, retransmission: false }
+    }
+
+    #[inline(never)]
+    fn note_new(&mut self, now: Instant, start: u64, end: u64, fin: bool) {
         let was_empty = self.board.is_empty();
         if was_empty {
             self.before_first(now);
@@ -299,7 +313,6 @@ impl Sender {
             }
             self.rearm_retransmission(now);
         }
-        Transmission { start, end, fin, retransmission: false }
     }
 
     /// The first packet after nothing was in flight (tcp_event_data_sent, tcp_slow_start_after_idle_check).
@@ -454,6 +467,7 @@ impl Sender {
     }
 
     /// Nothing more may go: was the window used, and what held the sender back?
+    #[inline(never)]
     fn finish_round(&mut self, now: Instant, supply: Supply) {
         self.usage.round_open = false;
         let sent = core::mem::take(&mut self.usage.sent_in_round);
