@@ -10,7 +10,7 @@ use crate::delay::{Delay, Jitter};
 use crate::error::ConfigError;
 use crate::flight::{Flight, InFlight};
 use crate::holder::Holder;
-use crate::impairment::{Impairments, Reorder};
+use crate::impairment::{Faults, Impairments, Reorder};
 use crate::link_layer::{Failed, LinkRetransmission};
 use crate::outage::{OutageEffect, Outages};
 use crate::parcels::{Parcel, Parcels};
@@ -183,11 +183,11 @@ impl Link {
 
     #[inline(always)]
     fn enqueue(&mut self, parcel: Parcel, Admitted { arrival, fate, idle, .. }: Admitted) {
-        let waiting = Waiting { parcel, arrival, ready: arrival, fate };
         if idle && self.server.is_instant() {
-            return self.leave(waiting, Service { start: arrival, finish: arrival, sending: Duration::ZERO });
+            let service = Service { start: arrival, finish: arrival, sending: Duration::ZERO };
+            return self.leave(parcel, arrival, fate, service);
         }
-        self.queue.push(waiting);
+        self.queue.push(Waiting { parcel, arrival, ready: arrival, fate });
         if self.in_service.is_none() {
             self.serve(arrival);
         }
@@ -299,8 +299,8 @@ impl Link {
             if self.in_service.as_ref().is_some_and(|(_, service)| service.finish > now) {
                 return;
             }
-            if let Some((waiting, service)) = self.in_service.take() {
-                self.leave(waiting, service);
+            if let Some((Waiting { parcel, arrival, fate, .. }, service)) = self.in_service.take() {
+                self.leave(parcel, arrival, fate, service);
             }
             let Some(next) = self.next_service(now) else { return };
             match next {
@@ -350,15 +350,14 @@ impl Link {
 
     /// The last byte of a packet has left the bottleneck. Nearly always it is on its way then.
     #[inline(always)]
-    fn leave(&mut self, waiting: Waiting, service: Service) {
+    fn leave(&mut self, parcel: Parcel, arrival: Instant, fate: Fate, service: Service) {
         self.free_at = service.finish;
-        self.counters.transmitted.add(waiting.parcel.bytes);
+        self.counters.transmitted.add(parcel.bytes);
         self.counters.sending += service.sending;
         let left = self.since_start(service.finish);
-        if !self.orderly || waiting.fate.is_odd() {
-            return self.leave_oddly(waiting, service, left);
+        if !self.orderly || fate.is_odd() {
+            return self.leave_oddly(parcel, arrival, fate, service, left);
         }
-        let Waiting { parcel, arrival, fate, .. } = waiting;
         let at = service.finish + self.delay.at(left) + fate.jitter;
         let queue_delay = service.finish.saturating_since(arrival).saturating_sub(service.sending);
         self.parcels.has_left(&parcel, queue_delay);
@@ -366,8 +365,14 @@ impl Link {
     }
 
     #[inline(never)]
-    fn leave_oddly(&mut self, waiting: Waiting, service: Service, left: Duration) {
-        let Waiting { parcel, arrival, fate, .. } = waiting;
+    fn leave_oddly(
+        &mut self,
+        parcel: Parcel,
+        arrival: Instant,
+        fate: Fate,
+        service: Service,
+        left: Duration,
+    ) {
         if self.drops.covering(left).is_some() {
             self.counters.dropped_by_outage.add(parcel.bytes);
             self.parcels.discard(parcel);
@@ -376,14 +381,15 @@ impl Link {
             let ready = service.finish + link_layer.after;
             let fate = Fate { failures: fate.failures - 1, ..fate };
             self.failed.push(Waiting { parcel, arrival, ready, fate });
-        } else if fate.lost {
+        } else if fate.faults.contains(Faults::LOST) {
             self.counters.dropped_by_loss.add(parcel.bytes);
             self.parcels.discard(parcel);
         } else {
             let at = service.finish + self.delay.at(left) + fate.jitter;
             let queue_delay = service.finish.saturating_since(arrival).saturating_sub(service.sending);
             self.parcels.has_left(&parcel, queue_delay);
-            if let Some(parcel) = fate.duplicated.then(|| self.parcels.copy(&parcel)).flatten() {
+            let copies = fate.faults.contains(Faults::DUPLICATED);
+            if let Some(parcel) = copies.then(|| self.parcels.copy(&parcel)).flatten() {
                 self.counters.duplicated.add(parcel.bytes);
                 self.fly(fate, Flight { at, parcel });
             }
@@ -404,7 +410,7 @@ impl Link {
     }
 
     fn fly_on(&mut self, fate: Fate, mut flight: Flight) {
-        if let (true, Some(reorder)) = (fate.held_back, self.reorder) {
+        if let (true, Some(reorder)) = (fate.faults.contains(Faults::HELD_BACK), self.reorder) {
             self.counters.reordered.add(flight.parcel.bytes);
             flight.at += reorder.by;
             self.in_flight.add_out_of_order(flight);

@@ -106,6 +106,7 @@ impl Packet {
     }
 
     /// As [`become_tcp`](Self::become_tcp).
+    #[inline]
     pub fn become_plain_tcp(&mut self, template: &HeaderTemplate, fields: &TcpFields, payload: Payload) {
         self.write_tcp(template, fields, 0, payload, |area| match fields.timestamps {
             Some(timestamps) => encode_timestamps(area, timestamps),
