@@ -188,7 +188,8 @@ impl Connection {
 
     /// Takes a packet that arrived at `arrival`. Packets of other flows must not be given.
     pub fn handle_packet(&mut self, arrival: Instant, packet: &Packet) {
-        if let Some(incoming) = Incoming::parse(packet) {
+        let mut incoming = Incoming::default();
+        if incoming.read(packet) {
             self.on_segment(arrival, &incoming, packet.payload());
         }
     }

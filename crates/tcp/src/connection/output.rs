@@ -1,6 +1,8 @@
 //! Segments that leave.
 
-use paceline_wire::{Duration, Flags, Instant, Packet, Payload, SackBlocks, Seq, TcpOptionsRepr, TcpRepr};
+use paceline_wire::{
+    Duration, Flags, Instant, Packet, Payload, SackBlocks, Seq, TcpFields, TcpOptionsRepr, TcpRepr,
+};
 
 use super::{Connection, State};
 use crate::sender::{Supply, Transmission};
@@ -36,8 +38,12 @@ impl Pending {
         self.abort = true;
     }
 
+    fn resets(&self) -> bool {
+        self.reset.is_some() || self.abort
+    }
+
     fn is_empty(&self) -> bool {
-        self.reset.is_none() && !self.abort && !self.challenge && !self.keep_alive
+        !self.resets() && !self.challenge && !self.keep_alive
     }
 
     /// A challenge ACK, not too often (RFC 5961, Section 10).
@@ -81,12 +87,8 @@ impl Connection {
     }
 
     fn transmit(&mut self, now: Instant, most: u32, packet: &mut Packet) -> bool {
-        if let Some(seq) = self.output.reset.take() {
-            self.build_reset(seq, false, packet);
-            return true;
-        }
-        if core::mem::take(&mut self.output.abort) {
-            self.build_reset(self.snd_seq(self.sender.board.nxt()), true, packet);
+        if self.output.resets() {
+            self.poll_reset(packet);
             return true;
         }
         match self.state {
@@ -108,6 +110,17 @@ impl Connection {
         due
     }
 
+    #[cold]
+    fn poll_reset(&mut self, packet: &mut Packet) {
+        match self.output.reset.take() {
+            Some(seq) => self.build_reset(seq, false, packet),
+            None => {
+                self.output.abort = false;
+                self.build_reset(self.snd_seq(self.sender.board.nxt()), true, packet);
+            }
+        }
+    }
+
     fn poll_data(&mut self, now: Instant, most: u32, packet: &mut Packet) -> bool {
         if !self.sender.is_idle() {
             let supply = self.supply();
@@ -119,8 +132,7 @@ impl Connection {
                 return true;
             }
         }
-        let probe =
-            core::mem::take(&mut self.sender.window_probe) | core::mem::take(&mut self.output.keep_alive);
+        let probe = self.sender.window_probe | self.output.keep_alive;
         if probe {
             self.build_probe(now, packet);
         }
@@ -145,6 +157,7 @@ impl Connection {
         }
     }
 
+    #[cold]
     fn poll_handshake(&mut self, now: Instant, packet: &mut Packet) -> bool {
         if core::mem::take(&mut self.output.challenge) && self.state == State::SynReceived {
             self.build_ack(now, packet);
@@ -158,6 +171,7 @@ impl Connection {
         true
     }
 
+    #[cold]
     fn build_syn(&mut self, now: Instant, packet: &mut Packet) {
         let answering = self.state == State::SynReceived;
         let (timestamps, sack) = match answering {
@@ -198,56 +212,65 @@ impl Connection {
         }
         self.receiver.acks.on_data_sent(now);
         let too_long = payload.len() > self.sender.mss as usize;
-        self.build(now, start, flags, TcpOptionsRepr::default(), payload, packet);
+        self.build(now, start, flags, payload, packet);
         if too_long {
             // Cut when the path's MTU was larger.
             packet.set_gso_size(u16::try_from(self.sender.mss).ok());
         }
     }
 
-    /// A pure ACK, with SACK blocks: three beside timestamps, four without (RFC 2018, Section 3).
+    /// A pure ACK.
     fn build_ack(&mut self, now: Instant, packet: &mut Packet) {
-        let mut sack_blocks = SackBlocks::default();
         if self.agreed.sack && self.receiver.has_blocks() {
-            let room = if self.agreed.timestamps { 3 } else { 4 };
-            self.receiver.take_blocks(room, |start, end| {
-                sack_blocks.push(Seq::from(start), Seq::from(end));
-            });
+            self.build_sack(now, packet);
+        } else {
+            self.build(now, self.sender.board.nxt(), Flags::ACK, Payload::Length(0), packet);
         }
-        let options = TcpOptionsRepr { sack_blocks, ..TcpOptionsRepr::default() };
-        self.build(now, self.sender.board.nxt(), Flags::ACK, options, Payload::Length(0), packet);
+    }
+
+    /// With SACK blocks: three beside timestamps, four without (RFC 2018, Section 3).
+    fn build_sack(&mut self, now: Instant, packet: &mut Packet) {
+        let mut sack_blocks = SackBlocks::default();
+        let room = if self.agreed.timestamps { 3 } else { 4 };
+        self.receiver.take_blocks(room, |start, end| {
+            sack_blocks.push(Seq::from(start), Seq::from(end));
+        });
+        let timestamps = self.agreed.timestamps.then(|| (self.sender.timestamp(now), self.ts_recent));
+        let repr = TcpRepr {
+            seq: self.snd_seq(self.sender.board.nxt()),
+            ack: self.snd_seq(self.receiver.nxt),
+            flags: Flags::ACK,
+            window: self.receiver.take_window(self.agreed.rcv_shift),
+            options: TcpOptionsRepr { timestamps, sack_blocks, ..TcpOptionsRepr::default() },
+            ..TcpRepr::default()
+        };
+        self.receiver.acks.on_ack_sent();
+        packet.become_tcp(&self.template, &repr, Payload::Length(0));
     }
 
     /// A segment from before the window, which must be answered (Linux tcp_xmit_probe_skb).
+    #[cold]
     fn build_probe(&mut self, now: Instant, packet: &mut Packet) {
+        self.sender.window_probe = false;
+        self.output.keep_alive = false;
         let seq = self.sender.board.una() - 1;
-        self.build(now, seq, Flags::ACK, TcpOptionsRepr::default(), Payload::Length(0), packet);
+        self.build(now, seq, Flags::ACK, Payload::Length(0), packet);
     }
 
-    fn build(
-        &mut self,
-        now: Instant,
-        position: u64,
-        flags: Flags,
-        mut options: TcpOptionsRepr,
-        payload: Payload,
-        packet: &mut Packet,
-    ) {
-        if self.agreed.timestamps {
-            options.timestamps = Some((self.sender.timestamp(now), self.ts_recent));
-        }
-        let repr = TcpRepr {
+    fn build(&mut self, now: Instant, position: u64, flags: Flags, payload: Payload, packet: &mut Packet) {
+        let timestamps = self.agreed.timestamps.then(|| (self.sender.timestamp(now), self.ts_recent));
+        let fields = TcpFields {
             seq: self.snd_seq(position),
             ack: self.snd_seq(self.receiver.nxt),
             flags,
             window: self.receiver.take_window(self.agreed.rcv_shift),
-            options,
-            ..TcpRepr::default()
+            timestamps,
         };
         self.receiver.acks.on_ack_sent();
-        packet.become_tcp(&self.template, &repr, payload);
+        packet.become_plain_tcp(&self.template, &fields, payload);
     }
 
+    #[cold]
     fn build_reset(&self, seq: Seq, acks: bool, packet: &mut Packet) {
         let flags = if acks { Flags::RST | Flags::ACK } else { Flags::RST };
         let ack = if acks { self.snd_seq(self.receiver.nxt) } else { Seq(0) };
