@@ -10,8 +10,9 @@ FUZZ_SECONDS ?= 60
 SOAK_SECONDS ?= 1800
 
 RIVALS := rivals-traces rivals-loss rivals-objects
+SPLIT := split-profiles split-tables split-three-bdp split-uplink
 
-.PHONY: help demo test build prove live rivals live-rivals results reproduce lint doc check deb fuzz bench soak speed clean setup
+.PHONY: help demo test build prove live rivals live-rivals split live-split results reproduce lint doc check deb fuzz bench soak speed clean setup
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -49,6 +50,18 @@ live-rivals: build # the same on this machine's own kernel (root)
 		$(PACELINE) run scenarios/rivals/$$name.toml --on lab --out results/live/$$name $(ARGS) || exit 1; \
 	done
 	$(CARGO) xtask rivals
+
+split: build ## the gateway's own senders, in the simulator: docs/split.md
+	@for name in $(or $(SCENARIOS),$(SPLIT)); do \
+		$(PACELINE) run scenarios/split/$$name.toml --on sim --out results/sim/$$name $(ARGS) || exit 1; \
+	done
+	$(CARGO) xtask split
+
+live-split: build # the same on this machine's own kernel (root)
+	@for name in $(or $(SCENARIOS),$(SPLIT)); do \
+		$(PACELINE) run scenarios/split/$$name.toml --on lab --out results/live/$$name $(ARGS) || exit 1; \
+	done
+	$(CARGO) xtask split
 
 results: setup ## docs/results.md and the bounds again, from what is in results/
 	$(CARGO) xtask results

@@ -1,6 +1,7 @@
 //! Checks and reports of this repository: `cargo xtask check` before every commit, `cargo xtask results` after the proofs,
 //! `cargo xtask reproduction` after `paceline reproduce`, `cargo xtask virtual-lab` before it, `cargo xtask compare` after
-//! scripts/compare-traces, `cargo xtask rivals` after `make rivals`, `cargo xtask auto` after scripts/profiles.
+//! scripts/compare-traces, `cargo xtask rivals` after `make rivals`, `cargo xtask split` after `make split`, `cargo xtask auto`
+//! after scripts/profiles.
 
 mod auto;
 mod bounds;
@@ -11,6 +12,7 @@ mod purity;
 mod reproduction;
 mod results;
 mod rivals;
+mod split;
 mod statistics;
 mod tidy;
 mod virtual_lab;
@@ -31,9 +33,13 @@ fn main() -> ExitCode {
         Some("auto") => auto::write(&root).unwrap_or_else(|error| vec![error]),
         Some("compare") => compare::write(&root).unwrap_or_else(|error| vec![error]),
         Some("rivals") => rivals::write(&root).unwrap_or_else(|error| vec![error]),
+        Some("split") => split::write(&root).unwrap_or_else(|error| vec![error]),
         Some("virtual-lab") => virtual_lab::write(&root).unwrap_or_else(|error| vec![error]),
         _ => {
-            vec!["usage: cargo xtask check|results|reproduction|compare|auto|rivals|virtual-lab".to_string()]
+            vec![
+                "usage: cargo xtask check|results|reproduction|compare|auto|rivals|split|virtual-lab"
+                    .to_string(),
+            ]
         }
     };
     for finding in &findings {

@@ -16,7 +16,7 @@ const MISSES: &str = "docs/misses.toml";
 const REPORT: &str = "docs/results.md";
 
 /// Ends the commands of a section; its figures follow.
-const COMMAND_END: &str = "\n\n<!-- figures -->\n\n";
+pub(crate) const COMMAND_END: &str = "\n\n<!-- figures -->\n\n";
 
 const INTRODUCTION: &str = "\
 # Results
@@ -90,7 +90,7 @@ pub(crate) fn write(root: &Path) -> Result<Vec<String>, String> {
 }
 
 /// What the page had below a scenario's heading and command: it stays where there are no runs to replace it.
-fn earlier_figures<'a>(page: &'a str, name: &str) -> &'a str {
+pub(crate) fn earlier_figures<'a>(page: &'a str, name: &str) -> &'a str {
     let heading = format!("\n## {name}\n");
     let section = page
         .split_once(&heading)

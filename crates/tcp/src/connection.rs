@@ -23,6 +23,7 @@ pub use between::Delivery;
 
 /// The state of a connection (RFC 9293, Section 3.3.2).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum State {
     /// A SYN was sent.
     SynSent,
@@ -48,6 +49,7 @@ pub enum State {
 
 /// Why a connection is over.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum CloseReason {
     /// Both sides have closed.
     Finished,
@@ -77,6 +79,7 @@ pub struct Origin {
 /// goes backwards. After an application call ([`write`](Self::write), [`read`](Self::read), [`close`](Self::close),
 /// [`abort`](Self::abort)) poll again.
 #[derive(Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Connection {
     config: Config,
     /// The direction in which it sends.
@@ -103,6 +106,7 @@ pub struct Connection {
 
 /// What the two SYNs agreed on.
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct Agreed {
     timestamps: bool,
     sack: bool,
@@ -188,15 +192,15 @@ impl Connection {
         }
     }
 
-    /// A packet of `mtu` bytes is the largest that the path takes (RFC 1191, RFC 8201). New segments are no longer; older ones that
-    /// are sent again leave as super-packets of such segments.
+    /// A packet of `mtu` bytes is the largest that the path takes (RFC 1191, RFC 8201). New segments are no longer; those in flight
+    /// that are leave again at once, as super-packets of such segments.
     ///
     /// Whoever calls it has made sure that the message is about a packet in flight (RFC 5927, Section 7.2).
-    pub fn on_path_mtu(&mut self, mtu: u32) {
+    pub fn on_path_mtu(&mut self, now: Instant, mtu: u32) {
         // Linux net.ipv4.route.min_pmtu; RFC 8200, Section 5.
         let (least, headers) = if self.key.src.is_ipv6() { (1_280, 60) } else { (552, 40) };
         let options = if self.agreed.timestamps { 12 } else { 0 };
-        self.sender.limit_mss(mtu.max(least) - headers - options);
+        self.sender.on_path_mss(now, mtu.max(least) - headers - options);
     }
 
     /// True when `seq` was sent and is not acknowledged.

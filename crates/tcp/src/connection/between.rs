@@ -6,6 +6,7 @@ use super::Connection;
 
 /// What the peer has reported of what was sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Delivery {
     /// Bytes that have arrived, reported by SACK or cumulatively.
     pub delivered: u64,

@@ -1,0 +1,213 @@
+//! docs/split.md: the gateway's own senders, the simulator beside the lab, from the runs of scenarios/split.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde::Deserialize;
+
+use crate::bounds::{Bound, Outcome};
+use crate::model::Results;
+use crate::results::{COMMAND_END, earlier_figures};
+use crate::statistics::Sample;
+
+const SCENARIOS: &str = "scenarios/split";
+const REPORT: &str = "docs/split.md";
+/// Where runs are kept: results/PLACE/SCENARIO/. The first is what the others are held against.
+const PLACES: [(&str, &str); 3] = [("sim", "simulator"), ("virtual", "virtual time"), ("live", "live")];
+/// Of the simulator's throughput.
+const AGREEMENT: f64 = 0.05;
+
+const INTRODUCTION: &str = "\
+# The gateway's own senders
+
+Split mode: the gateway ends the server's connection and sends to the client itself ([gateway.md](gateway.md)). Each scenario of
+[scenarios/split](../scenarios/split), in the simulator, in the virtual-time kernel and on this machine's kernel, with kernel
+endpoints in the last two. Do not edit: `cargo xtask split` writes this page from what these commands leave.
+
+    make split                                                  # the simulator
+    make prove SCENARIOS=\"split-profiles split-tables split-three-bdp split-uplink\"  # the virtual-time kernel
+    make live-split                                             # this machine's kernel (root)
+
+Means over the runs. *Agrees* with the simulator: the lab's mean throughput is within 5 % of the simulator's, or the 95 % interval of their
+difference holds 0 (Welch; random losses fall differently in both). Two of the scenarios run for 60 s in virtual time and for
+200 s in the simulator.
+";
+
+#[derive(Deserialize)]
+struct Scenario {
+    name: String,
+    title: String,
+    #[serde(default)]
+    bounds: Vec<Bound>,
+}
+
+/// Writes the page; the findings are bounds that the simulator misses.
+pub(crate) fn write(root: &Path) -> Result<Vec<String>, String> {
+    let earlier = std::fs::read_to_string(root.join(REPORT)).unwrap_or_default();
+    let mut page = String::from(INTRODUCTION);
+    let mut findings = Vec::new();
+    for file in crate::tidy::tracked(root, &format!(":(glob){SCENARIOS}/*.toml"))? {
+        let scenario: Scenario =
+            toml::from_str(&crate::read(root, &file)?).map_err(|error| format!("{file}: {error}"))?;
+        let Scenario { name, title, .. } = &scenario;
+        let _ = write!(page, "\n## {name}\n\n{title}\n\n    paceline run {file} --on sim{COMMAND_END}");
+        let mut places = Vec::new();
+        for (place, heading) in PLACES {
+            places.push((heading, Results::load(&root.join("results").join(place).join(name))?));
+        }
+        places.retain(|(_, results)| !results.runs.is_empty());
+        if places.is_empty() {
+            page.push_str(earlier_figures(&earlier, name));
+            continue;
+        }
+        write_figures(&mut page, &scenario, &places);
+        for (place, results) in places.iter().filter(|(place, _)| *place == PLACES[0].1) {
+            let missed = outcomes(&scenario, results).into_iter().filter(|outcome| !outcome.holds);
+            findings.extend(missed.map(|outcome| {
+                format!("{name}, {}: {} missed in the {place}", outcome.variant, outcome.bound.metric)
+            }));
+        }
+    }
+    std::fs::write(root.join(REPORT), page).map_err(|error| format!("{REPORT}: {error}"))?;
+    Ok(findings)
+}
+
+/// The bounds on what was run there.
+fn outcomes(scenario: &Scenario, results: &Results) -> Vec<Outcome> {
+    let all = scenario.bounds.iter().flat_map(|bound| bound.check(results));
+    all.filter(|outcome| outcome.measured.is_some()).collect()
+}
+
+fn write_figures(page: &mut String, scenario: &Scenario, places: &[(&str, Results)]) {
+    page.push_str(
+        "| in | runs | bounds held | of | cells that agree | of |\n|---|---:|---:|---:|---:|---:|\n",
+    );
+    let reference = places.iter().find(|(place, _)| *place == PLACES[0].1).map(|(_, results)| results);
+    for (place, results) in places {
+        let outcomes = outcomes(scenario, results);
+        let held = outcomes.iter().filter(|outcome| outcome.holds).count();
+        let others = reference.filter(|_| *place != PLACES[0].1);
+        let verdicts: Vec<bool> = flows(results)
+            .into_iter()
+            .filter_map(|(variant, flow)| {
+                Some(agrees(&throughput(results, variant, flow), &throughput(others?, variant, flow))?.1)
+            })
+            .collect();
+        let agreeing = verdicts.iter().filter(|agrees| **agrees).count();
+        let cells =
+            if others.is_some() { format!("{agreeing} | {}", verdicts.len()) } else { "- | -".into() };
+        let (runs, of) = (results.runs.len(), outcomes.len());
+        let _ = writeln!(page, "| {place} | {runs} | {held} | {of} | {cells} |");
+    }
+    page.push_str("\nMbit/s, and p95 of the path's delay in ms; of the lab, how far from the simulator.\n\n| variant | flow | asked |");
+    places.iter().for_each(|(place, _)| {
+        let _ = write!(page, " {place} |");
+    });
+    let _ = writeln!(page, "\n|---|---|---:|{}", "---:|".repeat(places.len()));
+    let all = places.iter().max_by_key(|(_, results)| results.variants().len()).map(|(_, results)| results);
+    for (variant, flow) in all.map(flows).unwrap_or_default() {
+        let asked = scenario.bounds.iter().find(|bound| bound.metric == "goodput_mbps" && is(variant, bound));
+        let asked = asked.and_then(|bound| Some((bound.min?, bound.relative_to.as_ref())));
+        let asked = asked.map_or(String::new(), |(min, other)| {
+            other.map_or(format!("{min}"), |other| format!("{min} x {other}"))
+        });
+        let _ = write!(page, "| {variant} | {flow} | {asked} |");
+        for (place, results) in places {
+            let others = reference.filter(|_| *place != PLACES[0].1);
+            let _ = write!(page, " {} |", figure(results, others, variant, flow));
+        }
+        page.push('\n');
+    }
+}
+
+fn is(variant: &str, bound: &Bound) -> bool {
+    bound.variant.split(',').all(|part| variant.split(',').any(|own| own == part))
+}
+
+/// Every flow of every variant.
+fn flows(results: &Results) -> Vec<(&str, &str)> {
+    let names = |variant| results.flow_names(variant).into_iter().map(move |flow| (variant, flow));
+    results.variants().into_iter().flat_map(names).collect()
+}
+
+fn throughput(results: &Results, variant: &str, flow: &str) -> Sample {
+    results.sample(variant, Some(flow), "goodput_mbps")
+}
+
+/// How far from the other's mean, and whether that counts as agreeing; `None` when one was not measured.
+fn agrees(own: &Sample, other: &Sample) -> Option<(f64, bool)> {
+    if own.len() == 0 || other.len() == 0 {
+        return None;
+    }
+    let deviation = own.mean() / other.mean() - 1.0;
+    let interval = own.minus_scaled(1.0, other);
+    let holds_zero = interval.low < 0.0 && interval.high > 0.0;
+    Some((deviation, deviation.abs() <= AGREEMENT || holds_zero))
+}
+
+fn figure(results: &Results, others: Option<&Results>, variant: &str, flow: &str) -> String {
+    let own = throughput(results, variant, flow);
+    if own.len() == 0 {
+        return "-".into();
+    }
+    let delay = results.sample(variant, None, "path_delay_ms.p95");
+    let delay = if delay.len() == 0 { "-".to_string() } else { format!("{:.0}", delay.mean()) };
+    let deviation = others.and_then(|others| agrees(&own, &throughput(others, variant, flow)));
+    let deviation = deviation.map_or(String::new(), |(deviation, agrees)| {
+        format!(" ({:+.1} %{})", deviation * 100.0, if agrees { "" } else { " ✗" })
+    });
+    format!("{:.2}, {delay}{deviation}", own.mean())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn results(values: &[f64]) -> Results {
+        let mut results = Results::default();
+        for (seed, mbps) in values.iter().enumerate() {
+            let run = format!(
+                r#"{{"variant": "cubic,loss=1%", "seed": {seed}, "flows": [{{"name": "download", "goodput_mbps": {mbps}}}], "path_delay_ms": {{"p95": 12}}}}"#
+            );
+            results.add(&run).unwrap();
+        }
+        results
+    }
+
+    #[test]
+    fn the_lab_agrees_within_a_twentieth_or_within_what_chance_explains() {
+        let sim = results(&[10.0, 10.1, 9.9]);
+        let of = |values: &[f64]| {
+            let lab = results(values);
+            agrees(
+                &throughput(&lab, "cubic,loss=1%", "download"),
+                &throughput(&sim, "cubic,loss=1%", "download"),
+            )
+            .unwrap()
+            .1
+        };
+        assert!(of(&[9.6, 9.61, 9.62]));
+        assert!(!of(&[9.3, 9.31, 9.32]));
+        assert!(of(&[8.0, 11.0, 9.0]));
+    }
+
+    #[test]
+    fn a_row_has_the_bound_and_each_place() {
+        let scenario: Scenario = toml::from_str(
+            "name = \"s\"\ntitle = \"t\"\n[[bounds]]\nvariant = \"loss=1%\"\nmetric = \"goodput_mbps\"\nmin = 9.5\n",
+        )
+        .unwrap();
+        let mut page = String::new();
+        write_figures(
+            &mut page,
+            &scenario,
+            &[("simulator", results(&[10.0])), ("virtual time", results(&[9.0]))],
+        );
+        assert!(page.contains("| simulator | 1 | 1 | 1 | - | - |"), "{page}");
+        assert!(page.contains("| virtual time | 1 | 0 | 1 | 0 | 1 |"), "{page}");
+        assert!(
+            page.contains("| cubic,loss=1% | download | 9.5 | 10.00, 12 | 9.00, 12 (-10.0 % ✗) |"),
+            "{page}"
+        );
+    }
+}
