@@ -13,7 +13,7 @@ use crate::config::{GatewayConfig, OtherMode, RetransmissionMode, VirtualWindowM
 use crate::counters::{Counters, PassReason};
 use crate::flow::{Context, Flow, LinkReport, Phase, SynIs};
 use crate::handshake::Shifts;
-use crate::icmp;
+use crate::icmp::{self, IcmpError};
 use crate::member::Member;
 use crate::mode::Mode;
 use crate::observe::{Event, Observer};
@@ -29,6 +29,9 @@ use crate::table::Table;
 pub const WAN: PortId = PortId(0);
 /// The port towards the clients.
 pub const RADIO: PortId = PortId(1);
+
+/// Where a routed gateway gets copies of ICMP messages that the kernel forwards or sends itself, past the gateway. Nothing leaves here.
+pub const OVERHEARD: PortId = PortId(2);
 
 /// UDP of servers at this port is QUIC (RFC 9114, Section 3.1.2).
 const QUIC_PORT: u16 = 443;
@@ -353,16 +356,28 @@ impl Gateway {
         if self.split.on_icmp(&mut self.shared.context(now), &mut self.table, from, &error) {
             return false;
         }
-        // About what the server sent to the client.
-        if let (Some(mtu), true) = (error.mtu, from == RADIO)
-            && let Some(id) = self.table.find(&error.quoted.reversed())
-        {
-            let (flow, mut ctx) = (self.table.flow_mut(id), self.shared.context(now));
-            if flow.is_on_its_way(error.seq) {
-                flow.on_path_mtu(&mut ctx, mtu);
-            }
+        if from == RADIO {
+            self.on_path_mtu(now, &error);
         }
         true
+    }
+
+    /// A copy of a message that goes to its receiver by itself, about what went to either side.
+    fn on_overheard(&mut self, now: Instant, packet: &Packet) {
+        let Some(error) = icmp::parse(packet.header()).filter(|error| error.mtu.is_some()) else { return };
+        for from in [RADIO, WAN] {
+            self.split.on_icmp(&mut self.shared.context(now), &mut self.table, from, &error);
+        }
+        self.on_path_mtu(now, &error);
+    }
+
+    /// A message about what the server of a transparent flow sent to the client.
+    fn on_path_mtu(&mut self, now: Instant, error: &IcmpError) {
+        let Some((mtu, id)) = error.mtu.zip(self.table.find(&error.quoted.reversed())) else { return };
+        let (flow, mut ctx) = (self.table.flow_mut(id), self.shared.context(now));
+        if flow.is_on_its_way(error.seq) {
+            flow.on_path_mtu(&mut ctx, mtu);
+        }
     }
 
     /// A packet other than TCP goes on, and is counted.
@@ -412,6 +427,9 @@ enum Admitted {
 
 impl Node for Gateway {
     fn handle_packet(&mut self, arrival: Instant, port: PortId, packet: Packet) {
+        if port == OVERHEARD {
+            return self.on_overheard(arrival, &packet);
+        }
         self.shared.counters.packets_in += 1;
         let Some((key, flags)) = packet.flow_key().zip(packet.tcp().map(|tcp| tcp.flags())) else {
             if self.on_opaque(arrival, port, &packet) {

@@ -42,11 +42,12 @@ mod subscriber;
 mod supply;
 mod table;
 mod timers;
+mod unanswered;
 mod virtual_window;
 
 pub use config::GatewayConfig;
 pub use counters::{Counters, PassReason};
-pub use gateway::{Gateway, RADIO, WAN};
+pub use gateway::{Gateway, OVERHEARD, RADIO, WAN};
 #[cfg(feature = "serde")]
 pub use handover::{SplitState, SplitTakenOver, State, TakenOver};
 pub use handshake::Shifts;

@@ -32,7 +32,7 @@ use crate::timers::{Timers, disarm};
 use crate::{RADIO, WAN};
 use lapsed::Lapsed;
 use opening::Opened;
-use pair::{Pair, Sent};
+use pair::{Pair, Sent, segments};
 
 /// All split flows, who sends next, and whose timer is next.
 #[derive(Debug, Default)]
@@ -48,8 +48,10 @@ pub(crate) struct Split {
     pub(crate) lapsed: Lapsed,
 }
 
-/// Our choice: so many packets of a flow leave side by side, for a device to send them as one super-packet.
+/// Our choice: so many segments of a flow leave side by side, for a device to send them as one super-packet.
 const TURN: u32 = 16;
+/// Where nobody else waits: as many as there may be in a super-packet.
+const LONG_TURN: u32 = 64;
 
 impl Linked for Box<Pair> {
     fn links(&mut self) -> &mut Links {
@@ -179,7 +181,9 @@ impl Split {
         let side = if from == WAN { Some(&mut pair.server) } else { pair.client.as_mut() };
         match (error.mtu, side) {
             (Some(mtu), Some(side)) if side.connection.is_in_flight(error.seq) => {
-                side.connection.on_path_mtu(u32::try_from(mtu).unwrap_or(u32::MAX));
+                side.connection.on_path_mtu(ctx.now, u32::try_from(mtu).unwrap_or(u32::MAX));
+                ctx.subscriber = table.holdings_of_subscriber(pair.place);
+                self.after(ctx, table, id);
                 true
             }
             // The client hears of a server out of reach as without a gateway, and may try again.
@@ -251,8 +255,10 @@ impl Split {
         id: u32,
         limit: u64,
     ) -> Option<Packet> {
-        self.pairs[id as usize].allow(limit.max(1));
-        self.transmit_in_turn(ctx, table, id, TURN)
+        let pair = &mut *self.pairs[id as usize];
+        pair.allow(limit.max(1));
+        let turn = if table.is_alone(pair.place) { LONG_TURN } else { TURN };
+        self.transmit_in_turn(ctx, table, id, turn)
     }
 
     fn transmit_in_turn(
@@ -263,7 +269,7 @@ impl Split {
         left: u32,
     ) -> Option<Packet> {
         let pair = &mut *self.pairs[id as usize];
-        let next = if left > 0 { pair.transmit_to_client(ctx.now) } else { None };
+        let next = if left > 0 { pair.transmit_to_client(ctx.now, left) } else { None };
         let Some((packet, sent)) = next else {
             self.turn = None;
             let wants = left == 0 || pair.is_held();
@@ -273,7 +279,7 @@ impl Split {
             self.mark_ready(id);
             return None;
         };
-        self.turn = Some((id, left - 1));
+        self.turn = Some((id, left.saturating_sub(segments(&packet) as u32)));
         if let Some(sent) = sent {
             note_sent(ctx, table, pair, &packet, sent, true);
         }

@@ -188,20 +188,21 @@ impl Connection {
 
     /// Takes a packet that arrived at `arrival`. Packets of other flows must not be given.
     pub fn handle_packet(&mut self, arrival: Instant, packet: &Packet) {
-        if let Some(incoming) = Incoming::parse(packet) {
+        let mut incoming = Incoming::default();
+        if incoming.read(packet) {
             self.on_segment(arrival, &incoming, packet.payload());
         }
     }
 
-    /// A packet of `mtu` bytes is the largest that the path takes (RFC 1191, RFC 8201). New segments are no longer; older ones that
-    /// are sent again leave as super-packets of such segments.
+    /// A packet of `mtu` bytes is the largest that the path takes (RFC 1191, RFC 8201). New segments are no longer; those in flight
+    /// that are leave again at once, as super-packets of such segments.
     ///
     /// Whoever calls it has made sure that the message is about a packet in flight (RFC 5927, Section 7.2).
-    pub fn on_path_mtu(&mut self, mtu: u32) {
+    pub fn on_path_mtu(&mut self, now: Instant, mtu: u32) {
         // Linux net.ipv4.route.min_pmtu; RFC 8200, Section 5.
         let (least, headers) = if self.key.src.is_ipv6() { (1_280, 60) } else { (552, 40) };
         let options = if self.agreed.timestamps { 12 } else { 0 };
-        self.sender.limit_mss(mtu.max(least) - headers - options);
+        self.sender.on_path_mss(now, mtu.max(least) - headers - options);
     }
 
     /// True when `seq` was sent and is not acknowledged.

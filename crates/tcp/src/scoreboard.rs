@@ -211,8 +211,13 @@ impl Scoreboard {
     /// Adds a segment at SND.NXT.
     pub fn push(&mut self, end: u64, fin: bool, stamp: SendStamp) {
         let number = self.base.wrapping_add(self.packets_out());
-        let mut mark = if fin { Mark::FIN } else { Mark::empty() };
+        let mut mark = if fin { Mark::FIN | Mark::LISTED } else { Mark::LISTED };
         mark.set(Mark::APP_LIMITED, stamp.app_limited);
+        let prev = core::mem::replace(&mut self.newest, number);
+        match self.get_mut(prev) {
+            Some(segment) if prev != NONE => segment.next = number,
+            _ => self.oldest = number,
+        }
         self.segments.push_back(Segment {
             start: self.nxt,
             end,
@@ -221,12 +226,11 @@ impl Scoreboard {
             delivered_at: stamp.delivered_at,
             first_sent_at: stamp.first_sent_at,
             nxt_at_send: end,
-            prev: NONE,
+            prev,
             next: NONE,
             mark,
         });
         self.nxt = end;
-        self.link(number);
     }
 
     /// Notes that a segment was sent again.
@@ -256,17 +260,18 @@ impl Scoreboard {
                 front.start = front.start.max(una);
                 break;
             }
-            let number = self.base;
-            self.unlink(number);
-            if let Some(segment) = self.segments.pop_front() {
-                self.base = self.base.wrapping_add(1);
-                self.waiting -= u32::from(segment.is_lost_and_waiting());
-                self.sacked_out -= u32::from(segment.mark.contains(Mark::SACKED));
-                self.lost_out -= u32::from(segment.mark.contains(Mark::LOST));
-                self.retrans_out -= u32::from(segment.mark.contains(Mark::RETRANSMITTED));
-                acked(&segment);
-                count += 1;
+            // Looked at where it lies: a copy of what was just written would wait for that.
+            acked(front);
+            count += 1;
+            if front.mark.intersects(Mark::SACKED | Mark::LOST | Mark::RETRANSMITTED) {
+                self.waiting -= u32::from(front.is_lost_and_waiting());
+                self.sacked_out -= u32::from(front.mark.contains(Mark::SACKED));
+                self.lost_out -= u32::from(front.mark.contains(Mark::LOST));
+                self.retrans_out -= u32::from(front.mark.contains(Mark::RETRANSMITTED));
             }
+            self.unlink(self.base);
+            self.segments.pop_front();
+            self.base = self.base.wrapping_add(1);
         }
         self.una = self.una.max(una);
         self.sacked.remove_below(self.una);

@@ -3,7 +3,7 @@
 use paceline_wire::{Flags, Packet, Seq};
 
 /// What a connection reads of a segment.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Incoming {
     pub(crate) seq: Seq,
     pub(crate) ack: Seq,
@@ -22,32 +22,26 @@ pub(crate) struct Incoming {
 
 impl Incoming {
     /// Reads the header; `None` in an opaque packet.
-    #[inline]
     pub(crate) fn parse(packet: &Packet) -> Option<Incoming> {
-        let tcp = packet.tcp()?;
-        let mut incoming = Incoming {
-            seq: tcp.seq(),
-            ack: tcp.ack(),
-            flags: tcp.flags(),
-            window: tcp.window(),
-            len: tcp.payload_len() as u32,
-            wire_len: packet.gso_size().map_or(u32::MAX, u32::from),
-            timestamps: None,
-            mss: None,
-            window_scale: None,
-            sack_permitted: false,
-            sacks: [(Seq(0), Seq(0)); 4],
-            sack_count: 0,
-        };
-        match tcp.options() {
-            // As nearly every segment has them (RFC 7323, Appendix A).
-            &[1, 1, 8, 10, a, b, c, d, e, f, g, h] => {
-                incoming.timestamps =
-                    Some((u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h])));
-            }
-            options => incoming.read_options(options),
+        let mut incoming = Incoming::default();
+        incoming.read(packet).then_some(incoming)
+    }
+
+    /// As [`parse`](Self::parse), into one that is fresh: this is done for every packet, and a copy would cost as much again.
+    #[inline(always)]
+    pub(crate) fn read(&mut self, packet: &Packet) -> bool {
+        let Some(tcp) = packet.tcp() else { return false };
+        self.seq = tcp.seq();
+        self.ack = tcp.ack();
+        self.flags = tcp.flags();
+        self.window = tcp.window();
+        self.len = tcp.payload_len() as u32;
+        self.wire_len = packet.gso_size().map_or(u32::MAX, u32::from);
+        self.timestamps = only_timestamps(tcp.options());
+        if self.timestamps.is_none() {
+            self.read_options(tcp.options());
         }
-        Some(incoming)
+        true
     }
 
     /// SACK blocks in wire order.
@@ -65,6 +59,8 @@ impl Incoming {
         self.len + u32::from(self.has(Flags::SYN)) + u32::from(self.has(Flags::FIN))
     }
 
+    /// Apart from what nearly every segment needs.
+    #[inline(never)]
     fn read_options(&mut self, mut bytes: &[u8]) {
         let syn = self.has(Flags::SYN);
         while let [kind, rest @ ..] = bytes {
@@ -103,6 +99,16 @@ impl Incoming {
             self.sack_count += 1;
         }
     }
+}
+
+/// Options as nearly every segment has them (RFC 7323, Appendix A).
+#[inline]
+fn only_timestamps(options: &[u8]) -> Option<(u32, u32)> {
+    let options: &[u8; 12] = options.try_into().ok()?;
+    // A word at a time.
+    let word =
+        |at: usize| u32::from_be_bytes([options[at], options[at + 1], options[at + 2], options[at + 3]]);
+    (word(0) == 0x0101_080a).then(|| (word(4), word(8)))
 }
 
 #[cfg(test)]

@@ -130,16 +130,22 @@ impl SendQueue {
         }
     }
 
+    /// Up to where the bytes from `position` on lie in one piece of memory.
+    pub(crate) fn side_by_side(&self, position: u64) -> u64 {
+        let (at, payload) = match self.chunks.get(self.chunk_at(position)) {
+            Some(chunk) => chunk,
+            None => return position,
+        };
+        at + payload.len() as u64
+    }
+
     /// The bytes from `start` to `end`. Copies only where the range crosses from one write to the next.
     pub(crate) fn payload(&mut self, start: u64, end: u64) -> Payload {
         let end = end.min(self.end);
         if start >= end {
             return Payload::default();
         }
-        let first = match self.chunks.len() {
-            0 | 1 => 0,
-            _ => self.chunks.partition_point(|(at, payload)| at + payload.len() as u64 <= start),
-        };
+        let first = self.chunk_at(start);
         let Some((at, payload)) = self.chunks.get(first) else {
             return Payload::Length((end - start) as u32);
         };
@@ -149,6 +155,13 @@ impl SendQueue {
             return payload.slice(offset..offset + len);
         }
         self.copy(first, start, end)
+    }
+
+    fn chunk_at(&self, position: u64) -> usize {
+        match self.chunks.len() {
+            0 | 1 => 0,
+            _ => self.chunks.partition_point(|(at, payload)| at + payload.len() as u64 <= position),
+        }
     }
 
     fn copy(&mut self, first: usize, start: u64, end: u64) -> Payload {

@@ -204,10 +204,14 @@ impl Sender {
         self.snd_wl2 = start;
     }
 
-    /// Segments are no longer than this from now on.
-    pub(crate) fn limit_mss(&mut self, mss: u32) {
-        self.mss = self.mss.min(mss);
-        self.board.set_mss(self.mss);
+    /// The path takes segments of so many bytes, no longer ones. What repeats what is known, as each packet of a window brings it,
+    /// says nothing (Linux tcp_v4_mtu_reduced).
+    pub(crate) fn on_path_mss(&mut self, now: Instant, mss: u32) {
+        if mss < self.mss {
+            self.mss = mss;
+            self.board.set_mss(mss);
+            self.resend_too_long(now);
+        }
     }
 
     /// A timestamp of the peer in the handshake.
@@ -261,6 +265,7 @@ impl Sender {
     }
 
     /// What is known without an ACK.
+    #[inline(always)]
     fn base_sample(&self, now: Instant) -> AckSample {
         AckSample {
             now,

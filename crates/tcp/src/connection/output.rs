@@ -1,9 +1,11 @@
 //! Segments that leave.
 
-use paceline_wire::{Duration, Flags, Instant, Packet, Payload, SackBlocks, Seq, TcpOptionsRepr, TcpRepr};
+use paceline_wire::{
+    Duration, Flags, Instant, Packet, Payload, SackBlocks, Seq, TcpFields, TcpOptionsRepr, TcpRepr,
+};
 
 use super::{Connection, State};
-use crate::sender::Transmission;
+use crate::sender::{Supply, Transmission};
 
 /// What waits to be sent beside data and ACKs.
 #[derive(Clone, Copy, Debug, Default)]
@@ -19,6 +21,9 @@ pub(super) struct Pending {
     pub(super) keep_alive: bool,
 }
 
+/// Of a packet at most: IPv6 and TCP with all options.
+const HEADERS_MAX: u64 = 100;
+
 /// Linux net.ipv4.tcp_invalid_ratelimit.
 const CHALLENGE_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -31,6 +36,14 @@ impl Pending {
     /// Tells the peer that all is over.
     pub(super) fn abort(&mut self) {
         self.abort = true;
+    }
+
+    fn resets(&self) -> bool {
+        self.reset.is_some() || self.abort
+    }
+
+    fn is_empty(&self) -> bool {
+        !self.resets() && !self.challenge && !self.keep_alive
     }
 
     /// A challenge ACK, not too often (RFC 5961, Section 10).
@@ -49,15 +62,33 @@ impl Connection {
         self.transmit_into(now, &mut packet).then_some(packet)
     }
 
+    /// As [`poll_transmit`](Self::poll_transmit), but up to `most` new segments whose bytes lie side by side in memory leave as one
+    /// super-packet. Whoever cuts it gets the packets that as many polls would have returned.
+    pub fn poll_super_packet(&mut self, now: Instant, most: u32) -> Option<Packet> {
+        let mut packet = Packet::default();
+        self.transmit(now, most, &mut packet).then_some(packet)
+    }
+
     /// As [`poll_transmit`](Self::poll_transmit), into a packet whose memory is used again; false when there is nothing to
     /// send.
+    #[inline]
     pub fn transmit_into(&mut self, now: Instant, packet: &mut Packet) -> bool {
-        if let Some(seq) = self.output.reset.take() {
-            self.build_reset(seq, false, packet);
-            return true;
-        }
-        if core::mem::take(&mut self.output.abort) {
-            self.build_reset(self.snd_seq(self.sender.board.nxt()), true, packet);
+        !self.is_quiet() && self.transmit(now, 1, packet)
+    }
+
+    /// Nothing can have come up since the last poll that found nothing, as in every other poll.
+    #[inline]
+    fn is_quiet(&self) -> bool {
+        self.sender.is_idle()
+            && !self.receiver.acks.is_due()
+            && self.output.is_empty()
+            && !self.sender.window_probe
+            && !self.handshake.due
+    }
+
+    fn transmit(&mut self, now: Instant, most: u32, packet: &mut Packet) -> bool {
+        if self.output.resets() {
+            self.poll_reset(packet);
             return true;
         }
         match self.state {
@@ -67,7 +98,7 @@ impl Connection {
             _ => {
                 // SACK blocks find no room beside a full segment.
                 let blocks_first = self.receiver.acks.is_due() && self.receiver.has_blocks();
-                if !blocks_first && self.poll_data(now, packet) {
+                if !blocks_first && self.poll_data(now, most, packet) {
                     return true;
                 }
             }
@@ -79,22 +110,54 @@ impl Connection {
         due
     }
 
-    fn poll_data(&mut self, now: Instant, packet: &mut Packet) -> bool {
+    #[cold]
+    fn poll_reset(&mut self, packet: &mut Packet) {
+        match self.output.reset.take() {
+            Some(seq) => self.build_reset(seq, false, packet),
+            None => {
+                self.output.abort = false;
+                self.build_reset(self.snd_seq(self.sender.board.nxt()), true, packet);
+            }
+        }
+    }
+
+    fn poll_data(&mut self, now: Instant, most: u32, packet: &mut Packet) -> bool {
         if !self.sender.is_idle() {
             let supply = self.supply();
-            if let Some(transmission) = self.sender.poll(now, supply) {
+            if let Some(mut transmission) = self.sender.poll(now, supply) {
+                if most > 1 {
+                    self.extend(now, supply, most, &mut transmission);
+                }
                 self.build_data(now, transmission, packet);
                 return true;
             }
         }
-        let probe =
-            core::mem::take(&mut self.sender.window_probe) | core::mem::take(&mut self.output.keep_alive);
+        let probe = self.sender.window_probe | self.output.keep_alive;
         if probe {
             self.build_probe(now, packet);
         }
         probe
     }
 
+    /// Full new segments are followed by what the next polls would send, as long as it lies in the same memory.
+    fn extend(&mut self, now: Instant, supply: Supply, most: u32, first: &mut Transmission) {
+        let mss = u64::from(self.sender.mss);
+        let most = u64::from(most).min((u64::from(u16::MAX) - HEADERS_MAX) / mss);
+        let longest = first.start + most * mss;
+        let data_end = supply.end - u64::from(supply.fin);
+        let together = self.queue.side_by_side(first.start).min(longest);
+        let full = |sent: &Transmission| (sent.end - sent.start) % mss == 0;
+        while !first.retransmission && !first.fin && full(first) {
+            let next_end = data_end.min(first.end + mss);
+            if next_end > together || next_end == first.end {
+                break;
+            }
+            let Some(next) = self.sender.poll_another(now, supply) else { break };
+            (first.end, first.fin) = (next.end, next.fin);
+        }
+    }
+
+    #[cold]
     fn poll_handshake(&mut self, now: Instant, packet: &mut Packet) -> bool {
         if core::mem::take(&mut self.output.challenge) && self.state == State::SynReceived {
             self.build_ack(now, packet);
@@ -108,6 +171,7 @@ impl Connection {
         true
     }
 
+    #[cold]
     fn build_syn(&mut self, now: Instant, packet: &mut Packet) {
         let answering = self.state == State::SynReceived;
         let (timestamps, sack) = match answering {
@@ -148,56 +212,65 @@ impl Connection {
         }
         self.receiver.acks.on_data_sent(now);
         let too_long = payload.len() > self.sender.mss as usize;
-        self.build(now, start, flags, TcpOptionsRepr::default(), payload, packet);
+        self.build(now, start, flags, payload, packet);
         if too_long {
             // Cut when the path's MTU was larger.
             packet.set_gso_size(u16::try_from(self.sender.mss).ok());
         }
     }
 
-    /// A pure ACK, with SACK blocks: three beside timestamps, four without (RFC 2018, Section 3).
+    /// A pure ACK.
     fn build_ack(&mut self, now: Instant, packet: &mut Packet) {
-        let mut sack_blocks = SackBlocks::default();
         if self.agreed.sack && self.receiver.has_blocks() {
-            let room = if self.agreed.timestamps { 3 } else { 4 };
-            self.receiver.take_blocks(room, |start, end| {
-                sack_blocks.push(Seq::from(start), Seq::from(end));
-            });
+            self.build_sack(now, packet);
+        } else {
+            self.build(now, self.sender.board.nxt(), Flags::ACK, Payload::Length(0), packet);
         }
-        let options = TcpOptionsRepr { sack_blocks, ..TcpOptionsRepr::default() };
-        self.build(now, self.sender.board.nxt(), Flags::ACK, options, Payload::Length(0), packet);
+    }
+
+    /// With SACK blocks: three beside timestamps, four without (RFC 2018, Section 3).
+    fn build_sack(&mut self, now: Instant, packet: &mut Packet) {
+        let mut sack_blocks = SackBlocks::default();
+        let room = if self.agreed.timestamps { 3 } else { 4 };
+        self.receiver.take_blocks(room, |start, end| {
+            sack_blocks.push(Seq::from(start), Seq::from(end));
+        });
+        let timestamps = self.agreed.timestamps.then(|| (self.sender.timestamp(now), self.ts_recent));
+        let repr = TcpRepr {
+            seq: self.snd_seq(self.sender.board.nxt()),
+            ack: self.snd_seq(self.receiver.nxt),
+            flags: Flags::ACK,
+            window: self.receiver.take_window(self.agreed.rcv_shift),
+            options: TcpOptionsRepr { timestamps, sack_blocks, ..TcpOptionsRepr::default() },
+            ..TcpRepr::default()
+        };
+        self.receiver.acks.on_ack_sent();
+        packet.become_tcp(&self.template, &repr, Payload::Length(0));
     }
 
     /// A segment from before the window, which must be answered (Linux tcp_xmit_probe_skb).
+    #[cold]
     fn build_probe(&mut self, now: Instant, packet: &mut Packet) {
+        self.sender.window_probe = false;
+        self.output.keep_alive = false;
         let seq = self.sender.board.una() - 1;
-        self.build(now, seq, Flags::ACK, TcpOptionsRepr::default(), Payload::Length(0), packet);
+        self.build(now, seq, Flags::ACK, Payload::Length(0), packet);
     }
 
-    fn build(
-        &mut self,
-        now: Instant,
-        position: u64,
-        flags: Flags,
-        mut options: TcpOptionsRepr,
-        payload: Payload,
-        packet: &mut Packet,
-    ) {
-        if self.agreed.timestamps {
-            options.timestamps = Some((self.sender.timestamp(now), self.ts_recent));
-        }
-        let repr = TcpRepr {
+    fn build(&mut self, now: Instant, position: u64, flags: Flags, payload: Payload, packet: &mut Packet) {
+        let timestamps = self.agreed.timestamps.then(|| (self.sender.timestamp(now), self.ts_recent));
+        let fields = TcpFields {
             seq: self.snd_seq(position),
             ack: self.snd_seq(self.receiver.nxt),
             flags,
             window: self.receiver.take_window(self.agreed.rcv_shift),
-            options,
-            ..TcpRepr::default()
+            timestamps,
         };
         self.receiver.acks.on_ack_sent();
-        packet.become_tcp(&self.template, &repr, payload);
+        packet.become_plain_tcp(&self.template, &fields, payload);
     }
 
+    #[cold]
     fn build_reset(&self, seq: Seq, acks: bool, packet: &mut Packet) {
         let flags = if acks { Flags::RST | Flags::ACK } else { Flags::RST };
         let ack = if acks { self.snd_seq(self.receiver.nxt) } else { Seq(0) };

@@ -45,7 +45,7 @@ impl Reassembly {
     }
 
     /// Keeps data out of order.
-    pub(super) fn insert(&mut self, start: u64, end: u64, payload: Payload) -> Inserted {
+    pub(super) fn insert(&mut self, start: u64, end: u64, payload: &Payload) -> Inserted {
         if self.ranges.len() >= RANGES_MAX && self.ranges.covering(start).is_none() {
             return Inserted::default();
         }
@@ -53,7 +53,7 @@ impl Reassembly {
         let mut fresh = 0;
         let merged = self.ranges.insert(start, end, |from, to| {
             fresh += to - from;
-            if let Payload::Bytes(bytes) = &payload {
+            if let Payload::Bytes(bytes) = payload {
                 let part = bytes.slice((from - start) as usize..(to - start) as usize);
                 let at = match chunks.back() {
                     Some(&(last, _)) if last > from => chunks.partition_point(|&(at, _)| at < from),
@@ -67,17 +67,17 @@ impl Reassembly {
     }
 
     /// Hands data in order to the application.
-    pub(super) fn deliver(&mut self, payload: Payload) {
+    pub(super) fn deliver(&mut self, payload: &Payload) {
         if payload.is_empty() {
             return;
         }
         if let Some(last) = self.ready.back_mut() {
-            if let Some(joined) = last.join(&payload) {
+            if let Some(joined) = last.join(payload) {
                 *last = joined;
                 return;
             }
         }
-        self.ready.push_back(payload);
+        self.ready.push_back(payload.clone());
     }
 
     /// Hands over everything from `nxt` that is in order; returns the position after it.
@@ -89,11 +89,11 @@ impl Reassembly {
         while at < end {
             let next = self.chunks.front().map_or(end, |&(start, _)| start.min(end));
             if next > at {
-                self.deliver(Payload::Length((next - at) as u32));
+                self.deliver(&Payload::Length((next - at) as u32));
                 at = next;
             } else if let Some((start, bytes)) = self.chunks.pop_front() {
                 at = start + bytes.len() as u64;
-                self.deliver(Payload::Bytes(bytes));
+                self.deliver(&Payload::Bytes(bytes));
             }
         }
         end
@@ -115,6 +115,6 @@ impl Reassembly {
 
     /// Throws away what is in order.
     pub(super) fn discard_ready(&mut self) {
-        self.ready.clear();
+        while self.ready.pop_front().is_some() {}
     }
 }

@@ -23,7 +23,7 @@ fn blocks(receiver: &mut Receiver) -> Vec<(u64, u64)> {
 }
 
 fn data(receiver: &mut Receiver, start: u64, end: u64) {
-    receiver.on_data(Instant::ZERO, START + start, Payload::Length((end - start) as u32), false);
+    receiver.on_data(Instant::ZERO, START + start, &Payload::Length((end - start) as u32), false);
 }
 
 /// RFC 2018, Section 4: the newest block first, the others after it.
@@ -78,7 +78,7 @@ proptest! {
         for (start, len) in segments {
             let bytes: Vec<u8> = (start..start + len).map(byte).collect();
             if receiver.accepts(START + start, START + start + len) {
-                receiver.on_data(Instant::ZERO, START + start, bytes.into(), false);
+                receiver.on_data(Instant::ZERO, START + start, &bytes.into(), false);
             }
             prop_assert!(receiver.nxt <= edge && receiver.out_of_order_bytes() <= 2_048);
             if let Some(payload) = receiver.read(Instant::ZERO, read) {

@@ -90,26 +90,47 @@ impl Sender {
         }
         self.last_arrival = input.now;
         self.frto_new_data = false;
-        let was_empty = self.board.is_empty();
-        // A segment that brings a mere receiver data changes nothing for its sending half.
-        if flags.una_advanced || flags.window_update || !was_empty || !input.sacks.is_empty() {
+        if self.board.is_empty() {
+            self.on_ack_of_nothing(input, prior_una, flags);
+        } else {
             self.usage.open_round();
-        }
-        let sample = self.account(input, ack, prior_una, &mut flags);
-        if was_empty {
-            if flags.dsack {
-                self.alert(input, prior_una, &mut flags);
-            }
-            self.on_probe_answered(input.now);
-        }
-        self.take_schedule(input.now, flags.una_advanced);
-        if let Some(sample) = sample {
-            self.react(input, prior_una, sample, flags);
+            self.account(input, ack, prior_una, flags);
         }
         if old { AckVerdict::Old } else { AckVerdict::Taken }
     }
 
+    /// Nothing is in flight, as with every segment that a mere receiver of data gets: it changes nothing for its sending half.
+    fn on_ack_of_nothing(&mut self, input: &AckInput<'_>, prior_una: u64, mut flags: Flags) {
+        if flags.window_update {
+            self.usage.open_round();
+        }
+        if !input.sacks.is_empty() {
+            self.take_late_sacks(input, prior_una, &mut flags);
+        }
+        self.on_probe_answered(input.now);
+        self.take_schedule(input.now, false);
+    }
+
+    #[cold]
+    fn take_late_sacks(&mut self, input: &AckInput<'_>, prior_una: u64, flags: &mut Flags) {
+        self.usage.open_round();
+        let min_rtt = self.rtt.min().unwrap_or(Duration::MAX);
+        let mut account = Accounting::new(input.now, min_rtt, self.high_seq, self.board.highest_sack());
+        self.take_sacks(input, prior_una, &mut account, flags);
+        if flags.dsack {
+            self.alert(input, prior_una, flags);
+        }
+    }
+
+    #[inline]
     fn take_schedule(&mut self, now: Instant, advanced: bool) {
+        if self.schedule.is_some() {
+            self.answer_schedule(now, advanced);
+        }
+    }
+
+    #[inline(never)]
+    fn answer_schedule(&mut self, now: Instant, advanced: bool) {
         let Some(schedule) = &mut self.schedule else { return };
         schedule.on_ack(&Answer {
             now,
@@ -139,29 +160,18 @@ impl Sender {
         changed
     }
 
-    /// Enters the ACK on the board; `None` when there was nothing to acknowledge.
-    fn account(
-        &mut self,
-        input: &AckInput<'_>,
-        ack: u64,
-        prior_una: u64,
-        flags: &mut Flags,
-    ) -> Option<AckSample> {
-        // As with every segment that a receiver of data gets.
-        if self.board.is_empty() && input.sacks.is_empty() {
-            return None;
-        }
+    /// Enters the ACK on the board, and acts on it.
+    fn account(&mut self, input: &AckInput<'_>, ack: u64, prior_una: u64, mut flags: Flags) {
         let min_rtt = self.rtt.min().unwrap_or(Duration::MAX);
         let prior_fack = self.board.highest_sack();
         let prior_in_flight = self.in_flight();
         let prior_lost = self.board.lost_total();
         let had_sacked = self.board.sacked_out() > 0;
-        let empty = self.board.is_empty();
         let mut account = Accounting::new(input.now, min_rtt, self.high_seq, prior_fack);
-        let dsack_delivered = self.take_sacks(input, prior_una, &mut account, flags);
-        if empty {
-            return None;
-        }
+        let dsack_delivered = match input.sacks {
+            [] => 0,
+            _ => self.take_sacks(input, prior_una, &mut account, &mut flags),
+        };
         self.newly_sacked = account.newly_sacked;
         let acked = self.take_cumulative(input.now, ack, &mut account);
         self.totals.bytes_acked += ack - prior_una;
@@ -189,25 +199,25 @@ impl Sender {
         self.delivery.rtt = rtts.latest.or(self.delivery.rtt);
         self.delivery.sent_at = account.newest.map(|newest| newest.sent_at).max(self.delivery.sent_at);
         flags.set_timer |= !flags.una_advanced && updated && self.sack_is_newer_than_head(input.now, rtts);
-        let mut sample = AckSample {
-            delivered: newly,
-            delivered_bytes: account.delivered_bytes,
-            prior_in_flight,
-            una_advanced: flags.una_advanced,
-            // The ACK that fills a hole shows another window, because its data was not read yet, and so is not predicted.
-            slow_path: !flags.una_advanced || !input.sacks.is_empty() || had_sacked,
-            rtt: updated.then_some(rtts.latest.or(input.echo_rtt)).flatten().or(rtts.latest),
-            ack_delayed,
-            tsval: input.tsval,
-            sent_at: account.newest_sent(),
-            repeated: newly == 0 && !flags.not_duplicate(),
-            ..self.base_sample(input.now)
-        };
-        self.measure(&mut sample, &account, *flags);
+        // Written where it stays: a copy would cost a tenth of the ACK.
+        let mut sample = self.base_sample(input.now);
+        sample.delivered = newly;
+        sample.delivered_bytes = account.delivered_bytes;
+        sample.prior_in_flight = prior_in_flight;
+        sample.una_advanced = flags.una_advanced;
+        // The ACK that fills a hole shows another window, because its data was not read yet, and so is not predicted.
+        sample.slow_path = !flags.una_advanced || !input.sacks.is_empty() || had_sacked;
+        sample.rtt = updated.then_some(rtts.latest.or(input.echo_rtt)).flatten().or(rtts.latest);
+        sample.ack_delayed = ack_delayed;
+        sample.tsval = input.tsval;
+        sample.sent_at = account.newest_sent();
+        sample.repeated = newly == 0 && !flags.not_duplicate();
+        self.measure(&sample, &account, flags);
         // `lost` holds the total before loss detection until `react` has run it.
         sample.lost_total = prior_lost;
         sample.rate = self.rate.sample(input.now, newly, &account.rate, min_rtt_or_zero(self.rtt.min()));
-        Some(sample)
+        self.take_schedule(input.now, flags.una_advanced);
+        self.react(input, prior_una, &mut sample, flags);
     }
 
     /// What is acknowledged cumulatively. Returns how many segments.
@@ -222,6 +232,7 @@ impl Sender {
     }
 
     /// SACK blocks, lowest first, D-SACK taken apart. Returns how many retransmissions a D-SACK reports as delivered.
+    #[inline(never)]
     fn take_sacks(
         &mut self,
         input: &AckInput<'_>,
@@ -287,6 +298,7 @@ impl Sender {
     }
 
     /// tcp_check_sack_reordering: something arrived below what had arrived before, and was not sent again.
+    #[inline(never)]
     pub(super) fn check_reordering(&mut self, low: u64) {
         let fack = self.board.highest_sack();
         if low >= fack {
@@ -321,7 +333,7 @@ impl Sender {
     }
 
     /// Everything that measures.
-    fn measure(&mut self, sample: &mut AckSample, account: &Accounting, flags: Flags) {
+    fn measure(&mut self, sample: &AckSample, account: &Accounting, flags: Flags) {
         if sample.delivered > 0 || flags.una_advanced {
             self.window = self.congestion.on_measurement(sample, self.window);
             self.reduction.on_measurement(sample);
@@ -353,7 +365,7 @@ impl Sender {
     }
 
     /// State, window, timers.
-    fn react(&mut self, input: &AckInput<'_>, prior_una: u64, mut sample: AckSample, mut flags: Flags) {
+    fn react(&mut self, input: &AckInput<'_>, prior_una: u64, sample: &mut AckSample, mut flags: Flags) {
         let now = input.now;
         self.take_probe_ack(now, input.ack, flags);
         let dubious =
@@ -372,8 +384,8 @@ impl Sender {
         sample.cwnd_limited = self.was_cwnd_limited(sample.prior_in_flight);
         sample.prior_cwnd = self.prior_cwnd;
         let window = self.window;
-        self.control(&sample, flags);
-        self.report(&sample, window != self.window);
+        self.control(sample, flags);
+        self.report(sample, window != self.window);
     }
 
     /// Whether the window was used.
@@ -412,10 +424,15 @@ impl Sender {
         }
     }
 
+    #[inline]
     fn report(&mut self, sample: &AckSample, moved: bool) {
-        if self.observer.is_none() {
-            return;
+        if self.observer.is_some() {
+            self.tell(sample, moved);
         }
+    }
+
+    #[inline(never)]
+    fn tell(&mut self, sample: &AckSample, moved: bool) {
         if sample.delivered > 0 {
             let (una, packets, rtt) = (sample.una, sample.delivered, sample.rtt);
             self.emit(sample.now, Event::Delivered { una, packets, rtt });
