@@ -63,14 +63,14 @@ impl Connection {
             _ => earliest([
                 self.sender.timeout(),
                 self.receiver.acks.timeout(),
-                self.sender.departure(self.supply()),
+                self.sender.departure(self.supply(false)),
                 self.keep_alive_at(),
             ]),
         }
     }
 
     fn on_sender_timeout(&mut self, now: Instant) {
-        let waiting = self.supply().end > self.sender.board.nxt();
+        let waiting = self.supply(false).end > self.sender.board.nxt();
         if !self.sender.on_timeout(now, waiting) {
             self.finish(now, CloseReason::TimedOut);
         }
