@@ -192,11 +192,12 @@ impl Table {
         self.subscribers[self.entries[id as usize].member.subscriber() as usize].limit()
     }
 
-    /// No other flow of a member's subscriber has anything to send.
-    pub(crate) fn is_alone(&self, id: u32) -> bool {
+    /// Bytes that a member may send side by side: without end where no other flow of its subscriber has anything to send.
+    pub(crate) fn turn_bytes(&self, id: u32) -> u64 {
         let entry = &self.entries[id as usize];
-        let others = &self.subscribers[entry.member.subscriber() as usize].rings;
-        others.len() <= u32::from(entry.class.is_some())
+        let subscriber = &self.subscribers[entry.member.subscriber() as usize];
+        let others = subscriber.rings.len() - u32::from(entry.class.is_some());
+        if others == 0 { u64::MAX } else { subscriber.quantum() }
     }
 
     /// What all flows of a flow's subscriber hold of the shared memory, as of their last packets and timeouts.

@@ -117,6 +117,9 @@ struct Agreed {
     scaling: bool,
 }
 
+/// See [`Connection::supply`].
+const PIECE_SEGMENTS_MIN: u64 = 8;
+
 impl Connection {
     /// Opens a connection: the SYN leaves with the next poll. `key` is the direction in which it sends. `seed` makes the
     /// initial sequence number and the offset of timestamps; nothing else is random.
@@ -264,10 +267,18 @@ impl Connection {
         (self.agreed.snd_shift, self.agreed.rcv_shift)
     }
 
-    /// What the sender may draw on.
-    fn supply(&self) -> Supply {
+    /// What the sender may draw on; with `pieces` no segment crosses the end of a long piece of memory.
+    fn supply(&self, pieces: bool) -> Supply {
         let fin = self.queue.is_closed();
-        Supply { end: self.queue.end() + u64::from(fin), fin, blocked: self.queue.is_blocked() }
+        let mut piece = u64::MAX;
+        if pieces {
+            let (start, end) = self.queue.piece(self.sender.board.nxt());
+            // Our choice: a short segment beside that many full ones costs less than a packet of its own.
+            if end - start >= PIECE_SEGMENTS_MIN * u64::from(self.sender.mss) {
+                piece = end;
+            }
+        }
+        Supply { end: self.queue.end() + u64::from(fin), fin, blocked: self.queue.is_blocked(), piece }
     }
 
     /// True when our FIN is acknowledged.

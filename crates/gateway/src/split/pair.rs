@@ -265,6 +265,11 @@ impl Pair {
         self.client.as_ref().is_some_and(|client| client.connection.is_held())
     }
 
+    /// Payload of a full-sized segment to the client; never zero.
+    pub(super) fn segment(&self) -> u64 {
+        self.client.as_ref().map_or(1, |client| client.connection.segment().max(1))
+    }
+
     /// Its client's side may send so many bytes.
     pub(super) fn allow(&mut self, bytes: u64) {
         if let Some(client) = &mut self.client {
@@ -285,8 +290,10 @@ impl Side {
 
     /// The next packet, of up to `most` segments, on the way that those of the other end take.
     fn poll(&mut self, now: Instant, most: u32) -> Option<Packet> {
-        let most = if self.super_packets { most } else { 1 };
-        let mut packet = self.connection.poll_super_packet(now, most)?;
+        let mut packet = match self.super_packets {
+            true => self.connection.poll_super_packet(now, most)?,
+            false => self.connection.poll_transmit(now)?,
+        };
         let is_reset = packet.tcp().is_some_and(|tcp| tcp.flags().contains(Flags::RST));
         if self.connection.is_closed() && !is_reset {
             // Nobody is there to hear that its last bytes were read.

@@ -63,17 +63,18 @@ impl Connection {
     }
 
     /// As [`poll_transmit`](Self::poll_transmit), but up to `most` new segments whose bytes lie side by side in memory leave as one
-    /// super-packet. Whoever cuts it gets the packets that as many polls would have returned.
+    /// super-packet, and where a long piece of memory ends, so does a segment. Whoever cuts it gets the packets that as many polls for
+    /// one segment would have returned.
     pub fn poll_super_packet(&mut self, now: Instant, most: u32) -> Option<Packet> {
         let mut packet = Packet::default();
-        self.transmit(now, most, &mut packet).then_some(packet)
+        self.transmit(now, most.max(1), &mut packet).then_some(packet)
     }
 
     /// As [`poll_transmit`](Self::poll_transmit), into a packet whose memory is used again; false when there is nothing to
     /// send.
     #[inline]
     pub fn transmit_into(&mut self, now: Instant, packet: &mut Packet) -> bool {
-        !self.is_quiet() && self.transmit(now, 1, packet)
+        !self.is_quiet() && self.transmit(now, 0, packet)
     }
 
     /// Nothing can have come up since the last poll that found nothing, as in every other poll.
@@ -86,6 +87,7 @@ impl Connection {
             && !self.handshake.due
     }
 
+    /// `most` is zero where the memory that data lies in does not matter.
     fn transmit(&mut self, now: Instant, most: u32, packet: &mut Packet) -> bool {
         if self.output.resets() {
             self.poll_reset(packet);
@@ -123,7 +125,7 @@ impl Connection {
 
     fn poll_data(&mut self, now: Instant, most: u32, packet: &mut Packet) -> bool {
         if !self.sender.is_idle() {
-            let supply = self.supply();
+            let supply = self.supply(most > 0);
             if let Some(mut transmission) = self.sender.poll(now, supply) {
                 if most > 1 {
                     self.extend(now, supply, most, &mut transmission);
@@ -144,8 +146,9 @@ impl Connection {
         let mss = u64::from(self.sender.mss);
         let most = u64::from(most).min((u64::from(u16::MAX) - HEADERS_MAX) / mss);
         let longest = first.start + most * mss;
-        let data_end = supply.end - u64::from(supply.fin);
-        let together = self.queue.side_by_side(first.start).min(longest);
+        let data_end = (supply.end - u64::from(supply.fin)).min(supply.piece);
+        let (_, together) = self.queue.piece(first.start);
+        let together = together.min(longest);
         let full = |sent: &Transmission| (sent.end - sent.start) % mss == 0;
         while !first.retransmission && !first.fin && full(first) {
             let next_end = data_end.min(first.end + mss);

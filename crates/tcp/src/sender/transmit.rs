@@ -42,6 +42,8 @@ pub(crate) struct Supply {
     pub(crate) fin: bool,
     /// The application has more, but found the send buffer full.
     pub(crate) blocked: bool,
+    /// New segments end here at the latest.
+    pub(crate) piece: u64,
 }
 
 /// How the windows are used (tcp_cwnd_validate), and what holds the sender back (Linux chronographs).
@@ -158,7 +160,7 @@ impl Sender {
         if other || (now < self.next_departure && self.window.burst == 0 && self.paced()) {
             return None;
         }
-        self.poll_new(now, supply)
+        self.poll_new(supply).map(|(end, fin)| self.send_new(now, end, fin))
     }
 
     /// When the pacer lets the next packet go, if one could.
@@ -270,14 +272,14 @@ impl Sender {
         let start = self.board.nxt();
         let mss = u64::from(self.effective_mss());
         let data_end = supply.end - u64::from(supply.fin);
-        let mut end = data_end.min(start + mss);
+        let mut end = data_end.min(start + mss).min(supply.piece);
         // The FIN goes with the last data, and takes no room in the window's bytes of payload.
         let fin = supply.fin && end == data_end;
         end += u64::from(fin);
         if end > window_end {
             return None;
         }
-        let full = end - start >= mss || fin;
+        let full = end - start >= mss || fin || end == supply.piece;
         // Nagle as Minshall has it: only a small segment in flight holds the next one back (tcp_nagle_check).
         let small_in_flight = self.last_small > self.board.una();
         if !full && self.config.nagle && !self.board.is_empty() && small_in_flight {
