@@ -76,6 +76,7 @@ fn check_alike(sim: &Sim<Twins>) {
     assert_eq!((stays.flows(), stays.subscribers()), (moves.flows(), moves.subscribers()));
     let statuses = |gateway: &Gateway| gateway.flow_statuses(0, 1000).items;
     assert_eq!(statuses(stays), statuses(moves));
+    sim.checker.assert_clean();
 }
 
 proptest! {
