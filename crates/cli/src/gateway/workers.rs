@@ -13,7 +13,6 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use paceline_gateway::GatewayConfig;
 use paceline_gateway::config::LimitsConfig;
-use paceline_linux::EventLoopConfig;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR2};
 use signal_hook::iterator::Signals;
 
@@ -68,9 +67,10 @@ pub(super) fn divide(limits: &mut LimitsConfig, workers: u32) {
     limits.max_buffer_bytes /= workers;
 }
 
-/// The memory for packets of each of so many workers.
-pub(super) fn pool_bytes(workers: u32) -> usize {
-    EventLoopConfig::default().pool_bytes / workers.max(1) as usize
+/// The memory for packets of a gateway with these limits: twice of what may be kept, as small packets occupy twice of what they count
+/// for, and what passes at any moment.
+pub(super) fn pool_bytes(limits: &LimitsConfig) -> usize {
+    limits.max_buffer_bytes.saturating_mul(2).saturating_add(PASSING_BYTES)
 }
 
 fn answers(args: &GatewayArgs, worker: u32) -> bool {
@@ -172,6 +172,8 @@ fn launch(index: u32, more: &[&str]) -> io::Result<Child> {
     command.spawn()
 }
 
+/// Our choice: a batch of the longest packets from each device, and as much on its way out, many times over.
+const PASSING_BYTES: usize = 64 << 20;
 const INTERVAL: Duration = Duration::from_millis(100);
 /// Our choice: as the service manager does for the whole.
 const RESTART_AFTER: Duration = Duration::from_millis(200);

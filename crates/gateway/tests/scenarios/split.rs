@@ -260,9 +260,9 @@ fn a_smaller_path_mtu_makes_smaller_segments() {
 #[test]
 fn a_smaller_path_mtu_is_overheard() {
     let mut script = established();
-    let data = script.from_server(1, 1, Flags::ACK, 500, none(), 1_300);
+    let data = script.from_server(1, 1, Flags::ACK, 60_000, none(), 1_300);
     let down = sent_by(RADIO, script.arrive(WAN, data)).remove(0);
-    let data = script.from_client(1, 1, Flags::ACK, 500, none(), 1_300);
+    let data = script.from_client(1, 1, Flags::ACK, 60_000, none(), 1_300);
     let up = sent_by(WAN, script.arrive(RADIO, data)).remove(0);
     let unreachable = icmp(&down, 1, 0);
     assert_eq!(script.arrive(OVERHEARD, unreachable).len(), 0);
@@ -317,6 +317,19 @@ fn ends_that_say_nothing_after_a_restart_are_forgotten() {
     assert!(script.wait(2_000).is_empty());
     assert_eq!(script.gateway.poll_timeout(), None);
     script.pass_unchanged(WAN, data);
+}
+
+/// As a request that cannot be answered, it would leave the server with a connection that nobody shares.
+#[test]
+fn a_syn_that_comes_again_with_a_fin_is_not_taken_for_the_request() {
+    let mut script = Script::new(config());
+    let syn = script.from_client(0, 0, Flags::SYN, 60_000, plain(1_400), 0);
+    script.pass(RADIO, syn);
+    let strange = script.from_client(0, 0, Flags::SYN | Flags::FIN, 60_000, plain(1_400), 0);
+    script.pass_unchanged(RADIO, strange);
+    let syn_ack = script.from_server(0, 1, Flags::SYN | Flags::ACK, 60_000, plain(1_300), 0);
+    let answer = script.pass(WAN, syn_ack);
+    assert_eq!(flags(&answer), Flags::SYN | Flags::ACK);
 }
 
 #[test]

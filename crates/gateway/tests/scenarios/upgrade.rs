@@ -125,3 +125,41 @@ fn nothing_is_lost_where_the_client_is_told_to_wait() {
     sim.run_until(at_ms(8_000));
     check_alike(&sim);
 }
+
+#[test]
+fn tmp_search() {
+    for loss in [0.0, 0.002, 0.02] {
+        for mbps in [2.0, 5.0, 12.0, 29.0] {
+            for capacity in [None, Some(1.0), Some(6.0), Some(19.0)] {
+                for seed in [10613422930907904u64, 5] {
+                    let mut config = GatewayConfig::default();
+                    config.sharing.capacity_mbps = capacity;
+                    let ipv6 = false;
+                    let path = Path { loss: lossy(loss), ipv6, ..Path::new(mbps, 20, 60) };
+                    let mut sim = world(Gateway::new(config), &path, seed);
+                    let other = sim.add_radio(path.radio_down(), path.radio_up());
+                    sim.add_client(address(ipv6, 1, 2), other);
+                    for n in 0..6u64 {
+                        let client = if n % 2 == 0 { xp_client(XP_WINDOW) } else { modern_client(512 << 10) };
+                        let mut spec = FlowSpec::download(client).starting(n * 150);
+                        spec.hosts = ((n % 2) as usize, 0);
+                        if n == 3 {
+                            spec.client_sends = Workload::Bytes(200_000);
+                        }
+                        if n >= 4 {
+                            spec = spec.bytes(150_000);
+                        }
+                        sim.add_flow(&spec);
+                    }
+                    sim.run_until(at_ms(3_000));
+                    let clean =
+                        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| sim.checker.assert_clean()));
+                    eprintln!(
+                        "loss {loss} mbps {mbps} capacity {capacity:?} seed {seed}: {}",
+                        if clean.is_ok() { "clean" } else { "NOT CLEAN" }
+                    );
+                }
+            }
+        }
+    }
+}
