@@ -28,6 +28,11 @@ pub(super) fn run(args: &GatewayArgs, config: &GatewayConfig) -> Result<()> {
             "`sharing.capacity-mbps` is about all subscribers together, whom several workers do not see; give one or the other",
         ));
     }
+    if args.tun.is_some() {
+        return Err(Error::input(
+            "several workers stand between two ports of a bridge only, not behind a TUN; leave out --workers, or --tun",
+        ));
+    }
     if args.take_over {
         return Err(Error::input(
             "several workers are replaced by sending SIGUSR2 to the process that started them",
@@ -110,8 +115,10 @@ impl Worker {
     }
 
     fn signal(&self, signal: Signal) {
-        for process in [Some(&self.process), self.successor.as_ref()].into_iter().flatten() {
-            // One that has ended needs no signal.
+        // The number of one whose end was noticed may be another program's by now.
+        let process = self.died.is_none().then_some(&self.process);
+        for process in [process, self.successor.as_ref()].into_iter().flatten() {
+            // One that has ended and was not noticed needs no signal.
             let _ = kill(Pid::from_raw(process.id() as i32), signal);
         }
     }
