@@ -217,15 +217,6 @@ impl Direction {
             self.highest_ack = (1 << 32) + u64::from(tcp.ack().0);
         }
         let ack = tcp.ack().unwrap_near(self.highest_ack);
-        if ack < self.last_ack_in && std::env::var_os("TMPDBG").is_some() {
-            eprintln!(
-                "inv in: ack {ack} last {} len {} seq {:?} {:?}",
-                self.last_ack_in,
-                tcp.seq_len(),
-                tcp.seq(),
-                tcp.flags()
-            );
-        }
         self.inversions_in += u64::from(ack < self.last_ack_in);
         self.last_ack_in = ack;
         self.highest_ack = self.highest_ack.max(ack);
@@ -270,17 +261,6 @@ impl Direction {
             return Some(format!("an acknowledgement that nobody sent: {:?}", tcp.ack()));
         }
         let ack = tcp.ack().unwrap_near(self.highest_ack);
-        if ack < self.last_ack_out && std::env::var_os("TMPDBG").is_some() {
-            eprintln!(
-                "inv out: to_client={to_client} ack {ack} last {} win {} len {} seq {:?} {:?} sacks {:?}",
-                self.last_ack_out,
-                tcp.window(),
-                tcp.seq_len(),
-                tcp.seq(),
-                tcp.flags(),
-                tcp.sack_blocks().collect::<Vec<_>>()
-            );
-        }
         self.inversions_out += u64::from(ack < self.last_ack_out);
         let newest = ack >= self.highest_ack_out;
         self.highest_ack_out = self.highest_ack_out.max(ack);
