@@ -43,6 +43,7 @@ mod subscriber;
 mod supply;
 mod table;
 mod timers;
+mod unanswered;
 mod virtual_window;
 
 pub use config::GatewayConfig;

@@ -30,7 +30,7 @@ use crate::timers::{Timers, disarm};
 use crate::{RADIO, WAN};
 use lapsed::Lapsed;
 use opening::Opened;
-use pair::{Pair, Sent};
+use pair::{Pair, Sent, segments};
 
 /// All split flows, who sends next, and whose timer is next.
 #[derive(Debug, Default)]
@@ -46,8 +46,10 @@ pub(crate) struct Split {
     pub(crate) lapsed: Lapsed,
 }
 
-/// Our choice: so many packets of a flow leave side by side, for a device to send them as one super-packet.
+/// Our choice: so many segments of a flow leave side by side, for a device to send them as one super-packet.
 const TURN: u32 = 16;
+/// Where nobody else waits: as many as there may be in a super-packet.
+const LONG_TURN: u32 = 64;
 
 impl Linked for Box<Pair> {
     fn links(&mut self) -> &mut Links {
@@ -270,8 +272,10 @@ impl Split {
         id: u32,
         limit: u64,
     ) -> Option<Packet> {
-        self.pairs[id as usize].allow(limit.max(1));
-        self.transmit_in_turn(ctx, table, id, TURN)
+        let pair = &mut *self.pairs[id as usize];
+        pair.allow(limit.max(1));
+        let turn = if table.is_alone(pair.place) { LONG_TURN } else { TURN };
+        self.transmit_in_turn(ctx, table, id, turn)
     }
 
     fn transmit_in_turn(
@@ -282,7 +286,7 @@ impl Split {
         left: u32,
     ) -> Option<Packet> {
         let pair = &mut *self.pairs[id as usize];
-        let next = if left > 0 { pair.transmit_to_client(ctx.now) } else { None };
+        let next = if left > 0 { pair.transmit_to_client(ctx.now, left) } else { None };
         let Some((packet, sent)) = next else {
             self.turn = None;
             let wants = left == 0 || pair.is_held();
@@ -292,7 +296,7 @@ impl Split {
             self.mark_ready(id);
             return None;
         };
-        self.turn = Some((id, left - 1));
+        self.turn = Some((id, left.saturating_sub(segments(&packet) as u32)));
         if let Some(sent) = sent {
             note_sent(ctx, table, pair, &packet, sent, true);
         }

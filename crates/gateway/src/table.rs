@@ -174,6 +174,13 @@ impl Table {
         self.subscribers[self.entries[id as usize].member.subscriber() as usize].limit()
     }
 
+    /// No other flow of a member's subscriber has anything to send.
+    pub(crate) fn is_alone(&self, id: u32) -> bool {
+        let entry = &self.entries[id as usize];
+        let others = &self.subscribers[entry.member.subscriber() as usize].rings;
+        others.len() <= u32::from(entry.class.is_some())
+    }
+
     /// What all flows of a flow's subscriber hold of the shared memory, as of their last packets and timeouts.
     pub(crate) fn holdings_of_subscriber(&self, id: u32) -> Holdings {
         self.subscribers[self.entries[id as usize].member.subscriber() as usize].holdings

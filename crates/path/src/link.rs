@@ -367,8 +367,13 @@ impl Link {
         }
     }
 
+    #[inline]
     fn fly(&mut self, fate: Fate, flight: Flight) {
-        let Some(mut holder) = self.holder.take() else { return self.fly_on(fate, flight) };
+        if self.holder.is_none() { self.fly_on(fate, flight) } else { self.fly_in_order(fate, flight) }
+    }
+
+    fn fly_in_order(&mut self, fate: Fate, flight: Flight) {
+        let Some(mut holder) = self.holder.take() else { return };
         // Whatever was held flies on with the packet that it waited for.
         let mut passed = core::mem::take(&mut self.passed);
         holder.take(self.parcels.packet(&flight.parcel), flight, &mut |flight| passed.push(flight));
@@ -379,6 +384,7 @@ impl Link {
         self.passed = passed;
     }
 
+    #[inline]
     fn fly_on(&mut self, fate: Fate, mut flight: Flight) {
         if let (true, Some(reorder)) = (fate.held_back, self.reorder) {
             self.counters.reordered.add(flight.parcel.bytes);

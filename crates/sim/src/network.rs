@@ -45,6 +45,10 @@ pub trait Tap {
     fn sent(&mut self, now: Instant, packet: &Packet);
     /// A packet has arrived at its other end.
     fn delivered(&mut self, delivered: &Delivered);
+    /// Whether it wants to hear of what is [`sent`](Self::sent).
+    fn hears_sent(&self) -> bool {
+        true
+    }
 }
 
 /// Nodes, links and the time. `N` is what the nodes are: an enum of those that a simulation has, or a box.
@@ -65,8 +69,6 @@ pub struct Network<N> {
     called: Vec<NodeId>,
     /// Links that were given packets.
     fed: Vec<LinkId>,
-    /// What came off a link and goes onto another.
-    passed_on: Vec<(LinkId, Packet)>,
     /// The packet that a node sends: one place for all, for packets are large.
     outgoing: Packet,
     counts: Counts,
@@ -103,6 +105,8 @@ struct LinkSlot {
     link: Link,
     to: Hop,
     taps: Vec<Box<dyn Tap>>,
+    /// Some of them want to hear of what is sent.
+    hears_sent: bool,
     fed: bool,
     /// Its two ends lie on different islands.
     bridges: bool,
@@ -131,7 +135,6 @@ impl<N> Default for Network<N> {
             divided: false,
             called: Vec::new(),
             fed: Vec::new(),
-            passed_on: Vec::new(),
             outgoing: Packet::default(),
             counts: Counts::default(),
             events_now: 0,
@@ -151,7 +154,14 @@ impl<N: Node> Network<N> {
     /// Adds a link that leads to `to`.
     pub fn add_link(&mut self, link: Link, to: Hop) -> LinkId {
         let id = LinkId(self.links.len() as u32);
-        self.links.push(LinkSlot { link, to, taps: Vec::new(), fed: false, bridges: false });
+        self.links.push(LinkSlot {
+            link,
+            to,
+            taps: Vec::new(),
+            hears_sent: false,
+            fed: false,
+            bridges: false,
+        });
         self.divided = false;
         id
     }
@@ -176,7 +186,9 @@ impl<N: Node> Network<N> {
 
     /// Lets `tap` watch `link`.
     pub fn tap(&mut self, link: LinkId, tap: Box<dyn Tap>) {
-        self.links[link.0 as usize].taps.push(tap);
+        let slot = &mut self.links[link.0 as usize];
+        slot.hears_sent |= tap.hears_sent();
+        slot.taps.push(tap);
     }
 
     /// The time of the last event, or to which the network ran.
@@ -273,8 +285,12 @@ impl<N: Node> Network<N> {
 
     /// Takes from a link what has arrived.
     fn deliver(&mut self, id: LinkId) {
-        let Network { now, nodes, links, switches, called, passed_on, counts, .. } = self;
-        let LinkSlot { link, to, taps, bridges, .. } = &mut links[id.0 as usize];
+        // It is asked when it is due next before those that its packets go onto.
+        self.feed(id);
+        let Network { now, nodes, links, switches, called, fed, counts, .. } = self;
+        let Some((LinkSlot { link, to, taps, bridges, .. }, mut others)) = Others::of(links, id) else {
+            return;
+        };
         if !*bridges {
             link.serve_until(*now);
         }
@@ -291,18 +307,13 @@ impl<N: Node> Network<N> {
                         called.push(node);
                     }
                 }
-                Some(End::Link(link)) => passed_on.push((link, delivered.packet.clone())),
+                Some(End::Link(next)) => match others.get(next) {
+                    Some(slot) => slot.fed_by(fed, next).send(*now, &delivered.packet),
+                    None => counts.lost_way += 1,
+                },
                 None => counts.lost_way += 1,
             }
         });
-        self.feed(id);
-        while !self.passed_on.is_empty() {
-            let mut passed_on = std::mem::take(&mut self.passed_on);
-            for (link, packet) in passed_on.drain(..) {
-                self.send(link, &packet);
-            }
-            self.passed_on = passed_on;
-        }
     }
 
     fn fire(&mut self, id: NodeId) {
@@ -320,9 +331,10 @@ impl<N: Node> Network<N> {
         while let Some(&id) = self.called.get(next) {
             next += 1;
             self.nodes[id.0 as usize].called = false;
-            while self.transmit(id) {}
-            let slot = &self.nodes[id.0 as usize];
-            if let Some(at) = slot.node.poll_timeout() {
+            while let Some(exit) = self.transmit(id) {
+                self.transmit_oddly(exit);
+            }
+            if let Some(at) = self.nodes[id.0 as usize].node.poll_timeout() {
                 self.islands.schedule_node(id, at.max(self.now));
             }
         }
@@ -336,13 +348,25 @@ impl<N: Node> Network<N> {
         }
     }
 
-    /// Moves one packet that a node wants to send, if there is one.
+    /// Moves what a node wants to send onto links. What goes elsewhere is left in `outgoing`: then it returns where to.
     #[inline]
-    fn transmit(&mut self, from: NodeId) -> bool {
-        let Network { now, nodes, switches, outgoing, .. } = self;
+    fn transmit(&mut self, from: NodeId) -> Option<Option<Hop>> {
+        let Network { now, nodes, links, fed, outgoing, .. } = self;
         let slot = &mut nodes[from.0 as usize];
-        let Some(port) = slot.node.transmit_into(*now, outgoing) else { return false };
-        let exit = slot.exits.get(usize::from(port.0)).copied().flatten();
+        while let Some(port) = slot.node.transmit_into(*now, outgoing) {
+            match slot.exits.get(usize::from(port.0)).copied().flatten() {
+                Some(Hop::Link(link)) if outgoing.gso_size().is_none() => {
+                    links[link.0 as usize].fed_by(fed, link).send(*now, outgoing);
+                }
+                exit => return Some(exit),
+            }
+        }
+        None
+    }
+
+    /// Moves one packet that does not simply go onto a link.
+    fn transmit_oddly(&mut self, exit: Option<Hop>) {
+        let Network { now, nodes, links, switches, fed, outgoing, .. } = self;
         match exit.and_then(|to| resolve(switches, to, outgoing)) {
             None => self.counts.lost_way += 1,
             Some(End::Node(node, port)) => {
@@ -350,19 +374,14 @@ impl<N: Node> Network<N> {
                 nodes[node.0 as usize].node.handle_borrowed(*now, port, outgoing);
                 self.call(node);
             }
-            Some(End::Link(link)) if outgoing.gso_size().is_some() => {
-                let segments: Vec<Packet> = outgoing.clone().segments().collect();
-                segments.iter().for_each(|segment| self.send(link, segment));
-            }
             Some(End::Link(link)) => {
-                feed(&mut self.links, &mut self.fed, link).send(*now, outgoing);
+                let slot = links[link.0 as usize].fed_by(fed, link);
+                match outgoing.gso_size() {
+                    Some(_) => outgoing.clone().segments().for_each(|segment| slot.send(*now, &segment)),
+                    None => slot.send(*now, outgoing),
+                }
             }
         }
-        true
-    }
-
-    fn send(&mut self, id: LinkId, packet: &Packet) {
-        feed(&mut self.links, &mut self.fed, id).send(self.now, packet);
     }
 
     fn call(&mut self, id: NodeId) {
@@ -373,25 +392,47 @@ impl<N: Node> Network<N> {
     }
 
     fn feed(&mut self, id: LinkId) {
-        feed(&mut self.links, &mut self.fed, id);
+        self.links[id.0 as usize].fed_by(&mut self.fed, id);
     }
 }
 
-/// The link, which is asked when it is due next.
-#[inline]
-fn feed<'a>(links: &'a mut [LinkSlot], fed: &mut Vec<LinkId>, id: LinkId) -> &'a mut LinkSlot {
-    let slot = &mut links[id.0 as usize];
-    if !std::mem::replace(&mut slot.fed, true) {
-        fed.push(id);
+/// All links but one.
+struct Others<'a> {
+    before: &'a mut [LinkSlot],
+    after: &'a mut [LinkSlot],
+}
+
+impl<'a> Others<'a> {
+    /// A link and the others.
+    fn of(links: &'a mut [LinkSlot], id: LinkId) -> Option<(&'a mut LinkSlot, Others<'a>)> {
+        let (before, rest) = links.split_at_mut(id.0 as usize);
+        let (slot, after) = rest.split_first_mut()?;
+        Some((slot, Others { before, after }))
     }
-    slot
+
+    /// `None` for the one itself: what leads back to itself leads nowhere.
+    fn get(&mut self, id: LinkId) -> Option<&mut LinkSlot> {
+        let (id, own) = (id.0 as usize, self.before.len());
+        if id < own { self.before.get_mut(id) } else { self.after.get_mut(id.checked_sub(own + 1)?) }
+    }
 }
 
 impl LinkSlot {
+    /// It is given packets, and so is asked when it is due next.
+    #[inline]
+    fn fed_by(&mut self, fed: &mut Vec<LinkId>, id: LinkId) -> &mut LinkSlot {
+        if !std::mem::replace(&mut self.fed, true) {
+            fed.push(id);
+        }
+        self
+    }
+
     #[inline]
     fn send(&mut self, now: Instant, packet: &Packet) {
-        for tap in &mut self.taps {
-            tap.sent(now, packet);
+        if self.hears_sent {
+            for tap in &mut self.taps {
+                tap.sent(now, packet);
+            }
         }
         self.link.send_copy(now, packet);
     }
@@ -408,18 +449,30 @@ fn resolve(switches: &[Switch], to: Hop, packet: &Packet) -> Option<End> {
     match to {
         Hop::Node(node, port) => Some(End::Node(node, port)),
         Hop::Link(link) => Some(End::Link(link)),
-        Hop::Switch(switch) => resolve_switch(switches, switch, packet, 0),
+        Hop::Switch(switch) => match switches[switch.0 as usize].way(packet)? {
+            // As nearly always: one switch, and a node.
+            Hop::Node(node, port) => Some(End::Node(node, port)),
+            to => resolve_far(switches, to, packet),
+        },
     }
 }
 
-/// `passed` switches lie before this one: more than there are would be a circle.
-fn resolve_switch(switches: &[Switch], switch: SwitchId, packet: &Packet, passed: usize) -> Option<End> {
-    let Switch { by, ways } = &switches[switch.0 as usize];
-    match ways.get(usize::from(by.port_of(packet)?)).copied().flatten()? {
-        Hop::Node(node, port) => Some(End::Node(node, port)),
-        Hop::Link(link) => Some(End::Link(link)),
-        Hop::Switch(next) if passed < switches.len() => resolve_switch(switches, next, packet, passed + 1),
-        Hop::Switch(_) => None,
+/// Behind a switch. More switches than there are would be a circle.
+fn resolve_far(switches: &[Switch], mut to: Hop, packet: &Packet) -> Option<End> {
+    for _ in 0..=switches.len() {
+        match to {
+            Hop::Node(node, port) => return Some(End::Node(node, port)),
+            Hop::Link(link) => return Some(End::Link(link)),
+            Hop::Switch(next) => to = switches[next.0 as usize].way(packet)?,
+        }
+    }
+    None
+}
+
+impl Switch {
+    #[inline]
+    fn way(&self, packet: &Packet) -> Option<Hop> {
+        self.ways.get(usize::from(self.by.port_of(packet)?)).copied().flatten()
     }
 }
 

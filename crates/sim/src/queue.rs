@@ -13,9 +13,12 @@ use paceline_wire::Instant;
 #[derive(Clone, Debug, Default)]
 pub struct EventQueue {
     heap: BinaryHeap<Reverse<Entry>>,
-    /// By actor: the time of the entry that counts.
-    due: Vec<Option<Instant>>,
+    /// By actor: the time of the entry that counts, or [`NEVER`].
+    due: Vec<Instant>,
     entered: u64,
+    /// The first entry of the heap was taken. It lies there until another one takes its place, as nearly always happens: an actor
+    /// that was called is soon due again.
+    first_taken: bool,
 }
 
 /// Time, number of entry and actor in one number, so that one comparison orders two.
@@ -25,29 +28,39 @@ struct Entry(u128);
 /// Our choice: more actors than memory, and a year of entries.
 const ACTOR_BITS: u32 = 24;
 
+const NEVER: Instant = Instant::from_nanos(u64::MAX);
+
 impl EventQueue {
     /// Room for actors up to `actor`.
     pub fn add_actor(&mut self, actor: u32) {
         let len = self.due.len().max(actor as usize + 1);
-        self.due.resize(len, None);
+        self.due.resize(len, NEVER);
     }
 
     /// `actor` wants to be called at `at`, or earlier if it said so before.
     #[inline]
     pub fn schedule(&mut self, actor: u32, at: Instant) {
         let due = &mut self.due[actor as usize];
-        if due.is_some_and(|due| due <= at) {
+        if *due <= at {
             return;
         }
-        *due = Some(at);
+        *due = at;
         self.entered += 1;
-        self.heap.push(Reverse(Entry::new(at, self.entered, actor)));
+        let entry = Reverse(Entry::new(at, self.entered, actor));
+        if std::mem::take(&mut self.first_taken) {
+            if let Some(mut first) = self.heap.peek_mut() {
+                *first = entry;
+                return;
+            }
+        }
+        self.heap.push(entry);
     }
 
     /// When the first actor wants to be called.
     pub fn first(&mut self) -> Option<Instant> {
+        self.drop_taken();
         while let Some(&Reverse(entry)) = self.heap.peek() {
-            if self.due[entry.actor() as usize] == Some(entry.at()) {
+            if self.due[entry.actor() as usize] == entry.at() {
                 return Some(entry.at());
             }
             self.heap.pop();
@@ -58,20 +71,29 @@ impl EventQueue {
     /// Takes the first actor that is due at or before `end`, and its time.
     #[inline]
     pub fn pop(&mut self, end: Instant) -> Option<(Instant, u32)> {
+        self.drop_taken();
         while let Some(&Reverse(entry)) = self.heap.peek() {
             let (at, actor) = (entry.at(), entry.actor());
             if at > end {
                 return None;
             }
-            self.heap.pop();
             let due = &mut self.due[actor as usize];
             // What was entered before an earlier time became known no longer counts.
-            if *due == Some(at) {
-                *due = None;
+            if *due == at {
+                *due = NEVER;
+                self.first_taken = true;
                 return Some((at, actor));
             }
+            self.heap.pop();
         }
         None
+    }
+
+    #[inline]
+    fn drop_taken(&mut self) {
+        if std::mem::take(&mut self.first_taken) {
+            self.heap.pop();
+        }
     }
 }
 

@@ -23,6 +23,7 @@ pub use between::Delivery;
 
 /// The state of a connection (RFC 9293, Section 3.3.2).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum State {
     /// A SYN was sent.
     SynSent,
@@ -48,6 +49,7 @@ pub enum State {
 
 /// Why a connection is over.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum CloseReason {
     /// Both sides have closed.
     Finished,
@@ -77,6 +79,7 @@ pub struct Origin {
 /// goes backwards. After an application call ([`write`](Self::write), [`read`](Self::read), [`close`](Self::close),
 /// [`abort`](Self::abort)) poll again.
 #[derive(Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Connection {
     config: Config,
     /// The direction in which it sends.
@@ -103,6 +106,7 @@ pub struct Connection {
 
 /// What the two SYNs agreed on.
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct Agreed {
     timestamps: bool,
     sack: bool,

@@ -16,6 +16,7 @@ use reassembly::{Inserted, Reassembly};
 
 /// The receiving half.
 #[derive(Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Receiver {
     /// RCV.NXT.
     pub(crate) nxt: u64,
@@ -45,6 +46,7 @@ pub(crate) struct Receiver {
 
 /// Counts since the start.
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct ReceiverTotals {
     pub(crate) segments: u64,
     pub(crate) bytes: u64,
@@ -103,7 +105,7 @@ impl Receiver {
     }
 
     /// A segment's data. Returns true when RCV.NXT has advanced.
-    pub(crate) fn on_data(&mut self, now: Instant, start: u64, payload: Payload, fin: bool) -> bool {
+    pub(crate) fn on_data(&mut self, now: Instant, start: u64, payload: &Payload, fin: bool) -> bool {
         let len = payload.len() as u64;
         let end = start + len;
         self.totals.segments += 1;
@@ -131,11 +133,13 @@ impl Receiver {
             if self.space.on_segment(&Arrival { now, len: cut - from, unread, nxt, edge }) {
                 self.acks.on_window_growth();
             }
-            let payload = match from == start && cut == end {
-                true => payload,
-                false => payload.slice((from - start) as usize..(cut - start) as usize),
-            };
-            self.insert(now, from, cut, payload);
+            match from == start && cut == end {
+                true => self.insert(now, from, cut, payload),
+                false => {
+                    let part = payload.slice((from - start) as usize..(cut - start) as usize);
+                    self.insert(now, from, cut, &part);
+                }
+            }
         } else if len > 0 {
             self.acks.now();
         } else if fin && self.fin == Some(end) && end > self.nxt {
@@ -147,7 +151,7 @@ impl Receiver {
         advanced || self.nxt > start.max(from)
     }
 
-    fn insert(&mut self, now: Instant, from: u64, end: u64, payload: Payload) {
+    fn insert(&mut self, now: Instant, from: u64, end: u64, payload: &Payload) {
         if from == self.nxt && self.data.is_empty() {
             // The usual case: in order, nothing missing.
             self.nxt = end;
@@ -171,7 +175,7 @@ impl Receiver {
     }
 
     /// The first hole is filled, at least in part.
-    fn fill(&mut self, now: Instant, from: u64, end: u64, payload: Payload) {
+    fn fill(&mut self, now: Instant, from: u64, end: u64, payload: &Payload) {
         let Inserted { duplicate, .. } = self.data.insert(from, end, payload, true);
         if let Some(duplicate) = duplicate {
             self.dsack = Some(duplicate);
@@ -284,16 +288,16 @@ impl Receiver {
 
     /// An ACK leaves: the window field for it, scaled, and the edge is committed.
     pub(crate) fn take_window(&mut self, shift: u8) -> u16 {
-        let unit = 1u64 << shift;
+        let up = |bytes: u64| (bytes + ((1 << shift) - 1)) >> shift;
         let window = self.window();
         let offered = self.edge.saturating_sub(self.nxt);
         // Rounding must not move the edge back: round up what was offered, down what is new.
-        let mut field = if window > offered { window / unit } else { window.div_ceil(unit) };
-        if field * unit < offered {
-            field = offered.div_ceil(unit);
+        let mut field = if window > offered { window >> shift } else { up(window) };
+        if field << shift < offered {
+            field = up(offered);
         }
         let field = field.min(u64::from(u16::MAX));
-        self.edge = self.edge.max(self.nxt + field * unit);
+        self.edge = self.edge.max(self.nxt + (field << shift));
         self.wup = self.nxt;
         field as u16
     }

@@ -13,6 +13,7 @@ use crate::ranges::RangeSet;
 bitflags::bitflags! {
     /// What is known of a segment (Linux TCPCB_*).
     #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+    #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
     pub struct Mark: u8 {
         /// The receiver has it.
         const SACKED = 1;
@@ -33,6 +34,7 @@ bitflags::bitflags! {
 
 /// One segment that was sent. Positions are of the 64-bit stream.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Segment {
     /// Its first position.
     pub start: u64,
@@ -78,6 +80,7 @@ pub struct SendStamp {
 
 /// The segments between SND.UNA and SND.NXT.
 #[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Scoreboard {
     segments: VecDeque<Segment>,
     /// The running number of the first segment.
@@ -208,8 +211,13 @@ impl Scoreboard {
     /// Adds a segment at SND.NXT.
     pub fn push(&mut self, end: u64, fin: bool, stamp: SendStamp) {
         let number = self.base.wrapping_add(self.packets_out());
-        let mut mark = if fin { Mark::FIN } else { Mark::empty() };
+        let mut mark = if fin { Mark::FIN | Mark::LISTED } else { Mark::LISTED };
         mark.set(Mark::APP_LIMITED, stamp.app_limited);
+        let prev = core::mem::replace(&mut self.newest, number);
+        match self.get_mut(prev) {
+            Some(segment) if prev != NONE => segment.next = number,
+            _ => self.oldest = number,
+        }
         self.segments.push_back(Segment {
             start: self.nxt,
             end,
@@ -218,12 +226,11 @@ impl Scoreboard {
             delivered_at: stamp.delivered_at,
             first_sent_at: stamp.first_sent_at,
             nxt_at_send: end,
-            prev: NONE,
+            prev,
             next: NONE,
             mark,
         });
         self.nxt = end;
-        self.link(number);
     }
 
     /// Notes that a segment was sent again.
@@ -257,10 +264,12 @@ impl Scoreboard {
             self.unlink(number);
             if let Some(segment) = self.segments.pop_front() {
                 self.base = self.base.wrapping_add(1);
-                self.waiting -= u32::from(segment.is_lost_and_waiting());
-                self.sacked_out -= u32::from(segment.mark.contains(Mark::SACKED));
-                self.lost_out -= u32::from(segment.mark.contains(Mark::LOST));
-                self.retrans_out -= u32::from(segment.mark.contains(Mark::RETRANSMITTED));
+                if segment.mark.intersects(Mark::SACKED | Mark::LOST | Mark::RETRANSMITTED) {
+                    self.waiting -= u32::from(segment.is_lost_and_waiting());
+                    self.sacked_out -= u32::from(segment.mark.contains(Mark::SACKED));
+                    self.lost_out -= u32::from(segment.mark.contains(Mark::LOST));
+                    self.retrans_out -= u32::from(segment.mark.contains(Mark::RETRANSMITTED));
+                }
                 acked(&segment);
                 count += 1;
             }

@@ -39,13 +39,9 @@ impl Incoming {
             sacks: [(Seq(0), Seq(0)); 4],
             sack_count: 0,
         };
-        match tcp.options() {
-            // As nearly every segment has them (RFC 7323, Appendix A).
-            &[1, 1, 8, 10, a, b, c, d, e, f, g, h] => {
-                incoming.timestamps =
-                    Some((u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h])));
-            }
-            options => incoming.read_options(options),
+        incoming.timestamps = only_timestamps(tcp.options());
+        if incoming.timestamps.is_none() {
+            incoming.read_options(tcp.options());
         }
         Some(incoming)
     }
@@ -103,6 +99,16 @@ impl Incoming {
             self.sack_count += 1;
         }
     }
+}
+
+/// Options as nearly every segment has them (RFC 7323, Appendix A).
+#[inline]
+fn only_timestamps(options: &[u8]) -> Option<(u32, u32)> {
+    let options: &[u8; 12] = options.try_into().ok()?;
+    // A word at a time.
+    let word =
+        |at: usize| u32::from_be_bytes([options[at], options[at + 1], options[at + 2], options[at + 3]]);
+    (word(0) == 0x0101_080a).then(|| (word(4), word(8)))
 }
 
 #[cfg(test)]

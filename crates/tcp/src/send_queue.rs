@@ -10,6 +10,7 @@ use crate::send_buffer::SendBuffer;
 
 /// The chunks written, by stream position.
 #[derive(Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct SendQueue {
     chunks: VecDeque<(u64, Payload)>,
     una: u64,
@@ -20,6 +21,7 @@ pub(crate) struct SendQueue {
     /// The application will write no more.
     closed: bool,
     /// Memory for segments that cross from one write to the next, used again and again.
+    #[cfg_attr(feature = "serde", serde(skip))]
     crossing: Option<Box<BufferPool>>,
 }
 
@@ -133,16 +135,22 @@ impl SendQueue {
         }
     }
 
+    /// Up to where the bytes from `position` on lie in one piece of memory.
+    pub(crate) fn side_by_side(&self, position: u64) -> u64 {
+        let (at, payload) = match self.chunks.get(self.chunk_at(position)) {
+            Some(chunk) => chunk,
+            None => return position,
+        };
+        at + payload.len() as u64
+    }
+
     /// The bytes from `start` to `end`. Copies only where the range crosses from one write to the next.
     pub(crate) fn payload(&mut self, start: u64, end: u64) -> Payload {
         let end = end.min(self.end);
         if start >= end {
             return Payload::default();
         }
-        let first = match self.chunks.len() {
-            0 | 1 => 0,
-            _ => self.chunks.partition_point(|(at, payload)| at + payload.len() as u64 <= start),
-        };
+        let first = self.chunk_at(start);
         let Some((at, payload)) = self.chunks.get(first) else {
             return Payload::Length((end - start) as u32);
         };
@@ -152,6 +160,13 @@ impl SendQueue {
             return payload.slice(offset..offset + len);
         }
         self.copy(first, start, end)
+    }
+
+    fn chunk_at(&self, position: u64) -> usize {
+        match self.chunks.len() {
+            0 | 1 => 0,
+            _ => self.chunks.partition_point(|(at, payload)| at + payload.len() as u64 <= position),
+        }
     }
 
     fn copy(&mut self, first: usize, start: u64, end: u64) -> Payload {

@@ -32,6 +32,7 @@ pub(crate) use transmit::{Supply, Transmission};
 
 /// The sending half.
 #[derive(Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Sender {
     pub(crate) board: Scoreboard,
     pub(crate) rtt: RttEstimator,
@@ -43,6 +44,7 @@ pub(crate) struct Sender {
     detection: Box<dyn LossDetection>,
     /// The detection says when congestion is answered.
     separate: bool,
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub(crate) observer: Option<Box<dyn Observer>>,
     pub(crate) mss: u32,
     /// SND.WND in bytes, and the largest ever (RFC 9293, Section 3.8.6.2.1).
@@ -102,6 +104,7 @@ pub(crate) struct Sender {
 
 /// Counts and times since the start.
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Totals {
     pub(crate) segments_sent: u64,
     pub(crate) bytes_sent: u64,

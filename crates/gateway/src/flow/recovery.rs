@@ -6,6 +6,7 @@
 
 use core::ops::Range;
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
@@ -13,7 +14,7 @@ use paceline_wire::{Duration, Instant};
 
 use super::{Context, Flow};
 use crate::config::RetransmissionMode;
-use crate::flight::{Arrived, Transmission};
+use crate::flight::{Arrived, Flight, Transmission};
 use crate::observe::Event;
 
 /// Suspected ranges that may wait for the reordering window; beyond it the oldest count as lost.
@@ -58,6 +59,25 @@ struct Probe {
     decide_at: Option<Instant>,
 }
 
+/// Everything in flight was given up by the answer to a probe, which was only a guess: behind an outage the first copies may follow
+/// slowly. As in RFC 5682, Section 2.1, step 3, what arrives without having been sent again proves it wrong.
+#[derive(Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+struct Guess {
+    /// When.
+    at: Instant,
+    /// What was in flight.
+    flight: Flight,
+    /// Where that ended.
+    end: u64,
+    /// Bytes of it that may leave again before the client is heard.
+    may_repeat: u64,
+}
+
+/// Our choice: in RFC 5681, Section 3.1, one segment leaves after a timeout; here the client has been heard, so it is as at the
+/// beginning (RFC 6928).
+const REPEAT_FIRST: u64 = 10;
+
 /// Loss detection of one flow.
 #[derive(Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -65,6 +85,7 @@ pub(super) struct Recovery {
     pub(super) hole: Option<Hole>,
     suspects: VecDeque<Suspect>,
     probe: Option<Probe>,
+    guess: Option<Box<Guess>>,
     /// Duplicate ACKs beyond the number of packets that left before the repair of the head.
     surplus: u32,
     /// Quarters of the RTT that the reordering window has; none while no reordering was seen.
@@ -86,6 +107,23 @@ impl Recovery {
     /// The client was silent and is being asked.
     pub(super) fn is_asking(&self) -> bool {
         self.probe.is_some()
+    }
+
+    /// What was given up by a guess waits until its first copies are answered.
+    pub(super) fn is_doubtful(&self) -> bool {
+        self.guess.as_ref().is_some_and(|guess| guess.may_repeat == 0)
+    }
+
+    /// Lost data left again.
+    pub(super) fn on_repeated(&mut self, bytes: u64) {
+        if let Some(guess) = &mut self.guess {
+            guess.may_repeat = guess.may_repeat.saturating_sub(bytes);
+        }
+    }
+
+    /// All that was sent has arrived, or is being asked for anew.
+    pub(super) fn forget_guess(&mut self) {
+        self.guess = None;
     }
 
     /// RFC 8985, Section 6.2, Step 4: a quarter of the RTT at first, one more for each retransmission that proves to
@@ -167,7 +205,7 @@ impl Flow {
     pub(super) fn judge_due(&mut self, ctx: &mut Context<'_>) {
         let decision = self.recovery.probe.and_then(|probe| probe.decide_at);
         if decision.is_some_and(|at| at <= ctx.now) {
-            self.lose_all();
+            self.lose_all(ctx.now);
         }
         while let Some(suspect) = self.recovery.suspects.front()
             && suspect.deadline <= ctx.now
@@ -257,6 +295,7 @@ impl Flow {
     /// Sends the head again, and leaves open what became of the rest.
     pub(super) fn probe_head(&mut self) {
         let end = self.head_end();
+        self.recovery.forget_guess();
         self.recovery.probe = Some(Probe { end, decide_at: None });
         self.board.mark_lost(self.board.una()..end);
     }
@@ -286,15 +325,38 @@ impl Flow {
     }
 
     /// Only the head had arrived: everything in flight is lost.
-    fn lose_all(&mut self) {
-        self.flight.clear();
+    fn lose_all(&mut self, now: Instant) {
         self.recovery.suspects.clear();
         self.recovery.probe = None;
         let (una, sent) = (self.board.una(), self.board.sent());
+        let (flight, may_repeat) = (self.flight.take(), REPEAT_FIRST * self.segment());
+        self.recovery.guess = Some(Box::new(Guess { at: now, flight, end: sent, may_repeat }));
         self.board.mark_lost(una..sent);
         if self.recovery.hole.is_none() {
             self.open_hole(self.acked_at);
         }
+    }
+
+    /// The client reports `arrived`: of a copy that left after the guess, or of a first copy, which proves it wrong?
+    pub(super) fn review_guess(&mut self, now: Instant, arrived: &Range<u64>) {
+        let Some(guess) = &self.recovery.guess else { return };
+        if arrived.start >= guess.end {
+            return;
+        }
+        let soon = self.shortest_rtt();
+        let repeat = self.board.repeat_at(arrived.start).filter(|repeat| repeat.sent_at >= guess.at);
+        // RFC 8985, Section 6.2, Step 2: sooner than the shortest RTT it cannot be the copy.
+        let wrong = repeat.is_none_or(|repeat| now.saturating_since(repeat.sent_at) < soon);
+        if let Some(guess) = self.recovery.guess.take().filter(|_| wrong) {
+            self.undo_guess(*guess);
+        }
+    }
+
+    /// What was in flight still is, in front of whatever left since.
+    fn undo_guess(&mut self, guess: Guess) {
+        self.flight.put_back(guess.flight);
+        self.board.remove_lost(self.board.una()..guess.end);
+        self.board.put_behind(&self.flight, guess.at);
     }
 
     fn open_hole(&mut self, sent_at: Instant) {

@@ -125,6 +125,7 @@ impl Flow {
         let mut arrival = Arrival::default();
         if ack > una {
             self.watch_claim(ctx, ack);
+            self.review_guess(ctx.now, &(una..ack));
             self.check_needless(ctx.now, &(una..ack));
             self.note_arrival(ctx, una..ack, &mut arrival);
             self.received = self.received.max(ack);
@@ -154,6 +155,7 @@ impl Flow {
         if self.board.una() == self.board.sent() {
             // Second copies of what the client has may still be on their way, or lost: nobody will tell.
             self.flight.clear();
+            self.recovery.forget_guess();
         }
         if left.bytes > 0 {
             self.timers.on_evidence(ctx.now);
@@ -225,6 +227,7 @@ impl Flow {
             self.board.sack(block.clone(), &mut newly);
             for part in newly.iter() {
                 news += part.end - part.start;
+                self.review_guess(ctx.now, part);
                 self.check_needless(ctx.now, part);
                 self.note_arrival(ctx, part.clone(), arrival);
             }
@@ -297,6 +300,7 @@ impl Flow {
                 self.promised,
             ),
             first: self.first_window(),
+            least: if self.acks_are_late() { u64::MAX } else { 0 },
             passes: self.gave_up || self.shows_own_window(),
         };
         let config = &ctx.config.virtual_window;

@@ -87,6 +87,8 @@ pub(super) struct Side {
     pub(super) marks: PathMarks,
     /// IPv4 identification of the next packet.
     id: u16,
+    /// The other end's packets come as super-packets: then the device takes such, too.
+    super_packets: bool,
 }
 
 /// Our choice: more are kept as one, as old as the oldest of them. Full-sized segments of 6 MB.
@@ -141,6 +143,7 @@ impl Pair {
         if let Some(marks) = packet.path_marks() {
             self.server.marks = marks;
         }
+        self.server.super_packets |= packet.gso_size().is_some();
         self.relay(now);
     }
 
@@ -150,6 +153,7 @@ impl Pair {
         self.note_arrival(now);
         if let (Some(client), Some(marks)) = (&mut self.client, packet.path_marks()) {
             client.marks = marks;
+            client.super_packets |= packet.gso_size().is_some();
         }
         self.relay(now);
     }
@@ -173,27 +177,27 @@ impl Pair {
     }
 
     fn next_packet(&mut self, now: Instant) -> Option<(PortId, Packet, Option<Sent>)> {
-        if let Some((packet, sent)) = self.next_to_client(now) {
+        if let Some((packet, sent)) = self.next_to_client(now, u32::MAX) {
             return Some((RADIO, packet, sent));
         }
         if self.awaits_client() {
             return None;
         }
-        self.server.poll(now).map(|packet| (WAN, packet, None))
+        self.server.poll(now, u32::MAX).map(|packet| (WAN, packet, None))
     }
 
-    /// The next packet to the client, of what its link has room for.
-    pub(super) fn transmit_to_client(&mut self, now: Instant) -> Option<(Packet, Option<Sent>)> {
-        self.next_to_client(now).or_else(|| {
+    /// The next packet to the client, of what its link has room for, and of no more than `most` segments.
+    pub(super) fn transmit_to_client(&mut self, now: Instant, most: u32) -> Option<(Packet, Option<Sent>)> {
+        self.next_to_client(now, most).or_else(|| {
             self.relay(now);
-            self.next_to_client(now)
+            self.next_to_client(now, most)
         })
     }
 
-    fn next_to_client(&mut self, now: Instant) -> Option<(Packet, Option<Sent>)> {
+    fn next_to_client(&mut self, now: Instant, most: u32) -> Option<(Packet, Option<Sent>)> {
         let client = self.client.as_mut()?;
         let before = client.connection.sent();
-        let packet = client.poll(now)?;
+        let packet = client.poll(now, most)?;
         let bytes = packet.payload().len() as u64;
         let retransmission = client.connection.sent() == before;
         let sojourn = if bytes > 0 && !retransmission { self.sojourn(now, before) } else { Duration::ZERO };
@@ -276,20 +280,25 @@ impl Pair {
 
 impl Side {
     pub(super) fn new(connection: Connection, marks: PathMarks) -> Side {
-        Side { connection, marks, id: 0 }
+        Side { connection, marks, id: 0, super_packets: false }
     }
 
-    /// The next packet, on the way that those of the other end take.
-    fn poll(&mut self, now: Instant) -> Option<Packet> {
-        let mut packet = self.connection.poll_transmit(now)?;
+    /// The next packet, of up to `most` segments, on the way that those of the other end take.
+    fn poll(&mut self, now: Instant, most: u32) -> Option<Packet> {
+        let most = if self.super_packets { most } else { 1 };
+        let mut packet = self.connection.poll_super_packet(now, most)?;
         let is_reset = packet.tcp().is_some_and(|tcp| tcp.flags().contains(Flags::RST));
         if self.connection.is_closed() && !is_reset {
             // Nobody is there to hear that its last bytes were read.
             return None;
         }
         packet.set_path_marks(&self.marks, self.id);
-        let segments = packet.gso_size().map_or(1, |size| packet.payload().len().div_ceil(usize::from(size)));
-        self.id = self.id.wrapping_add(segments as u16);
+        self.id = self.id.wrapping_add(segments(&packet) as u16);
         Some(packet)
     }
+}
+
+/// Packets on the wire.
+pub(super) fn segments(packet: &Packet) -> usize {
+    packet.gso_size().map_or(1, |size| packet.payload().len().div_ceil(usize::from(size)))
 }

@@ -33,7 +33,7 @@ fn show(bounds: &Bounds, demand: u64, server: &mut Connection, client: &Connecti
 /// window of who sent it closed.
 fn pass(now: Instant, most: u64, from: &mut Connection, to: &mut Connection) {
     while from.readable() > 0 {
-        let room = to.room().min(most.saturating_sub(to.unsent()));
+        let room = whole_segments(to.room().min(most.saturating_sub(to.unsent())), from, to);
         let room = usize::try_from(room).unwrap_or(usize::MAX);
         let Some(payload) = from.read(now, room) else { break };
         to.write(&payload);
@@ -41,6 +41,12 @@ fn pass(now: Instant, most: u64, from: &mut Connection, to: &mut Connection) {
     if from.is_read_finished() {
         to.close();
     }
+}
+
+/// Our choice: what is cut is cut between segments, because each cut elsewhere would leave as a short one, and those behind it would lie
+/// across what the other end sent as one. Not where nothing else is on its way, whose arrival would make more room.
+fn whole_segments(room: u64, from: &Connection, to: &Connection) -> u64 {
+    if room >= from.readable() || to.unacknowledged() == 0 { room } else { room - room % to.segment().max(1) }
 }
 
 /// One end has reset its connection, or is gone. What it sent before is delivered first, as it would be if the reset had come

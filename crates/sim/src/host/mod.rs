@@ -73,7 +73,7 @@ impl Node for SimNode {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn poll_timeout(&self) -> Option<Instant> {
         match self {
             SimNode::Tcp(node) => node.poll_timeout(),

@@ -11,7 +11,8 @@ use crate::workload::{Reader, Sink, Source, Workload};
 /// One end of the transfers of a flow.
 #[derive(Debug)]
 pub(crate) struct TcpHost {
-    setup: TcpSetup,
+    /// Apart: packets do not need it, and it is large.
+    setup: Box<TcpSetup>,
     /// Where packets to this host have the client's port, and that of the first transfer.
     by: RouteBy,
     first_port: u16,
@@ -92,6 +93,7 @@ impl TcpHost {
     fn new(setup: TcpSetup, by: RouteBy, plan: Option<Plan>) -> Self {
         let client = if plan.is_some() { setup.key.src } else { setup.key.dst };
         let first_port = client.port();
+        let setup = Box::new(setup);
         TcpHost { setup, by, first_port, plan, ends: Vec::new(), live: Vec::new(), now: Instant::ZERO }
     }
 
@@ -322,6 +324,7 @@ impl Node for TcpHost {
         sent.then_some(HOST)
     }
 
+    #[inline]
     fn poll_timeout(&self) -> Option<Instant> {
         let opening = self.plan.as_ref().filter(|plan| plan.goes_on()).and_then(|plan| plan.next_at);
         let ends = self.live.iter().map(|&end| self.ends[end].poll_timeout(self.now));

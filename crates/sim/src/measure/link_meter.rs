@@ -26,4 +26,8 @@ impl Tap for LinkMeter {
     fn delivered(&mut self, delivered: &Delivered) {
         self.0.borrow_mut().record(delivered.queue_delay);
     }
+
+    fn hears_sent(&self) -> bool {
+        false
+    }
 }

@@ -6,6 +6,7 @@ use super::Connection;
 
 /// What the peer has reported of what was sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Delivery {
     /// Bytes that have arrived, reported by SACK or cumulatively.
     pub delivered: u64,
@@ -19,6 +20,9 @@ pub struct Delivery {
 
 /// Our choice: what five rounds of slow start from ten segments send, and so more than short transfers need.
 const AT_ONCE: u64 = 524_288;
+/// Our choice: what does not come in time for a burst of ACKs costs `time`. Where a round trip is much longer than that, as with ACKs
+/// that wait on the uplink, an eighth of it and a whole window would only wait.
+const BURSTS: u64 = 8;
 
 impl Connection {
     /// So many bytes may be sent from here on, each time at least the segment that is begun; `u64::MAX`, as it is at first, is
@@ -89,7 +93,8 @@ impl Connection {
     }
 
     /// Bytes that it would send within `time` as its windows are now, if no more than `most` may be in flight: at least an
-    /// initial window, and in its first slow start, whose ACKs come in bursts, what a whole round trip may ask for.
+    /// initial window, and in its first slow start, whose ACKs come in bursts, what a whole round trip may ask for. Where a pace is
+    /// set the window may be no measure (RRE leaves it open): no more than twice what is paced, as a pace may double within a round trip.
     pub fn demand(&self, time: Duration, most: u64) -> u64 {
         let sender = &self.sender;
         let mss = u64::from(sender.mss);
@@ -100,8 +105,11 @@ impl Connection {
         let window = if doubles { 2 * cwnd } else { cwnd }.min(most);
         let srtt = self.srtt().as_nanos().max(1);
         let share = u128::from(window) * u128::from(time.as_nanos()) / u128::from(srtt);
-        let at_once = if doubles { window.min(AT_ONCE) } else { u64::from(self.config.initial_cwnd) * mss };
-        u64::try_from(share).unwrap_or(u64::MAX).max(at_once)
+        let share = u64::try_from(share).unwrap_or(u64::MAX);
+        let initial = u64::from(self.config.initial_cwnd) * mss;
+        let at_once = if doubles { window.min(AT_ONCE).min(share.saturating_mul(BURSTS)) } else { initial };
+        let paced = sender.congestion().pacing_rate().map_or(u64::MAX, |pace| 2 * pace.bytes_in(time));
+        share.min(paced).max(at_once).max(initial.min(most))
     }
 
     /// The smoothed RTT; zero before the first sample.

@@ -191,7 +191,7 @@ impl Connection {
             }
             return;
         }
-        self.receiver.on_data(now, start, payload.clone(), fin);
+        self.receiver.on_data(now, start, payload, fin);
     }
 
     /// Changes of state that the segment brought.

@@ -3,10 +3,11 @@
 use paceline_wire::{Duration, Flags, Instant, Packet, Payload, SackBlocks, Seq, TcpOptionsRepr, TcpRepr};
 
 use super::{Connection, State};
-use crate::sender::Transmission;
+use crate::sender::{Supply, Transmission};
 
 /// What waits to be sent beside data and ACKs.
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Pending {
     /// A reset at this number.
     reset: Option<Seq>,
@@ -17,6 +18,9 @@ pub(super) struct Pending {
     /// A segment that the peer must answer: a probe of an idle peer.
     pub(super) keep_alive: bool,
 }
+
+/// Of a packet at most: IPv6 and TCP with all options.
+const HEADERS_MAX: u64 = 100;
 
 /// Linux net.ipv4.tcp_invalid_ratelimit.
 const CHALLENGE_INTERVAL: Duration = Duration::from_millis(500);
@@ -30,6 +34,10 @@ impl Pending {
     /// Tells the peer that all is over.
     pub(super) fn abort(&mut self) {
         self.abort = true;
+    }
+
+    fn is_empty(&self) -> bool {
+        self.reset.is_none() && !self.abort && !self.challenge && !self.keep_alive
     }
 
     /// A challenge ACK, not too often (RFC 5961, Section 10).
@@ -48,9 +56,31 @@ impl Connection {
         self.transmit_into(now, &mut packet).then_some(packet)
     }
 
+    /// As [`poll_transmit`](Self::poll_transmit), but up to `most` new segments whose bytes lie side by side in memory leave as one
+    /// super-packet. Whoever cuts it gets the packets that as many polls would have returned.
+    pub fn poll_super_packet(&mut self, now: Instant, most: u32) -> Option<Packet> {
+        let mut packet = Packet::default();
+        self.transmit(now, most, &mut packet).then_some(packet)
+    }
+
     /// As [`poll_transmit`](Self::poll_transmit), into a packet whose memory is used again; false when there is nothing to
     /// send.
+    #[inline]
     pub fn transmit_into(&mut self, now: Instant, packet: &mut Packet) -> bool {
+        !self.is_quiet() && self.transmit(now, 1, packet)
+    }
+
+    /// Nothing can have come up since the last poll that found nothing, as in every other poll.
+    #[inline]
+    fn is_quiet(&self) -> bool {
+        self.sender.is_idle()
+            && !self.receiver.acks.is_due()
+            && self.output.is_empty()
+            && !self.sender.window_probe
+            && !self.handshake.due
+    }
+
+    fn transmit(&mut self, now: Instant, most: u32, packet: &mut Packet) -> bool {
         if let Some(seq) = self.output.reset.take() {
             self.build_reset(seq, false, packet);
             return true;
@@ -66,7 +96,7 @@ impl Connection {
             _ => {
                 // SACK blocks find no room beside a full segment.
                 let blocks_first = self.receiver.acks.is_due() && self.receiver.has_blocks();
-                if !blocks_first && self.poll_data(now, packet) {
+                if !blocks_first && self.poll_data(now, most, packet) {
                     return true;
                 }
             }
@@ -78,10 +108,13 @@ impl Connection {
         due
     }
 
-    fn poll_data(&mut self, now: Instant, packet: &mut Packet) -> bool {
+    fn poll_data(&mut self, now: Instant, most: u32, packet: &mut Packet) -> bool {
         if !self.sender.is_idle() {
             let supply = self.supply();
-            if let Some(transmission) = self.sender.poll(now, supply) {
+            if let Some(mut transmission) = self.sender.poll(now, supply) {
+                if most > 1 {
+                    self.extend(now, supply, most, &mut transmission);
+                }
                 self.build_data(now, transmission, packet);
                 return true;
             }
@@ -92,6 +125,24 @@ impl Connection {
             self.build_probe(now, packet);
         }
         probe
+    }
+
+    /// Full new segments are followed by what the next polls would send, as long as it lies in the same memory.
+    fn extend(&mut self, now: Instant, supply: Supply, most: u32, first: &mut Transmission) {
+        let mss = u64::from(self.sender.mss);
+        let most = u64::from(most).min((u64::from(u16::MAX) - HEADERS_MAX) / mss);
+        let longest = first.start + most * mss;
+        let data_end = supply.end - u64::from(supply.fin);
+        let together = self.queue.side_by_side(first.start).min(longest);
+        let full = |sent: &Transmission| (sent.end - sent.start) % mss == 0;
+        while !first.retransmission && !first.fin && full(first) {
+            let next_end = data_end.min(first.end + mss);
+            if next_end > together || next_end == first.end {
+                break;
+            }
+            let Some(next) = self.sender.poll_another(now, supply) else { break };
+            (first.end, first.fin) = (next.end, next.fin);
+        }
     }
 
     fn poll_handshake(&mut self, now: Instant, packet: &mut Packet) -> bool {

@@ -6,6 +6,7 @@ use super::{CloseReason, Connection, State};
 
 /// What is not the sender's or the receiver's.
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Timers {
     time_wait: Option<Instant>,
     keep_alive_probes: u32,
@@ -63,7 +64,7 @@ impl Connection {
             _ => earliest([
                 self.sender.timeout(),
                 self.receiver.acks.timeout(),
-                self.sender.departure(self.supply()),
+                if self.sender.is_idle() { None } else { self.sender.departure(self.supply()) },
                 self.keep_alive_at(),
             ]),
         }
@@ -101,13 +102,10 @@ impl Connection {
     }
 }
 
+#[inline]
 fn earliest<const N: usize>(times: [Option<Instant>; N]) -> Option<Instant> {
-    let mut first = None;
-    for time in times {
-        first = match (first, time) {
-            (Some(first), Some(time)) => Some(time.min(first)),
-            (first, time) => time.or(first),
-        };
-    }
-    first
+    // Without branches: which of them comes first changes with every packet.
+    const NEVER: Instant = Instant::from_nanos(u64::MAX);
+    let first = times.into_iter().fold(NEVER, |first, time| first.min(time.unwrap_or(NEVER)));
+    (first != NEVER).then_some(first)
 }

@@ -8,6 +8,7 @@ use crate::ranges::RangeSet;
 
 /// Ranges that have come; the bytes are kept where there are any.
 #[derive(Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Reassembly {
     ranges: RangeSet,
     chunks: VecDeque<(u64, Buffer)>,
@@ -51,7 +52,7 @@ impl Reassembly {
     }
 
     /// Keeps data out of order. What begins `at_head` is always taken, because it is what all the rest waits for.
-    pub(super) fn insert(&mut self, start: u64, end: u64, payload: Payload, at_head: bool) -> Inserted {
+    pub(super) fn insert(&mut self, start: u64, end: u64, payload: &Payload, at_head: bool) -> Inserted {
         let full = self.chunks.len() >= CHUNKS_MAX
             || self.ranges.len() >= RANGES_MAX && self.ranges.covering(start).is_none();
         if full && !at_head {
@@ -61,7 +62,7 @@ impl Reassembly {
         let mut fresh = 0;
         let merged = self.ranges.insert(start, end, |from, to| {
             fresh += to - from;
-            if let Payload::Bytes(bytes) = &payload {
+            if let Payload::Bytes(bytes) = payload {
                 let part = bytes.slice((from - start) as usize..(to - start) as usize);
                 let at = match chunks.back() {
                     Some(&(last, _)) if last > from => chunks.partition_point(|&(at, _)| at < from),
@@ -75,17 +76,17 @@ impl Reassembly {
     }
 
     /// Hands data in order to the application.
-    pub(super) fn deliver(&mut self, payload: Payload) {
+    pub(super) fn deliver(&mut self, payload: &Payload) {
         if payload.is_empty() {
             return;
         }
         if let Some(last) = self.ready.back_mut() {
-            if let Some(joined) = last.join(&payload) {
+            if let Some(joined) = last.join(payload) {
                 *last = joined;
                 return;
             }
         }
-        self.ready.push_back(payload);
+        self.ready.push_back(payload.clone());
     }
 
     /// Hands over everything from `nxt` that is in order; returns the position after it.
@@ -97,11 +98,11 @@ impl Reassembly {
         while at < end {
             let next = self.chunks.front().map_or(end, |&(start, _)| start.min(end));
             if next > at {
-                self.deliver(Payload::Length((next - at) as u32));
+                self.deliver(&Payload::Length((next - at) as u32));
                 at = next;
             } else if let Some((start, bytes)) = self.chunks.pop_front() {
                 at = start + bytes.len() as u64;
-                self.deliver(Payload::Bytes(bytes));
+                self.deliver(&Payload::Bytes(bytes));
             }
         }
         end

@@ -23,7 +23,7 @@ fn blocks(receiver: &mut Receiver) -> Vec<(u64, u64)> {
 }
 
 fn data(receiver: &mut Receiver, start: u64, end: u64) {
-    receiver.on_data(Instant::ZERO, START + start, Payload::Length((end - start) as u32), false);
+    receiver.on_data(Instant::ZERO, START + start, &Payload::Length((end - start) as u32), false);
 }
 
 /// RFC 2018, Section 4: the newest block first, the others after it.
@@ -78,7 +78,7 @@ proptest! {
         for (start, len) in segments {
             let bytes: Vec<u8> = (start..start + len).map(byte).collect();
             if receiver.accepts(START + start, START + start + len) {
-                receiver.on_data(Instant::ZERO, START + start, bytes.into(), false);
+                receiver.on_data(Instant::ZERO, START + start, &bytes.into(), false);
             }
             prop_assert!(receiver.nxt <= edge && receiver.out_of_order_bytes() <= 2_048);
             if let Some(payload) = receiver.read(Instant::ZERO, read) {
@@ -103,10 +103,10 @@ fn splinters_behind_a_hole_are_bounded_and_the_hole_can_be_filled() {
         let mut receiver = receiver(1 << 20);
         let bytes = |n: usize| Payload::from(vec![7; n]);
         for n in 0..40_000 {
-            receiver.on_data(Instant::ZERO, START + 1 + n * step, bytes(1), false);
+            receiver.on_data(Instant::ZERO, START + 1 + n * step, &bytes(1), false);
         }
         assert_eq!(receiver.pieces(), 1 << 14);
-        assert!(receiver.on_data(Instant::ZERO, START, bytes(1), false));
+        assert!(receiver.on_data(Instant::ZERO, START, &bytes(1), false));
         assert!(receiver.readable() >= 2, "{} bytes", receiver.readable());
     }
 }

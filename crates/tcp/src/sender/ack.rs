@@ -90,23 +90,30 @@ impl Sender {
         }
         self.last_arrival = input.now;
         self.frto_new_data = false;
-        let was_empty = self.board.is_empty();
-        // A segment that brings a mere receiver data changes nothing for its sending half.
-        if flags.una_advanced || flags.window_update || !was_empty || !input.sacks.is_empty() {
+        if self.board.is_empty() {
+            self.on_ack_of_nothing(input, prior_una, flags);
+        } else {
+            self.usage.open_round();
+            self.account(input, ack, prior_una, flags);
+        }
+        if old { AckVerdict::Old } else { AckVerdict::Taken }
+    }
+
+    /// Nothing is in flight, as with every segment that a mere receiver of data gets: it changes nothing for its sending half.
+    fn on_ack_of_nothing(&mut self, input: &AckInput<'_>, prior_una: u64, mut flags: Flags) {
+        if flags.window_update || !input.sacks.is_empty() {
             self.usage.open_round();
         }
-        let sample = self.account(input, ack, prior_una, &mut flags);
-        if was_empty {
+        if !input.sacks.is_empty() {
+            let min_rtt = self.rtt.min().unwrap_or(Duration::MAX);
+            let mut account = Accounting::new(input.now, min_rtt, self.high_seq, self.board.highest_sack());
+            self.take_sacks(input, prior_una, &mut account, &mut flags);
             if flags.dsack {
                 self.alert(input, prior_una, &mut flags);
             }
-            self.on_probe_answered(input.now);
         }
-        self.take_schedule(input.now, flags.una_advanced);
-        if let Some(sample) = sample {
-            self.react(input, prior_una, sample, flags);
-        }
-        if old { AckVerdict::Old } else { AckVerdict::Taken }
+        self.on_probe_answered(input.now);
+        self.take_schedule(input.now, false);
     }
 
     fn take_schedule(&mut self, now: Instant, advanced: bool) {
@@ -139,29 +146,15 @@ impl Sender {
         changed
     }
 
-    /// Enters the ACK on the board; `None` when there was nothing to acknowledge.
-    fn account(
-        &mut self,
-        input: &AckInput<'_>,
-        ack: u64,
-        prior_una: u64,
-        flags: &mut Flags,
-    ) -> Option<AckSample> {
-        // As with every segment that a receiver of data gets.
-        if self.board.is_empty() && input.sacks.is_empty() {
-            return None;
-        }
+    /// Enters the ACK on the board, and acts on it.
+    fn account(&mut self, input: &AckInput<'_>, ack: u64, prior_una: u64, mut flags: Flags) {
         let min_rtt = self.rtt.min().unwrap_or(Duration::MAX);
         let prior_fack = self.board.highest_sack();
         let prior_in_flight = self.in_flight();
         let prior_lost = self.board.lost_total();
         let had_sacked = self.board.sacked_out() > 0;
-        let empty = self.board.is_empty();
         let mut account = Accounting::new(input.now, min_rtt, self.high_seq, prior_fack);
-        let dsack_delivered = self.take_sacks(input, prior_una, &mut account, flags);
-        if empty {
-            return None;
-        }
+        let dsack_delivered = self.take_sacks(input, prior_una, &mut account, &mut flags);
         self.newly_sacked = account.newly_sacked;
         let acked = self.take_cumulative(input.now, ack, &mut account);
         self.totals.bytes_acked += ack - prior_una;
@@ -203,11 +196,12 @@ impl Sender {
             repeated: newly == 0 && !flags.not_duplicate(),
             ..self.base_sample(input.now)
         };
-        self.measure(&mut sample, &account, *flags);
+        self.measure(&sample, &account, flags);
         // `lost` holds the total before loss detection until `react` has run it.
         sample.lost_total = prior_lost;
         sample.rate = self.rate.sample(input.now, newly, &account.rate, min_rtt_or_zero(self.rtt.min()));
-        Some(sample)
+        self.take_schedule(input.now, flags.una_advanced);
+        self.react(input, prior_una, &mut sample, flags);
     }
 
     /// What is acknowledged cumulatively. Returns how many segments.
@@ -321,7 +315,7 @@ impl Sender {
     }
 
     /// Everything that measures.
-    fn measure(&mut self, sample: &mut AckSample, account: &Accounting, flags: Flags) {
+    fn measure(&mut self, sample: &AckSample, account: &Accounting, flags: Flags) {
         if sample.delivered > 0 || flags.una_advanced {
             self.window = self.congestion.on_measurement(sample, self.window);
             self.reduction.on_measurement(sample);
@@ -353,7 +347,7 @@ impl Sender {
     }
 
     /// State, window, timers.
-    fn react(&mut self, input: &AckInput<'_>, prior_una: u64, mut sample: AckSample, mut flags: Flags) {
+    fn react(&mut self, input: &AckInput<'_>, prior_una: u64, sample: &mut AckSample, mut flags: Flags) {
         let now = input.now;
         self.take_probe_ack(now, input.ack, flags);
         let dubious =
@@ -372,8 +366,8 @@ impl Sender {
         sample.cwnd_limited = self.was_cwnd_limited(sample.prior_in_flight);
         sample.prior_cwnd = self.prior_cwnd;
         let window = self.window;
-        self.control(&sample, flags);
-        self.report(&sample, window != self.window);
+        self.control(sample, flags);
+        self.report(sample, window != self.window);
     }
 
     /// Whether the window was used.

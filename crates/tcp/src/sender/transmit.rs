@@ -11,6 +11,7 @@ use crate::scoreboard::Mark;
 
 /// What must be sent whatever cwnd says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) enum Forced {
     /// A probe of the tail.
     Probe,
@@ -45,6 +46,7 @@ pub(crate) struct Supply {
 
 /// How the windows are used (tcp_cwnd_validate), and what holds the sender back (Linux chronographs).
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Usage {
     is_cwnd_limited: bool,
     max_packets_out: u32,
@@ -63,6 +65,7 @@ pub(crate) struct Usage {
 
 /// What holds the sender back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) enum Limit {
     /// The network or the application.
     Busy = 0,
@@ -139,6 +142,15 @@ impl Sender {
             self.finish_round(now, supply);
         }
         transmission
+    }
+
+    /// After a new segment, another one, if the next [`poll`](Self::poll) would send that. With `None` it may send something else.
+    pub(crate) fn poll_another(&mut self, now: Instant, supply: Supply) -> Option<Transmission> {
+        let other = self.forced.is_some() || self.board.lost_out() > 0 || self.allowance == 0;
+        if other || (now < self.next_departure && self.window.burst == 0 && self.paced()) {
+            return None;
+        }
+        self.poll_new(now, supply)
     }
 
     /// When the pacer lets the next packet go, if one could.

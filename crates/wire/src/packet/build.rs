@@ -27,6 +27,8 @@ pub struct TcpRepr {
 
 /// What the headers of all packets from one address and port to another have in common.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(from = "FlowKey", into = "FlowKey"))]
 pub struct HeaderTemplate {
     /// IP header and ports; lengths and checksums are missing.
     bytes: [u8; TEMPLATE_LEN],
@@ -34,6 +36,8 @@ pub struct HeaderTemplate {
     ip_header_len: u8,
     /// The sum of the addresses.
     addresses: u64,
+    /// The sum of the IP header, in which the length is missing.
+    ip_header: u64,
 }
 
 impl HeaderTemplate {
@@ -66,8 +70,38 @@ impl HeaderTemplate {
             IPV4_HEADER_LEN => checksum::sum(&bytes[12..20]),
             _ => checksum::sum(&bytes[8..40]),
         };
-        HeaderTemplate { bytes, ip_header_len: ip_header_len as u8, addresses }
+        let ip_header = checksum::sum(&bytes[..ip_header_len]);
+        HeaderTemplate { bytes, ip_header_len: ip_header_len as u8, addresses, ip_header }
     }
+
+    /// The direction that it was made for; addresses of both kinds have become IPv6.
+    pub fn key(&self) -> FlowKey {
+        let port = |at: usize| u16::from_be_bytes([self.bytes[at], self.bytes[at + 1]]);
+        let ports = usize::from(self.ip_header_len);
+        let (src, dst): (IpAddr, IpAddr) = match ports {
+            IPV4_HEADER_LEN => (octets::<4>(&self.bytes, 12).into(), octets::<4>(&self.bytes, 16).into()),
+            _ => (octets::<16>(&self.bytes, 8).into(), octets::<16>(&self.bytes, 24).into()),
+        };
+        FlowKey::new(SocketAddr::new(src, port(ports)), SocketAddr::new(dst, port(ports + 2)))
+    }
+}
+
+impl From<FlowKey> for HeaderTemplate {
+    fn from(key: FlowKey) -> Self {
+        HeaderTemplate::tcp(key)
+    }
+}
+
+impl From<HeaderTemplate> for FlowKey {
+    fn from(template: HeaderTemplate) -> Self {
+        template.key()
+    }
+}
+
+fn octets<const N: usize>(bytes: &[u8; TEMPLATE_LEN], at: usize) -> [u8; N] {
+    let mut octets = [0; N];
+    octets.copy_from_slice(&bytes[at..at + N]);
+    octets
 }
 
 impl Packet {
@@ -138,7 +172,7 @@ impl Packet {
         if usize::from(template.ip_header_len) == IPV4_HEADER_LEN {
             let len = u16::try_from(len).unwrap_or(0);
             self.header[2..4].copy_from_slice(&len.to_be_bytes());
-            let sum = !checksum::fold(checksum::sum(&self.header[..12]) + template.addresses);
+            let sum = !checksum::fold(template.ip_header + u64::from(len));
             self.header[10..12].copy_from_slice(&sum.to_be_bytes());
         } else {
             let len = u16::try_from(len - IPV6_HEADER_LEN).unwrap_or(0);
