@@ -86,6 +86,7 @@ fn check_alike(sim: &Sim<Twins>) {
     assert_eq!(stays.buffered_bytes(), moves.buffered_bytes());
     let statuses = |gateway: &Gateway| gateway.flow_statuses(0, 1000).items;
     assert_eq!(statuses(stays), statuses(moves));
+    sim.checker.assert_clean();
 }
 
 /// What split flows send with; none: they are transparent.
