@@ -134,6 +134,25 @@ impl Flight {
         self.left_order = self.last_order;
     }
 
+    /// Forgets all transmissions, as [`clear`](Self::clear) does, and returns them for [`put_back`](Self::put_back).
+    pub(crate) fn take(&mut self) -> Flight {
+        let rest = Flight { last_order: self.last_order, left_order: self.last_order, ..Flight::default() };
+        core::mem::replace(self, rest)
+    }
+
+    /// They had not left the link, as far as they reach beyond `una`, and are older than whatever departed since.
+    pub(crate) fn put_back(&mut self, mut older: Flight, una: u64) {
+        for part in [&mut older.firsts, &mut older.repeats] {
+            part.retain(|t| t.end > una);
+        }
+        older.bytes = older.firsts.iter().chain(&older.repeats).map(Transmission::len).sum();
+        older.firsts.append(&mut self.firsts);
+        older.repeats.append(&mut self.repeats);
+        older.bytes += self.bytes;
+        older.last_order = self.last_order;
+        *self = older;
+    }
+
     fn first_is_oldest(&self) -> bool {
         match (self.firsts.front(), self.repeats.front()) {
             (Some(first), Some(repeat)) => first.order < repeat.order,

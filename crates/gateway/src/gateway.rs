@@ -13,11 +13,12 @@ use crate::config::{GatewayConfig, OtherMode, RetransmissionMode, VirtualWindowM
 use crate::counters::{Counters, PassReason};
 use crate::flow::{Context, Flow, LinkReport, Phase, SynIs};
 use crate::handshake::Shifts;
-use crate::icmp;
+use crate::icmp::{self, IcmpError};
 use crate::member::Member;
 use crate::mode::Mode;
 use crate::observe::{Event, Observer};
 use crate::other::Offered;
+use crate::passed_syns::PassedSyns;
 use crate::pool::Holdings;
 use crate::share::Share;
 use crate::split::Split;
@@ -30,6 +31,9 @@ pub const WAN: PortId = PortId(0);
 /// The port towards the clients.
 pub const RADIO: PortId = PortId(1);
 
+/// Where a routed gateway gets copies of ICMP messages that the kernel forwards or sends itself, past the gateway. Nothing leaves here.
+pub const OVERHEARD: PortId = PortId(2);
+
 /// UDP of servers at this port is QUIC (RFC 9114, Section 3.1.2).
 const QUIC_PORT: u16 = 443;
 
@@ -40,6 +44,7 @@ const SPLIT_PLACES: usize = usize::MAX / 2;
 pub struct Gateway {
     pub(crate) table: Table,
     pub(crate) split: Split,
+    passed_syns: PassedSyns,
     pub(crate) shared: Shared,
 }
 
@@ -95,6 +100,7 @@ impl Gateway {
         Gateway {
             table,
             split: Split::default(),
+            passed_syns: PassedSyns::default(),
             shared: Shared {
                 config,
                 counters,
@@ -131,9 +137,11 @@ impl Gateway {
         own.sharing.subscribers.clone_from(&config.sharing.subscribers);
     }
 
-    /// A flow was split before a restart: its ends are told, each with its next packet.
+    /// A flow was split before a restart: its ends are told, each with its next packet. One that goes on here goes on.
     pub fn end(&mut self, client_to_server: FlowKey) {
-        self.split.lapsed.add(client_to_server);
+        if self.split.find(&client_to_server).is_none() {
+            self.split.lapsed.add(client_to_server);
+        }
     }
 
     /// What flows showed of clients and servers.
@@ -217,6 +225,9 @@ impl Gateway {
                 Ok(Admitted::Split) => return,
                 Ok(Admitted::Transparent(id)) => id,
                 Err(reason) => {
+                    if !tcp.flags().contains(Flags::ACK) {
+                        self.passed_syns.note(now, &key, tcp.seq());
+                    }
                     self.shared.counters.pass(reason);
                     return self.shared.forward(from, packet);
                 }
@@ -243,7 +254,8 @@ impl Gateway {
         if let Some(old) = self.table.find(key) {
             self.remove(now, old, FlowStage::Replaced);
         }
-        if syn.tcp().is_none_or(|tcp| tcp.flags().contains(Flags::ACK)) {
+        let begins = syn.tcp().filter(|tcp| !tcp.flags().contains(Flags::ACK));
+        if begins.is_none_or(|tcp| self.passed_syns.knows(now, key, tcp.seq())) {
             return Err(PassReason::MidFlow);
         }
         let Shared { config, memory, .. } = &self.shared;
@@ -351,16 +363,28 @@ impl Gateway {
         if self.split.on_icmp(&mut self.shared.context(now), &mut self.table, from, &error) {
             return false;
         }
-        // About what the server sent to the client.
-        if let (Some(mtu), true) = (error.mtu, from == RADIO)
-            && let Some(id) = self.table.find(&error.quoted.reversed())
-        {
-            let (flow, mut ctx) = (self.table.flow_mut(id), self.shared.context(now));
-            if flow.is_on_its_way(error.seq) {
-                flow.on_path_mtu(&mut ctx, mtu);
-            }
+        if from == RADIO {
+            self.on_path_mtu(now, &error);
         }
         true
+    }
+
+    /// A copy of a message that goes to its receiver by itself, about what went to either side.
+    fn on_overheard(&mut self, now: Instant, packet: &Packet) {
+        let Some(error) = icmp::parse(packet.header()).filter(|error| error.mtu.is_some()) else { return };
+        for from in [RADIO, WAN] {
+            self.split.on_icmp(&mut self.shared.context(now), &mut self.table, from, &error);
+        }
+        self.on_path_mtu(now, &error);
+    }
+
+    /// A message about what the server of a transparent flow sent to the client.
+    fn on_path_mtu(&mut self, now: Instant, error: &IcmpError) {
+        let Some((mtu, id)) = error.mtu.zip(self.table.find(&error.quoted.reversed())) else { return };
+        let (flow, mut ctx) = (self.table.flow_mut(id), self.shared.context(now));
+        if flow.is_on_its_way(error.seq) {
+            flow.on_path_mtu(&mut ctx, mtu);
+        }
     }
 
     /// A packet other than TCP goes on, and is counted.
@@ -410,6 +434,9 @@ enum Admitted {
 
 impl Node for Gateway {
     fn handle_packet(&mut self, arrival: Instant, port: PortId, packet: Packet) {
+        if port == OVERHEARD {
+            return self.on_overheard(arrival, &packet);
+        }
         self.shared.counters.packets_in += 1;
         let Some((key, flags)) = packet.flow_key().zip(packet.tcp().map(|tcp| tcp.flags())) else {
             if self.on_opaque(arrival, port, &packet) {

@@ -213,6 +213,17 @@ impl Scoreboard {
         parts.extend(covered.gaps(&range));
     }
 
+    /// What left again since `since` is on its way behind first copies that are in `flight`.
+    pub(crate) fn put_behind(&mut self, flight: &Flight, since: Instant) {
+        let behind = |(range, mut repeat): (Range<u64>, Repeat)| {
+            if let Some(first) = flight.first_at(range.end - 1).filter(|_| repeat.sent_at >= since) {
+                repeat.older = first.order;
+            }
+            (range, repeat)
+        };
+        self.repeated = core::mem::take(&mut self.repeated).into_iter().map(behind).collect();
+    }
+
     /// True if the latest transmission of the byte at `position` is still in flight.
     pub(crate) fn in_flight(&self, position: u64, flight: &Flight) -> bool {
         match self.repeat_at(position) {
@@ -302,5 +313,21 @@ mod tests {
         assert!(board.has_reneged());
         board.forget_sacks();
         assert_eq!(board.first_lost(), Some(130..150));
+    }
+
+    #[test]
+    fn what_left_again_by_a_wrong_guess_is_behind_the_first_copies() {
+        let (mut board, mut flight) = (sent(200), Flight::default());
+        let at = |ms| Instant::ZERO + paceline_wire::Duration::from_millis(ms);
+        let first = flight.push(100, 200, at(1), true);
+        let older = flight.take();
+        assert_eq!(flight.bytes(), 0);
+        let order = flight.push(100, 110, at(5), false);
+        board.on_repeated(100..110, Repeat { order, sent_at: at(5), older: 0 });
+        flight.put_back(older, 100);
+        board.put_behind(&flight, at(4));
+        assert_eq!(flight.bytes(), 110);
+        assert_eq!(board.repeat_at(100).map(|repeat| repeat.older), Some(first));
+        assert!(board.repeat_at(105).is_some_and(|repeat| repeat.is_behind_older(&flight)));
     }
 }

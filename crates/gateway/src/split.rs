@@ -2,6 +2,8 @@
 
 mod accounts;
 mod config;
+#[cfg(feature = "serde")]
+pub(crate) mod handover;
 mod lapsed;
 mod opening;
 mod pair;
@@ -21,7 +23,7 @@ use crate::config::{GatewayConfig, ShareConfig};
 use crate::flow::{Context, LinkReport};
 use crate::icmp::IcmpError;
 use crate::observe::Event;
-use crate::pool::may_keep;
+use crate::pool::{PIECE_MIN, may_keep};
 use crate::ring::{Linked, Links, Ring};
 use crate::share::Share;
 use crate::status::{FlowStatus, Page};
@@ -30,7 +32,7 @@ use crate::timers::{Timers, disarm};
 use crate::{RADIO, WAN};
 use lapsed::Lapsed;
 use opening::Opened;
-use pair::{Pair, Sent};
+use pair::{Pair, Sent, segments};
 
 /// All split flows, who sends next, and whose timer is next.
 #[derive(Debug, Default)]
@@ -46,8 +48,10 @@ pub(crate) struct Split {
     pub(crate) lapsed: Lapsed,
 }
 
-/// Our choice: so many packets of a flow leave side by side, for a device to send them as one super-packet.
-const TURN: u32 = 16;
+/// Our choice: so many segments of a flow leave side by side at least, for a device to send them as one super-packet.
+const TURN: u64 = 16;
+/// More than a super-packet has.
+const LONG_TURN: u64 = 64;
 
 impl Linked for Box<Pair> {
     fn links(&mut self) -> &mut Links {
@@ -58,25 +62,6 @@ impl Linked for Box<Pair> {
 impl Split {
     pub(crate) fn len(&self) -> usize {
         self.pairs.len()
-    }
-
-    /// All flows that could not go on without this process, or one before it.
-    #[cfg(feature = "serde")]
-    pub(crate) fn keys(&self) -> impl Iterator<Item = FlowKey> {
-        let told = self.pairs.iter().filter(|(_, pair)| pair.client.is_some());
-        told.map(|(_, pair)| pair.key).chain(self.lapsed.keys())
-    }
-
-    /// What they keep, of that of all flows.
-    #[cfg(feature = "serde")]
-    pub(crate) fn buffered(&self) -> u64 {
-        self.pairs.iter().map(|(_, pair)| pair.counted).sum()
-    }
-
-    /// What their servers may have on their way, of that of all flows.
-    #[cfg(feature = "serde")]
-    pub(crate) fn promised(&self) -> u64 {
-        self.pairs.iter().map(|(_, pair)| pair.promised).sum()
     }
 
     /// The flows in some places.
@@ -196,7 +181,9 @@ impl Split {
         let side = if from == WAN { Some(&mut pair.server) } else { pair.client.as_mut() };
         match (error.mtu, side) {
             (Some(mtu), Some(side)) if side.connection.is_in_flight(error.seq) => {
-                side.connection.on_path_mtu(u32::try_from(mtu).unwrap_or(u32::MAX));
+                side.connection.on_path_mtu(ctx.now, u32::try_from(mtu).unwrap_or(u32::MAX));
+                ctx.subscriber = table.holdings_of_subscriber(pair.place);
+                self.after(ctx, table, id);
                 true
             }
             // The client hears of a server out of reach as without a gateway, and may try again.
@@ -268,8 +255,10 @@ impl Split {
         id: u32,
         limit: u64,
     ) -> Option<Packet> {
-        self.pairs[id as usize].allow(limit.max(1));
-        self.transmit_in_turn(ctx, table, id, TURN)
+        let pair = &mut *self.pairs[id as usize];
+        pair.allow(limit.max(1));
+        let turn = (table.turn_bytes(pair.place) / pair.segment()).clamp(TURN, LONG_TURN);
+        self.transmit_in_turn(ctx, table, id, turn as u32)
     }
 
     fn transmit_in_turn(
@@ -280,7 +269,7 @@ impl Split {
         left: u32,
     ) -> Option<Packet> {
         let pair = &mut *self.pairs[id as usize];
-        let next = if left > 0 { pair.transmit_to_client(ctx.now) } else { None };
+        let next = if left > 0 { pair.transmit_to_client(ctx.now, left) } else { None };
         let Some((packet, sent)) = next else {
             self.turn = None;
             let wants = left == 0 || pair.is_held();
@@ -290,7 +279,7 @@ impl Split {
             self.mark_ready(id);
             return None;
         };
-        self.turn = Some((id, left - 1));
+        self.turn = Some((id, left.saturating_sub(segments(&packet) as u32)));
         if let Some(sent) = sent {
             note_sent(ctx, table, pair, &packet, sent, true);
         }
@@ -387,7 +376,7 @@ fn note_ack(ctx: &mut Context<'_>, pair: &mut Pair) {
 /// free only as flows move on.
 fn is_over_budget(ctx: &Context<'_>, pair: &Pair, from: PortId, packet: &Packet) -> bool {
     let (pool, bytes) = (ctx.config.limits.max_buffer_bytes as u64, packet.payload().len() as u64);
-    if bytes == 0 || may_keep(pool, *ctx.buffered, ctx.subscriber, bytes) {
+    if bytes == 0 || may_keep(pool, *ctx.buffered, ctx.subscriber, bytes.max(PIECE_MIN)) {
         return false;
     }
     let side = if from == WAN { Some(&pair.server) } else { pair.client.as_ref() };

@@ -6,6 +6,7 @@ use paceline_wire::{Duration, Instant, Rate};
 
 use crate::client_drwa::{AckView, ClientDrwa};
 use crate::config::{VirtualWindowConfig, VirtualWindowMode};
+use crate::unanswered::Unanswered;
 
 /// What the window of one ACK is made from. Positions are those of the stream.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +39,8 @@ pub(crate) struct WindowInput {
     pub(crate) pool_share: u64,
     /// The most that is promised before there is a rate.
     pub(crate) first: u64,
+    /// `sized` shows no less of the client's own window than this.
+    pub(crate) least: u64,
     /// The gateway no longer keeps anything: only what was promised before goes beyond the client's own window.
     pub(crate) passes: bool,
 }
@@ -52,6 +55,7 @@ pub(crate) struct VirtualWindow {
     ramping: bool,
     /// The highest rate of late, and when it was.
     best: (Rate, Instant),
+    unanswered: Unanswered,
     /// Only where it is the client's DRWA.
     drwa: Option<Box<ClientDrwa>>,
 }
@@ -68,7 +72,13 @@ pub(crate) const FIRST_WINDOW: u64 = 524_288;
 impl VirtualWindow {
     /// The window of a flow whose stream starts at `position`.
     pub(crate) fn new(position: u64) -> Self {
-        VirtualWindow { edge: position, ramping: true, best: (Rate::ZERO, Instant::ZERO), drwa: None }
+        VirtualWindow {
+            edge: position,
+            ramping: true,
+            best: (Rate::ZERO, Instant::ZERO),
+            unanswered: Unanswered::new(position),
+            drwa: None,
+        }
     }
 
     /// The furthest right edge that the server was shown.
@@ -96,7 +106,8 @@ impl VirtualWindow {
             VirtualWindowMode::Fixed => input.max_bytes.max(input.client_window),
             VirtualWindowMode::Sized => {
                 let sized = self.sized(input, now).saturating_sub(input.ack);
-                sized.min(input.max_bytes).min(pool_share(input))
+                let least = input.client_window.min(input.least);
+                sized.max(least).min(input.max_bytes).min(pool_share(input))
             }
             // Never more than the client's own.
             VirtualWindowMode::Drwa => self.drwa(input, now).min(input.client_window),
@@ -120,26 +131,30 @@ impl VirtualWindow {
         self.drwa.get_or_insert_with(start).window(view)
     }
 
-    /// The right edge with which slow start doubles each round trip (RFC 5681, Section 3.1). Of what the server has on its way, the
-    /// part below the gateway is seen, and the whole is to it as the round trip is to its lower part; it is no more than what the
-    /// server was shown.
-    fn doubling(&self, input: &WindowInput) -> u64 {
+    /// The right edge with which slow start doubles each round trip (RFC 5681, Section 3.1): each acknowledged byte brings two, so
+    /// beyond what has come it is twice what is acknowledged and not yet answered. That is exact whatever the spacing: a flight of
+    /// slow start is shorter than a round trip, and all of it may be above the gateway, where it is not seen.
+    /// For a server whose answers take longer than its shortest round trip: of what it has on its way, the part below the gateway is
+    /// seen, and the whole is to it as the round trip is to its lower part; it is no more than what the server was shown.
+    fn doubling(&self, input: &WindowInput, unanswered: u64) -> u64 {
         let below = input.received.saturating_sub(input.ack);
         let lower = input.round_trip.saturating_sub(input.server_rtt).as_nanos().max(1);
         let whole = u128::from(below) * u128::from(input.round_trip.as_nanos()) / u128::from(lower);
         let shown = self.edge.saturating_sub(input.ack);
         let whole = u64::try_from(whole).unwrap_or(u64::MAX).min(shown).max(below);
-        input.ack + 2 * whole
+        // The field rounds down (RFC 7323, Section 2.2): a segment more.
+        (input.ack + 2 * whole).max(input.received + 2 * unanswered + input.segment)
     }
 
     /// Our choice: the server may send what arrives in one server-side RTT at the flow's rate, so that
     /// `target` waits here when it gets here: edge = received + R x server_rtt + R x target - waiting. What is on the
     /// radio link or waits here is below `received`, so the window covers it, whatever its delay.
-    /// While the server is the limit (nothing waits), the window must not be: twice what is in flight on the whole path, for slow start,
-    /// and what the highest rate of late needs, for a server that comes back from a break.
+    /// While the server is the limit (nothing waits), the window must not be: what slow start needs, and what the highest rate of
+    /// late needs, for a server that comes back from a break.
     fn sized(&mut self, input: &WindowInput, now: Instant) -> u64 {
+        let unanswered = self.unanswered.on_ack(now, input.ack, input.server_rtt);
         // The first two flights of a Linux server (RFC 6928), and room for what SWS avoidance holds back.
-        let floor = (20 * input.segment).max(self.doubling(input).saturating_sub(input.received));
+        let floor = (20 * input.segment).max(self.doubling(input, unanswered).saturating_sub(input.received));
         let Some(rate) = input.rate else {
             return input.received + floor.max(input.client_window.min(input.first));
         };
@@ -190,6 +205,7 @@ mod tests {
             target: Duration::from_millis(20),
             pool_share: u64::MAX,
             first: FIRST_WINDOW,
+            least: 0,
             passes: false,
         }
     }
@@ -207,6 +223,25 @@ mod tests {
         assert_eq!(window.field(&config(), &input(), 3, Instant::ZERO), 35_000);
     }
 
+    /// Flights of 10, 20 and 40 segments whose answers come after all of a flight is acknowledged: nothing is in flight below the
+    /// gateway when the last ACK of a flight passes, and yet the next flight is twice this one.
+    #[test]
+    fn slow_start_doubles_when_all_of_a_flight_is_above_the_gateway() {
+        let (mut window, mut ack, mut now) = (VirtualWindow::new(0), 0, Instant::ZERO);
+        for flight in [10, 20, 40, 80] {
+            let received = ack + flight * 1_448;
+            now += Duration::from_millis(140);
+            for _ in 0..flight / 2 {
+                ack += 2 * 1_448;
+                now += Duration::from_micros(300);
+                let rate = Some(Rate::from_mbps(1.0));
+                let acked = WindowInput { ack, client_window: 65_535, received, rate, ..input() };
+                window.field(&config(), &acked, 7, now);
+            }
+            assert!(window.edge() >= ack + 2 * flight * 1_448, "{flight}: {} beyond {ack}", window.edge());
+        }
+    }
+
     #[test]
     fn before_there_is_a_rate_a_large_window_is_not_promised() {
         let first = |client_window| {
@@ -221,9 +256,15 @@ mod tests {
     fn after_a_break_the_window_is_what_the_rate_needed_before() {
         let mut window = VirtualWindow::new(1_000_000);
         window.field(&config(), &input(), 3, Instant::ZERO);
-        let after =
-            WindowInput { ack: 2_000_000, received: 2_004_000, rate: Some(Rate::from_mbps(1.0)), ..input() };
-        assert_eq!(window.field(&config(), &after, 3, Instant::ZERO + Duration::from_secs(1)), 20_000);
+        let (mut ack, mut field) = (1_100_000, 0);
+        for n in 1..=200u64 {
+            let after =
+                WindowInput { ack, received: ack + 4_000, rate: Some(Rate::from_mbps(1.0)), ..input() };
+            field = window.field(&config(), &after, 3, Instant::ZERO + Duration::from_millis(20 * n));
+            ack += 1_448;
+        }
+        // 160,000 of 1 MB/s.
+        assert_eq!(field, 20_000);
     }
 
     #[test]
@@ -257,6 +298,15 @@ mod tests {
             VirtualWindow::new(1_000_000).field(&config(), &input, 3, Instant::ZERO)
         };
         assert_eq!((field(150_000), field(0)), (18_750, 1_810));
+    }
+
+    #[test]
+    fn where_acks_are_late_the_window_is_no_smaller_than_the_clients() {
+        let field = |least| {
+            let input = WindowInput { client_window: 400_000, waiting: 30_000, least, ..input() };
+            VirtualWindow::new(1_000_000).field(&config(), &input, 3, Instant::ZERO)
+        };
+        assert_eq!((field(0), field(u64::MAX)), (16_250, 50_000));
     }
 
     #[test]

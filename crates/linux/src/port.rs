@@ -10,6 +10,7 @@ use crate::af_packet::PacketSocket;
 use crate::clock::ArrivalClock;
 use crate::frame::{Frame, FrameError};
 use crate::outbox::{Outbox, OutboxCounters, Sent};
+use crate::overheard::Overheard;
 use crate::tun::Tun;
 
 /// What packets pass through.
@@ -32,6 +33,13 @@ pub enum Device {
         wan: PortId,
         /// The port towards the clients.
         radio: PortId,
+    },
+    /// Something to listen to; nothing is sent by it.
+    Overheard {
+        /// The port at which the node gets it.
+        port: PortId,
+        /// The listener.
+        from: Overheard,
     },
 }
 
@@ -95,6 +103,7 @@ impl Port {
         let count = match &mut self.device {
             Device::Packet { socket, .. } => socket.receive(),
             Device::Tun { tun, .. } => tun.receive(),
+            Device::Overheard { from, .. } => from.receive(),
         };
         self.batch_len = count.or_else(|error| match error.raw_os_error() {
             // A deleted TUN; a packet socket only ever reports passing conditions.
@@ -139,6 +148,7 @@ impl Port {
     fn take_frame(&mut self, index: usize, pool: &mut BufferPool) -> Result<(PortId, Packet), FrameError> {
         match &self.device {
             Device::Packet { port, socket } => Ok((*port, socket.frame(index)?.to_packet(pool)?)),
+            Device::Overheard { port, from } => Ok((*port, from.frame(index)?.to_packet(pool)?)),
             Device::Tun { tun, clients, wan, radio } => {
                 let frame: Frame<'_> = tun.frame(index)?;
                 let packet = frame.to_packet(pool)?;
@@ -154,6 +164,7 @@ impl Port {
         let capacity = match &self.device {
             Device::Packet { socket, .. } => socket.batch(),
             Device::Tun { tun, .. } => tun.batch(),
+            Device::Overheard { from, .. } => from.batch(),
         };
         self.next == self.batch_len && self.batch_len == capacity
     }
@@ -167,14 +178,14 @@ impl Port {
     fn stamp(&self, index: usize) -> Option<u64> {
         match &self.device {
             Device::Packet { socket, .. } => socket.stamp_ns(index),
-            Device::Tun { .. } => None,
+            Device::Tun { .. } | Device::Overheard { .. } => None,
         }
     }
 
     /// What has not left yet, and the port that it is to leave by.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = (PortId, Packet)> {
         let port = match &self.device {
-            Device::Packet { port, .. } => *port,
+            Device::Packet { port, .. } | Device::Overheard { port, .. } => *port,
             Device::Tun { wan, .. } => *wan,
         };
         self.outbox.iter().map(move |packet| (port, packet.clone()))
@@ -189,6 +200,7 @@ impl Port {
     pub(crate) fn is(&self, port: PortId) -> bool {
         match &self.device {
             Device::Packet { port: own, .. } => *own == port,
+            Device::Overheard { .. } => false,
             Device::Tun { wan, radio, .. } => *wan == port || *radio == port,
         }
     }
@@ -207,6 +219,8 @@ impl Port {
             _ if self.outbox.is_empty() => Sent::All,
             Device::Packet { socket, .. } => socket.send(&mut self.outbox),
             Device::Tun { tun, .. } => tun.send(&mut self.outbox),
+            // Nothing is pushed to it.
+            Device::Overheard { .. } => Sent::All,
         };
         self.retry_at = match sent {
             Sent::All => None,
@@ -243,6 +257,7 @@ impl AsFd for Port {
         match &self.device {
             Device::Packet { socket, .. } => socket.as_fd(),
             Device::Tun { tun, .. } => tun.as_fd(),
+            Device::Overheard { from, .. } => from.as_fd(),
         }
     }
 }

@@ -10,7 +10,7 @@ use paceline_path::{Delay, LinkConfig, Loss, QueueLimit, RateProcess, RateStep};
 use paceline_sim::scenario::{Flow, GatewayAt, Load, PathLink, Scenario, TcpFlow, Transport};
 use paceline_sim::workload::{Reader, SizeRange};
 use paceline_sim::{Watch, run_watched};
-use paceline_tcp::{Config, ReceiveBuffer};
+use paceline_tcp::{Config, CongestionName, ReceiveBuffer};
 use paceline_wire::{Duration, Rate};
 
 /// A path with one download.
@@ -24,6 +24,8 @@ struct Cell {
     window: Option<u32>,
     read_mbps: Option<f64>,
     seconds: u64,
+    /// Of the server.
+    congestion: CongestionName,
 }
 
 const PLAIN: Cell = Cell {
@@ -34,6 +36,7 @@ const PLAIN: Cell = Cell {
     window: None,
     read_mbps: None,
     seconds: 20,
+    congestion: CongestionName::Cubic,
 };
 
 /// What a cell yields.
@@ -42,6 +45,7 @@ struct Outcome {
     mbps: f64,
     delay_ms: f64,
     split: u64,
+    repeated: u64,
     /// Decisions, as counted.
     varying: u64,
     slow: u64,
@@ -59,6 +63,7 @@ fn scenario(cell: Cell, gateway: Option<GatewayConfig>) -> Scenario {
     };
     let constant = |mbps| RateProcess::Constant(Rate::from_mbps(mbps));
     let wired = link(constant(1_000.0), ms(5), 0.0);
+    let server = Config { congestion: cell.congestion, ..Config::default() };
     let mut client = Config::default();
     if let Some(segments) = cell.window {
         client.receive_buffer = ReceiveBuffer::Fixed(segments * 1_448);
@@ -78,7 +83,13 @@ fn scenario(cell: Cell, gateway: Option<GatewayConfig>) -> Scenario {
         ],
         gateway: gateway.map(|config| GatewayAt { links_before: 1, config }),
         flows: vec![Flow {
-            transport: Transport::Tcp(Box::new(TcpFlow { client, load, reader, ..TcpFlow::default() })),
+            transport: Transport::Tcp(Box::new(TcpFlow {
+                server,
+                client,
+                load,
+                reader,
+                ..TcpFlow::default()
+            })),
             ..Flow::default()
         }],
         checked: true,
@@ -104,6 +115,7 @@ fn simulate(scenario: &Scenario) -> Outcome {
         mbps: result.flows[0].goodput_mbps,
         delay_ms: result.path_delay_ms.p95.unwrap_or(0.0),
         split: counters.flows_split,
+        repeated: counters.local_retransmissions,
         varying: counters.auto_varying_link,
         slow: counters.auto_slow_reader,
         memory: remembers.0,
@@ -155,6 +167,34 @@ fn acks_on_a_slow_uplink_cost_nothing_and_later_flows_are_sent_by_the_clients_cl
     let [pass, _, first, later] = all(Cell { up_mbps: 0.05, size: Some(1_000_000), ..PLAIN });
     assert!(first.mbps >= 0.98 * pass.mbps && first.split == 0, "{first:?} {pass:?}");
     assert!(later.mbps >= 1.5 * pass.mbps && later.split == 1, "{later:?} {pass:?}");
+}
+
+#[test]
+fn a_server_that_does_not_wait_for_acks_is_not_held_back_where_they_are_late() {
+    let cell = Cell { up_mbps: 0.05, size: Some(1_000_000), congestion: CongestionName::Rre, ..PLAIN };
+    let [pass, transparent, first, later] = all(cell);
+    assert!(transparent.mbps < 0.7 * pass.mbps, "{transparent:?} {pass:?}");
+    for auto in [first, later] {
+        assert!(auto.mbps >= 0.95 * pass.mbps, "{auto:?} {pass:?}");
+        // What it sends is not moved from the link into the gateway, split or not.
+        assert!(auto.delay_ms < pass.delay_ms + 60.0, "{auto:?} {pass:?}");
+    }
+}
+
+#[test]
+fn what_was_only_late_is_not_sent_again() {
+    // The link stands still for seconds, and then creeps: the answer to a probe tells of one packet, and the next one takes a while.
+    let down = || {
+        let rates = (0..8u64).flat_map(|outage| {
+            let at = |s: f64| Duration::from_secs_f64(5.0 * outage as f64 + s);
+            [(0.0, 8.0), (3.0, 0.001), (4.0, 0.15), (4.8, 2.0)]
+                .map(|(s, mbps)| RateStep { at: at(s), rate: Rate::from_mbps(mbps) })
+        });
+        RateProcess::Steps(rates.collect())
+    };
+    let [_, transparent, _, _] = all(Cell { down, seconds: 40, ..PLAIN });
+    // Ten copies each time, and the probes; a whole queue of them otherwise, hundreds.
+    assert!(transparent.repeated <= 8 * 25, "{transparent:?}");
 }
 
 #[test]

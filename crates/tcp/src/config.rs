@@ -34,6 +34,7 @@ named! {
 
 /// Everything that can be set. The default is Linux's, without a limit on buffers that a test would meet.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Config {
     /// Congestion control.
     pub congestion: CongestionName,
@@ -107,6 +108,7 @@ pub struct Config {
 
 /// The receive buffer, in bytes of payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum ReceiveBuffer {
     /// Always this much.
     Fixed(u32),
@@ -121,6 +123,7 @@ pub enum ReceiveBuffer {
 
 /// The clock of a host's timestamps (RFC 7323, Section 5.4). Its offset is drawn for each connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct TimestampClock {
     /// Between two values: 1 ms in Linux, 1 us with its tcp_usec_ts, 4 and 10 ms in kernels before 4.13.
     pub tick: Duration,
@@ -130,6 +133,7 @@ pub struct TimestampClock {
 
 /// Keep-alive (RFC 9293, Section 3.8.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct KeepAlive {
     /// Silence before the first probe (Linux tcp_keepalive_time, 2 h).
     pub time: Duration,

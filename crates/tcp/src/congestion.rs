@@ -16,6 +16,7 @@ use core::fmt::Debug;
 
 use paceline_wire::{Duration, Instant, Rate};
 
+use crate::kept::{CongestionState, Kept};
 use crate::names::named;
 use crate::rate_sample::RateSample;
 
@@ -66,7 +67,7 @@ impl CongestionName {
 
 /// How much may be in flight, and how fast. An instance belongs to one connection, knows nothing of it but what it is
 /// given, and returns the new window.
-pub trait CongestionControl: Debug + Send {
+pub trait CongestionControl: Debug + Send + Kept<CongestionState> {
     /// Which one it is.
     fn name(&self) -> CongestionName;
 
@@ -124,6 +125,7 @@ pub trait CongestionControl: Debug + Send {
 
 /// The congestion window, in packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Window {
     /// How much may be in flight.
     pub cwnd: u32,
@@ -179,6 +181,7 @@ impl Window {
 
 /// The state of the sender (Linux enum tcp_ca_state).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum CaState {
     /// Nothing suspicious.
     #[default]

@@ -23,6 +23,7 @@ pub use between::Delivery;
 
 /// The state of a connection (RFC 9293, Section 3.3.2).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum State {
     /// A SYN was sent.
     SynSent,
@@ -48,6 +49,7 @@ pub enum State {
 
 /// Why a connection is over.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum CloseReason {
     /// Both sides have closed.
     Finished,
@@ -63,6 +65,7 @@ pub enum CloseReason {
 
 /// Where a connection's numbers begin, for one that stands in for another's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Origin {
     /// The initial sequence number.
     pub isn: Seq,
@@ -77,6 +80,7 @@ pub struct Origin {
 /// goes backwards. After an application call ([`write`](Self::write), [`read`](Self::read), [`close`](Self::close),
 /// [`abort`](Self::abort)) poll again.
 #[derive(Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Connection {
     config: Config,
     /// The direction in which it sends.
@@ -103,6 +107,7 @@ pub struct Connection {
 
 /// What the two SYNs agreed on.
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct Agreed {
     timestamps: bool,
     sack: bool,
@@ -111,6 +116,9 @@ struct Agreed {
     rcv_shift: u8,
     scaling: bool,
 }
+
+/// See [`Connection::supply`].
+const PIECE_SEGMENTS_MIN: u64 = 8;
 
 impl Connection {
     /// Opens a connection: the SYN leaves with the next poll. `key` is the direction in which it sends. `seed` makes the
@@ -189,15 +197,15 @@ impl Connection {
         }
     }
 
-    /// A packet of `mtu` bytes is the largest that the path takes (RFC 1191, RFC 8201). New segments are no longer; older ones that
-    /// are sent again leave as super-packets of such segments.
+    /// A packet of `mtu` bytes is the largest that the path takes (RFC 1191, RFC 8201). New segments are no longer; those in flight
+    /// that are leave again at once, as super-packets of such segments.
     ///
     /// Whoever calls it has made sure that the message is about a packet in flight (RFC 5927, Section 7.2).
-    pub fn on_path_mtu(&mut self, mtu: u32) {
+    pub fn on_path_mtu(&mut self, now: Instant, mtu: u32) {
         // Linux net.ipv4.route.min_pmtu; RFC 8200, Section 5.
         let (least, headers) = if self.key.src.is_ipv6() { (1_280, 60) } else { (552, 40) };
         let options = if self.agreed.timestamps { 12 } else { 0 };
-        self.sender.limit_mss(mtu.max(least) - headers - options);
+        self.sender.on_path_mss(now, mtu.max(least) - headers - options);
     }
 
     /// True when `seq` was sent and is not acknowledged.
@@ -241,6 +249,11 @@ impl Connection {
         self.unacknowledged() + self.receiver.readable() + self.receiver.out_of_order_bytes()
     }
 
+    /// Pieces of memory in which that is kept: as many as packets came, where they have not been joined.
+    pub fn pieces(&self) -> usize {
+        self.queue.pieces() + self.receiver.pieces()
+    }
+
     /// What was configured.
     pub fn config(&self) -> &Config {
         &self.config
@@ -259,10 +272,18 @@ impl Connection {
         (self.agreed.snd_shift, self.agreed.rcv_shift)
     }
 
-    /// What the sender may draw on.
-    fn supply(&self) -> Supply {
+    /// What the sender may draw on; with `pieces` no segment crosses the end of a long piece of memory.
+    fn supply(&self, pieces: bool) -> Supply {
         let fin = self.queue.is_closed();
-        Supply { end: self.queue.end() + u64::from(fin), fin, blocked: self.queue.is_blocked() }
+        let mut piece = u64::MAX;
+        if pieces {
+            let (start, end) = self.queue.piece(self.sender.board.nxt());
+            // Our choice: a short segment beside that many full ones costs less than a packet of its own.
+            if end - start >= PIECE_SEGMENTS_MIN * u64::from(self.sender.mss) {
+                piece = end;
+            }
+        }
+        Supply { end: self.queue.end() + u64::from(fin), fin, blocked: self.queue.is_blocked(), piece }
     }
 
     /// True when our FIN is acknowledged.

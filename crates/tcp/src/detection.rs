@@ -22,6 +22,7 @@ use core::fmt::Debug;
 use paceline_wire::{Duration, Instant};
 
 use crate::congestion::CaState;
+use crate::kept::{DetectionState, Kept};
 use crate::names::named;
 use crate::scoreboard::{Scoreboard, Segment};
 
@@ -80,7 +81,7 @@ impl DetectionName {
 }
 
 /// Marks segments as lost. It never sends, and never touches cwnd.
-pub trait LossDetection: Debug + Send {
+pub trait LossDetection: Debug + Send + Kept<DetectionState> {
     /// Which one it is.
     fn name(&self) -> DetectionName;
 
@@ -201,6 +202,7 @@ pub struct Sent {
 
 /// The segment sent last among those delivered (RACK.segment of RFC 8985).
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Newest {
     /// When it was sent.
     pub sent_at: Instant,

@@ -3,6 +3,7 @@
 
 /// Keeps the best, second best and third best sample, each later than the one before. `B` says which of two is better.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct WindowedFilter<const MAX: bool> {
     samples: [(u64, u64); 3],
 }

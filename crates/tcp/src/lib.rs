@@ -59,6 +59,7 @@ pub mod detection;
 mod endpoint;
 mod event;
 mod filter;
+pub mod kept;
 mod names;
 mod ranges;
 mod rate_sample;

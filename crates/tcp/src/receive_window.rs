@@ -14,6 +14,7 @@ use core::fmt::Debug;
 use paceline_wire::{Duration, Instant};
 
 use crate::config::Config;
+use crate::kept::{Kept, ReceiveWindowState};
 use crate::names::named;
 
 pub use drs::Drs;
@@ -58,7 +59,7 @@ impl ReceiveWindowName {
 }
 
 /// How much may be advertised. The receiver sees to it that the right edge never moves back and moves by whole segments.
-pub trait ReceiveWindow: Debug + Send {
+pub trait ReceiveWindow: Debug + Send + Kept<ReceiveWindowState> {
     /// Which one it is.
     fn name(&self) -> ReceiveWindowName;
 

@@ -13,6 +13,7 @@ use core::fmt::Debug;
 use paceline_wire::{Duration, Instant};
 
 use crate::congestion::{AckSample, Window};
+use crate::kept::{Kept, ReductionState};
 use crate::names::named;
 
 pub use barr::Barr;
@@ -57,7 +58,7 @@ impl ReductionName {
 }
 
 /// What cwnd does during fast recovery.
-pub trait RateReduction: Debug + Send {
+pub trait RateReduction: Debug + Send + Kept<ReductionState> {
     /// Which one it is.
     fn name(&self) -> ReductionName;
 

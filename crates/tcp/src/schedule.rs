@@ -32,6 +32,7 @@ impl ScheduleName {
 
 /// Estimators and schedule of one connection.
 #[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Accelerated {
     points: VecDeque<Point>,
     /// r of Eq. (3): acknowledged bytes.
@@ -44,6 +45,7 @@ pub(crate) struct Accelerated {
 }
 
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct Point {
     at: Instant,
     /// n_i.

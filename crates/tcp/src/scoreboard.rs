@@ -13,6 +13,7 @@ use crate::ranges::RangeSet;
 bitflags::bitflags! {
     /// What is known of a segment (Linux TCPCB_*).
     #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+    #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
     pub struct Mark: u8 {
         /// The receiver has it.
         const SACKED = 1;
@@ -33,6 +34,7 @@ bitflags::bitflags! {
 
 /// One segment that was sent. Positions are of the 64-bit stream.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Segment {
     /// Its first position.
     pub start: u64,
@@ -78,6 +80,7 @@ pub struct SendStamp {
 
 /// The segments between SND.UNA and SND.NXT.
 #[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Scoreboard {
     segments: VecDeque<Segment>,
     /// The running number of the first segment.

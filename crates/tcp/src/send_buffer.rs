@@ -6,6 +6,7 @@ mod refined;
 use alloc::boxed::Box;
 use core::fmt::Debug;
 
+use crate::kept::{Kept, SendBufferState};
 use crate::names::named;
 
 pub use linux::LinuxGrowth;
@@ -33,7 +34,7 @@ impl SendBufferName {
 }
 
 /// How much the application may queue. Sizes are in bytes of payload; Linux counts the memory that they take.
-pub trait SendBuffer: Debug + Send {
+pub trait SendBuffer: Debug + Send + Kept<SendBufferState> {
     /// Which one it is.
     fn name(&self) -> SendBufferName;
 

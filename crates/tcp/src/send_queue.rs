@@ -10,6 +10,7 @@ use crate::send_buffer::SendBuffer;
 
 /// The chunks written, by stream position.
 #[derive(Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct SendQueue {
     chunks: VecDeque<(u64, Payload)>,
     una: u64,
@@ -20,6 +21,7 @@ pub(crate) struct SendQueue {
     /// The application will write no more.
     closed: bool,
     /// Memory for segments that cross from one write to the next, used again and again.
+    #[cfg_attr(feature = "serde", serde(skip))]
     crossing: Option<Box<BufferPool>>,
 }
 
@@ -96,6 +98,11 @@ impl SendQueue {
         self.closed
     }
 
+    /// Pieces of memory in which it keeps data.
+    pub(crate) fn pieces(&self) -> usize {
+        self.chunks.len()
+    }
+
     /// The position after the last byte.
     pub(crate) fn end(&self) -> u64 {
         self.end
@@ -128,16 +135,19 @@ impl SendQueue {
         }
     }
 
+    /// Where the piece of memory that the byte at `position` lies in starts and ends.
+    pub(crate) fn piece(&self, position: u64) -> (u64, u64) {
+        let piece = self.chunks.get(self.chunk_at(position));
+        piece.map_or((position, position), |(at, payload)| (*at, at + payload.len() as u64))
+    }
+
     /// The bytes from `start` to `end`. Copies only where the range crosses from one write to the next.
     pub(crate) fn payload(&mut self, start: u64, end: u64) -> Payload {
         let end = end.min(self.end);
         if start >= end {
             return Payload::default();
         }
-        let first = match self.chunks.len() {
-            0 | 1 => 0,
-            _ => self.chunks.partition_point(|(at, payload)| at + payload.len() as u64 <= start),
-        };
+        let first = self.chunk_at(start);
         let Some((at, payload)) = self.chunks.get(first) else {
             return Payload::Length((end - start) as u32);
         };
@@ -147,6 +157,13 @@ impl SendQueue {
             return payload.slice(offset..offset + len);
         }
         self.copy(first, start, end)
+    }
+
+    fn chunk_at(&self, position: u64) -> usize {
+        match self.chunks.len() {
+            0 | 1 => 0,
+            _ => self.chunks.partition_point(|(at, payload)| at + payload.len() as u64 <= position),
+        }
     }
 
     fn copy(&mut self, first: usize, start: u64, end: u64) -> Payload {

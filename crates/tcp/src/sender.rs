@@ -32,6 +32,7 @@ pub(crate) use transmit::{Supply, Transmission};
 
 /// The sending half.
 #[derive(Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Sender {
     pub(crate) board: Scoreboard,
     pub(crate) rtt: RttEstimator,
@@ -43,6 +44,7 @@ pub(crate) struct Sender {
     detection: Box<dyn LossDetection>,
     /// The detection says when congestion is answered.
     separate: bool,
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub(crate) observer: Option<Box<dyn Observer>>,
     pub(crate) mss: u32,
     /// SND.WND in bytes, and the largest ever (RFC 9293, Section 3.8.6.2.1).
@@ -102,6 +104,7 @@ pub(crate) struct Sender {
 
 /// Counts and times since the start.
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Totals {
     pub(crate) segments_sent: u64,
     pub(crate) bytes_sent: u64,
@@ -201,10 +204,14 @@ impl Sender {
         self.snd_wl2 = start;
     }
 
-    /// Segments are no longer than this from now on.
-    pub(crate) fn limit_mss(&mut self, mss: u32) {
-        self.mss = self.mss.min(mss);
-        self.board.set_mss(self.mss);
+    /// The path takes segments of so many bytes, no longer ones. What repeats what is known, as each packet of a window brings it,
+    /// says nothing (Linux tcp_v4_mtu_reduced).
+    pub(crate) fn on_path_mss(&mut self, now: Instant, mss: u32) {
+        if mss < self.mss {
+            self.mss = mss;
+            self.board.set_mss(mss);
+            self.resend_too_long(now);
+        }
     }
 
     /// A timestamp of the peer in the handshake.

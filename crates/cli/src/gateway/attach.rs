@@ -3,12 +3,12 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use paceline_gateway::{RADIO, WAN};
+use paceline_gateway::{OVERHEARD, RADIO, WAN};
 use paceline_linux::netlink::{Netlink, Prefix};
 use paceline_linux::nft::{FailOpen, FailOpenConfig, Refreshed, RescaleConfig};
 use paceline_linux::tun_routes::{TunRoutes, TunRoutesConfig};
 use paceline_linux::{
-    Device, EventLoop, Filter, Housekeeping, PacketSocket, PacketSocketConfig, Side, Slice, Tun,
+    Device, EventLoop, Filter, Housekeeping, Overheard, PacketSocket, PacketSocketConfig, Side, Slice, Tun,
 };
 use paceline_wire::Instant;
 
@@ -114,14 +114,18 @@ pub(super) fn routed(
 ) -> Result<Attached> {
     let (wan, radio) = args.interfaces()?;
     let netlink = Netlink::open().map_err(system)?;
-    if let Some(missing) = distinct(wan, radio).into_iter().find(|name| netlink.link(name).is_err()) {
-        return Err(no_interface(missing));
+    let mut mtu = 0;
+    for name in distinct(wan, radio) {
+        mtu = netlink.link(name).map_err(|_| no_interface(name))?.mtu.max(mtu);
     }
     let device =
         Tun::open(tun).map_err(|error| Error::io(format_args!("make the TUN device {tun}"), &error))?;
+    // The way through it shall take whatever the interfaces take; what is too big for one of them is told there.
+    netlink.set_mtu(tun, mtu.min(TUN_MTU_MAX)).map_err(system)?;
     event_loop
         .add(tun_device(device, args))
         .map_err(|error| Error::io(format_args!("use the TUN device {tun}"), &error))?;
+    overhear(event_loop, args);
     let (ports, clients) = routed_places(tun, args)?;
     let ports: Vec<&str> = ports.iter().map(String::as_str).collect();
     let config = FailOpenConfig::marking(&args.name()?, &ports, MARK);
@@ -153,6 +157,7 @@ pub(super) fn adopted(
             let device = inherited.take(Role::Device).map_err(failed)?;
             let device = tun_device(Tun::adopt(device, tun), args);
             event_loop.add(device).map_err(failed)?;
+            overhear(event_loop, args);
         }
         None => {
             for port in [WAN, RADIO] {
@@ -191,6 +196,24 @@ pub(super) fn adopted(
 
 fn tun_device(tun: Tun, args: &GatewayArgs) -> Device {
     Device::Tun { tun, clients: args.clients.clone(), wan: WAN, radio: RADIO }
+}
+
+/// Messages of a smaller path MTU pass a routed gateway by, and reach it as copies: of those that the host forwards, and of its own, as
+/// both leave by the interface towards whom they are for. What it hears is no part of what a successor needs.
+fn overhear(event_loop: &mut EventLoop, args: &GatewayArgs) {
+    if args.forward_only {
+        return;
+    }
+    let (Some(wan), Some(radio)) = (&args.wan, &args.radio) else { return };
+    for name in distinct(wan, radio) {
+        let added = Overheard::open(name)
+            .and_then(|from| event_loop.add(Device::Overheard { port: OVERHEARD, from }));
+        if let Err(error) = added {
+            tracing::warn!(
+                "cannot listen at {name} ({error}): split flows stand still where a packet is too big for its path"
+            );
+        }
+    }
 }
 
 /// The interfaces of a routed gateway, and its clients.
@@ -272,5 +295,7 @@ impl Attached {
     }
 }
 
+/// Linux drivers/net/tun.c: MAX_MTU.
+const TUN_MTU_MAX: u32 = 65_535;
 /// Set in packets that go through the TUN device. Our choice: a bit that common programs leave alone.
 const MARK: u32 = 0x0800_0000;

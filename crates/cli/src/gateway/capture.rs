@@ -15,7 +15,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration as StdDuration, SystemTime, UNIX_EPOCH};
 
-use paceline_gateway::{Gateway, RADIO, WAN};
+use paceline_gateway::{Gateway, OVERHEARD, RADIO, WAN};
 use paceline_linux::clock;
 use paceline_wire::{Duration, FlowKey, Instant, Node, Packet, PortId};
 use serde::{Deserialize, Serialize};
@@ -193,7 +193,7 @@ impl DerefMut for Watched {
 
 impl Node for Watched {
     fn handle_packet(&mut self, arrival: Instant, port: PortId, packet: Packet) {
-        let Some(capture) = &mut self.capture else {
+        let Some(capture) = self.capture.as_mut().filter(|_| port != OVERHEARD) else {
             return self.gateway.handle_packet(arrival, port, packet);
         };
         let Some(key) = capture.flow_of(&packet, port == RADIO) else {

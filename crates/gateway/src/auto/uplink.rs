@@ -15,6 +15,8 @@ pub(crate) struct UplinkDelay {
     tick: Option<u64>,
     /// The shortest way, in nanoseconds from an arbitrary zero.
     shortest: Option<i64>,
+    /// When that was brought up to date.
+    at: Instant,
     /// The least queue since the last look.
     least: Option<Duration>,
     /// What the newest packet met.
@@ -23,6 +25,9 @@ pub(crate) struct UplinkDelay {
 
 /// 1 ms is Linux since 4.13 and Windows, 4 and 10 ms Linux before, by CONFIG_HZ.
 const TICKS_NS: [u64; 3] = [1_000_000, 4_000_000, 10_000_000];
+/// Our choice: clocks of both ends by quartz, each off by a ten-thousandth at most. One that runs slow would look like a queue that grows;
+/// a true one of a second is still seen after half an hour.
+const DRIFT_PPM: u64 = 200;
 /// Our choice: ten ticks of the longest kind.
 const LEARN: Duration = Duration::from_millis(100);
 
@@ -42,7 +47,9 @@ impl UplinkDelay {
         }
         let Some(tick) = self.tick else { return };
         let way = elapsed.as_nanos() as i64 - i64::from(ticks).saturating_mul(tick as i64);
-        let shortest = self.shortest.map_or(way.min(0), |shortest| shortest.min(way));
+        let drift = now.saturating_since(self.at).as_nanos().saturating_mul(DRIFT_PPM) / 1_000_000;
+        self.at = now;
+        let shortest = self.shortest.map_or(way.min(0), |shortest| (shortest + drift as i64).min(way));
         self.shortest = Some(shortest);
         let queue = Duration::from_nanos((way - shortest).max(0) as u64);
         self.now = queue;
@@ -93,6 +100,17 @@ mod tests {
             let queue = standing(tick, 10_000, 100).unwrap();
             assert!(queue >= Duration::from_millis(700), "{tick} ms: {queue:?}");
         }
+    }
+
+    #[test]
+    fn a_clock_that_runs_slow_is_no_queue() {
+        let mut uplink = UplinkDelay::default();
+        for n in 0..60_000u64 {
+            let written = 20_000 * n * 9_999 / 10_000 / 1_000;
+            uplink.on_timestamp(Instant::ZERO + Duration::from_millis(20 * n), written as u32);
+        }
+        // In twenty minutes it has lost 120 ms.
+        assert!(uplink.queue() <= Duration::from_millis(2), "{:?}", uplink.queue());
     }
 
     #[test]

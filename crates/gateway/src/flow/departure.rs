@@ -18,7 +18,7 @@ impl Flow {
             let blocked = if self.window == 0 {
                 !is_head || !self.recovery.is_asking()
             } else {
-                self.timers.is_probing() && !is_head
+                (self.timers.is_probing() || self.recovery.may_repeat() == 0) && !is_head
             };
             return Some(if blocked { Departure::AfterAck } else { Departure::Now });
         }
@@ -67,6 +67,7 @@ impl Flow {
                 self.board.remove_lost(gap);
                 continue;
             }
+            let limit = limit.min(self.recovery.may_repeat());
             let end = chunk.piece_end(lost.start, limit).min(lost.end);
             let mut packet = chunk.packet(lost.start, end);
             // As a server's own retransmission would: what it acknowledges has moved on since.
@@ -81,6 +82,7 @@ impl Flow {
             let older = self.board.copy_in_flight(lost.start, &self.flight);
             let order = self.flight.push(lost.start, end, ctx.now, false);
             self.board.on_repeated(lost.start..end, Repeat { order, sent_at: ctx.now, older });
+            self.recovery.on_repeated(end - lost.start);
             self.timers.on_sent(ctx.now);
             ctx.counters.local_retransmissions += 1;
             let bytes = self.payload_in(lost.start, end);

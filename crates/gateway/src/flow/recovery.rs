@@ -6,6 +6,7 @@
 
 use core::ops::Range;
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
@@ -13,7 +14,7 @@ use paceline_wire::{Duration, Instant};
 
 use super::{Context, Flow};
 use crate::config::RetransmissionMode;
-use crate::flight::{Arrived, Transmission};
+use crate::flight::{Arrived, Flight, Transmission};
 use crate::observe::Event;
 
 /// Suspected ranges that may wait for the reordering window; beyond it the oldest count as lost.
@@ -58,6 +59,25 @@ struct Probe {
     decide_at: Option<Instant>,
 }
 
+/// Everything in flight was given up by the answer to a probe, which was only a guess: behind an outage the first copies may follow
+/// slowly. As in RFC 5682, Section 2.1, step 3, what arrives without having been sent again proves it wrong.
+#[derive(Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+struct Guess {
+    /// When.
+    at: Instant,
+    /// What was in flight.
+    flight: Flight,
+    /// Where that ended.
+    end: u64,
+    /// Bytes of it that may leave again before the client is heard.
+    may_repeat: u64,
+}
+
+/// Our choice: in RFC 5681, Section 3.1, one segment leaves after a timeout; here the client has been heard, so it is as at the
+/// beginning (RFC 6928).
+const REPEAT_FIRST: u64 = 10;
+
 /// Loss detection of one flow.
 #[derive(Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -65,6 +85,7 @@ pub(super) struct Recovery {
     pub(super) hole: Option<Hole>,
     suspects: VecDeque<Suspect>,
     probe: Option<Probe>,
+    guess: Option<Box<Guess>>,
     /// Duplicate ACKs beyond the number of packets that left before the repair of the head.
     surplus: u32,
     /// Quarters of the RTT that the reordering window has; none while no reordering was seen.
@@ -86,6 +107,23 @@ impl Recovery {
     /// The client was silent and is being asked.
     pub(super) fn is_asking(&self) -> bool {
         self.probe.is_some()
+    }
+
+    /// Lost bytes that may leave again now.
+    pub(super) fn may_repeat(&self) -> u64 {
+        self.guess.as_ref().map_or(u64::MAX, |guess| guess.may_repeat)
+    }
+
+    /// Lost data left again.
+    pub(super) fn on_repeated(&mut self, bytes: u64) {
+        if let Some(guess) = &mut self.guess {
+            guess.may_repeat = guess.may_repeat.saturating_sub(bytes);
+        }
+    }
+
+    /// Everything below `una` has arrived.
+    fn review_end(&mut self, una: u64) {
+        self.guess.take_if(|guess| guess.end <= una);
     }
 
     /// RFC 8985, Section 6.2, Step 4: a quarter of the RTT at first, one more for each retransmission that proves to
@@ -167,7 +205,7 @@ impl Flow {
     pub(super) fn judge_due(&mut self, ctx: &mut Context<'_>) {
         let decision = self.recovery.probe.and_then(|probe| probe.decide_at);
         if decision.is_some_and(|at| at <= ctx.now) {
-            self.lose_all();
+            self.lose_all(ctx.now);
         }
         while let Some(suspect) = self.recovery.suspects.front()
             && suspect.deadline <= ctx.now
@@ -226,6 +264,7 @@ impl Flow {
     /// After an ACK advanced: is the next byte missing, too? Without SACK, a partial ACK tells (RFC 6582).
     pub(super) fn check_head(&mut self, ctx: &mut Context<'_>, was_in_hole: bool) {
         let una = self.board.una();
+        self.recovery.review_end(una);
         if self.recovery.hole.is_some_and(|hole| una > hole.position) {
             self.recovery.on_hole_closed();
             self.hold_rate();
@@ -286,14 +325,41 @@ impl Flow {
     }
 
     /// Only the head had arrived: everything in flight is lost.
-    fn lose_all(&mut self) {
-        self.flight.clear();
+    fn lose_all(&mut self, now: Instant) {
         self.recovery.suspects.clear();
         self.recovery.probe = None;
         let (una, sent) = (self.board.una(), self.board.sent());
+        // What an earlier guess gave up, and nothing has shown to be lost or not, still belongs to it.
+        let (at, may_repeat) = match self.recovery.guess.take() {
+            Some(earlier) => {
+                self.flight.put_back(earlier.flight, una);
+                (earlier.at, earlier.may_repeat)
+            }
+            None => (now, REPEAT_FIRST * self.segment()),
+        };
+        let flight = self.flight.take();
+        self.recovery.guess = Some(Box::new(Guess { at, flight, end: sent, may_repeat }));
         self.board.mark_lost(una..sent);
         if self.recovery.hole.is_none() {
             self.open_hole(self.acked_at);
+        }
+    }
+
+    /// The client reports `arrived`: of a copy that left after the guess, or of a first copy, which proves it wrong?
+    pub(super) fn review_guess(&mut self, now: Instant, arrived: &Range<u64>) {
+        let soon = self.shortest_rtt();
+        let Some(guess) = self.recovery.guess.as_mut().filter(|guess| arrived.start < guess.end) else {
+            return;
+        };
+        let repeat = self.board.repeat_at(arrived.start).filter(|repeat| repeat.sent_at >= guess.at);
+        // RFC 8985, Section 6.2, Step 2: sooner than the shortest RTT it cannot be the copy.
+        if repeat.is_some_and(|repeat| now.saturating_since(repeat.sent_at) >= soon) {
+            // Slow start (RFC 5681, Section 3.1).
+            guess.may_repeat += 2 * (arrived.end - arrived.start);
+        } else if let Some(guess) = self.recovery.guess.take() {
+            self.flight.put_back(guess.flight, self.board.una());
+            self.board.remove_lost(self.board.una()..guess.end);
+            self.board.put_behind(&self.flight, guess.at);
         }
     }
 

@@ -125,6 +125,7 @@ impl Flow {
         let mut arrival = Arrival::default();
         if ack > una {
             self.watch_claim(ctx, ack);
+            self.review_guess(ctx.now, &(una..ack));
             self.check_needless(ctx.now, &(una..ack));
             self.note_arrival(ctx, una..ack, &mut arrival);
             self.received = self.received.max(ack);
@@ -225,6 +226,7 @@ impl Flow {
             self.board.sack(block.clone(), &mut newly);
             for part in newly.iter() {
                 news += part.end - part.start;
+                self.review_guess(ctx.now, part);
                 self.check_needless(ctx.now, part);
                 self.note_arrival(ctx, part.clone(), arrival);
             }
@@ -268,9 +270,7 @@ impl Flow {
         };
         let flags = tcp.flags();
         let ack = tcp.ack().unwrap_near(self.board.una());
-        if let Some((value, _)) = tcp.timestamps() {
-            self.server_rtt.on_sent(ctx.now, value);
-        }
+        let timestamp = tcp.timestamps();
         // Between ACKs the client's window stays where it was, as seen from an older ACK.
         let client_window = match self.window {
             _ if self.gave_up => self.shifts.client_window(tcp.window()),
@@ -297,6 +297,7 @@ impl Flow {
                 self.promised,
             ),
             first: self.first_window(),
+            least: if self.acks_are_late() { u64::MAX } else { 0 },
             passes: self.gave_up || self.shows_own_window(),
         };
         let config = &ctx.config.virtual_window;
@@ -305,6 +306,9 @@ impl Flow {
         if held.edit == Edit::WindowUpdate && self.virtual_window.edge() <= shown_before {
             ctx.counters.duplicate_acks_withheld += 1;
             return;
+        }
+        if let Some((value, _)) = timestamp {
+            self.server_rtt.on_sent(ctx.now, value);
         }
         self.promise(ctx, self.virtual_window.edge().saturating_sub(ack));
         let window = u64::from(field) << self.shifts.shown;

@@ -77,6 +77,12 @@ impl Flow {
         if self.watch.reason.is_some() { self.watch.uplink.queue() } else { Duration::ZERO }
     }
 
+    /// ACKs tell too late what the link does. A server that goes by the client's clock instead (RRE) sends what the link carries all the
+    /// same, and what is outstanding then is no measure of its queue; one that waits for ACKs has no use for more window.
+    pub(super) fn acks_are_late(&self) -> bool {
+        is_late(self.uplink_queue(), self.path.rtt)
+    }
+
     /// Once a second: a reader that lags takes no more than its own window says, and whatever else is sent only gets old here.
     pub(crate) fn watch_reader(&mut self, ctx: &mut Context<'_>) {
         // One that does not read at all (window zero) may come back at any time, and fast.

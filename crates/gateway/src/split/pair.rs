@@ -15,11 +15,13 @@ use super::SenderConfig;
 use super::opening::Opening;
 use crate::auto::{Reason, UplinkDelay};
 use crate::config::GatewayConfig;
+use crate::pool::PIECE_MIN;
 use crate::ring::Links;
 use crate::{RADIO, WAN};
 
 /// One flow.
 #[derive(Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Pair {
     /// Source is the client.
     pub(super) key: FlowKey,
@@ -50,7 +52,9 @@ pub(super) struct Pair {
     /// What it keeps, as last counted among that of all flows.
     pub(super) counted: u64,
     /// It may have something to send.
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub(super) ready: bool,
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub(super) links: Links,
     /// Its timer.
     pub(super) armed: Option<Instant>,
@@ -58,6 +62,7 @@ pub(super) struct Pair {
 
 /// How much of the server's data may be here or on its way, and in flight to the client.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Bounds {
     /// How long data may wait here.
     pub(super) target: Duration,
@@ -79,6 +84,7 @@ pub(super) struct Sent {
 
 /// One of the two connections.
 #[derive(Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Side {
     pub(super) connection: Connection,
     /// Of packets of the other end that go the same way. The hop limit stays as it is: bridges do not lower it, and a router
@@ -86,6 +92,8 @@ pub(super) struct Side {
     pub(super) marks: PathMarks,
     /// IPv4 identification of the next packet.
     id: u16,
+    /// The other end's packets come as super-packets: then the device takes such, too.
+    super_packets: bool,
 }
 
 /// Our choice: more are kept as one, as old as the oldest of them. Full-sized segments of 6 MB.
@@ -140,6 +148,7 @@ impl Pair {
         if let Some(marks) = packet.path_marks() {
             self.server.marks = marks;
         }
+        self.server.super_packets |= packet.gso_size().is_some();
         self.relay(now);
     }
 
@@ -149,6 +158,7 @@ impl Pair {
         self.note_arrival(now);
         if let (Some(client), Some(marks)) = (&mut self.client, packet.path_marks()) {
             client.marks = marks;
+            client.super_packets |= packet.gso_size().is_some();
         }
         self.relay(now);
     }
@@ -172,27 +182,27 @@ impl Pair {
     }
 
     fn next_packet(&mut self, now: Instant) -> Option<(PortId, Packet, Option<Sent>)> {
-        if let Some((packet, sent)) = self.next_to_client(now) {
+        if let Some((packet, sent)) = self.next_to_client(now, u32::MAX) {
             return Some((RADIO, packet, sent));
         }
         if self.awaits_client() {
             return None;
         }
-        self.server.poll(now).map(|packet| (WAN, packet, None))
+        self.server.poll(now, u32::MAX).map(|packet| (WAN, packet, None))
     }
 
-    /// The next packet to the client, of what its link has room for.
-    pub(super) fn transmit_to_client(&mut self, now: Instant) -> Option<(Packet, Option<Sent>)> {
-        self.next_to_client(now).or_else(|| {
+    /// The next packet to the client, of what its link has room for, and of no more than `most` segments.
+    pub(super) fn transmit_to_client(&mut self, now: Instant, most: u32) -> Option<(Packet, Option<Sent>)> {
+        self.next_to_client(now, most).or_else(|| {
             self.relay(now);
-            self.next_to_client(now)
+            self.next_to_client(now, most)
         })
     }
 
-    fn next_to_client(&mut self, now: Instant) -> Option<(Packet, Option<Sent>)> {
+    fn next_to_client(&mut self, now: Instant, most: u32) -> Option<(Packet, Option<Sent>)> {
         let client = self.client.as_mut()?;
         let before = client.connection.sent();
-        let packet = client.poll(now)?;
+        let packet = client.poll(now, most)?;
         let bytes = packet.payload().len() as u64;
         let retransmission = client.connection.sent() == before;
         let sojourn = if bytes > 0 && !retransmission { self.sojourn(now, before) } else { Duration::ZERO };
@@ -256,6 +266,11 @@ impl Pair {
         self.client.as_ref().is_some_and(|client| client.connection.is_held())
     }
 
+    /// Payload of a full-sized segment to the client; never zero.
+    pub(super) fn segment(&self) -> u64 {
+        self.client.as_ref().map_or(1, |client| client.connection.segment().max(1))
+    }
+
     /// Its client's side may send so many bytes.
     pub(super) fn allow(&mut self, bytes: u64) {
         if let Some(client) = &mut self.client {
@@ -263,28 +278,39 @@ impl Pair {
         }
     }
 
-    /// Bytes of payload that it keeps.
+    /// Bytes of payload that it keeps, and what small pieces cost beyond that.
     pub(super) fn buffered(&self) -> u64 {
-        self.server.connection.buffered() + self.client.as_ref().map_or(0, |side| side.connection.buffered())
+        let sides = [Some(&self.server), self.client.as_ref()].into_iter().flatten();
+        let (bytes, pieces) = sides.fold((0, 0), |(bytes, pieces), side| {
+            (bytes + side.connection.buffered(), pieces + side.connection.pieces() as u64)
+        });
+        bytes.max(pieces * PIECE_MIN)
     }
 }
 
 impl Side {
     pub(super) fn new(connection: Connection, marks: PathMarks) -> Side {
-        Side { connection, marks, id: 0 }
+        Side { connection, marks, id: 0, super_packets: false }
     }
 
-    /// The next packet, on the way that those of the other end take.
-    fn poll(&mut self, now: Instant) -> Option<Packet> {
-        let mut packet = self.connection.poll_transmit(now)?;
+    /// The next packet, of up to `most` segments, on the way that those of the other end take.
+    fn poll(&mut self, now: Instant, most: u32) -> Option<Packet> {
+        let mut packet = match self.super_packets {
+            true => self.connection.poll_super_packet(now, most)?,
+            false => self.connection.poll_transmit(now)?,
+        };
         let is_reset = packet.tcp().is_some_and(|tcp| tcp.flags().contains(Flags::RST));
         if self.connection.is_closed() && !is_reset {
             // Nobody is there to hear that its last bytes were read.
             return None;
         }
         packet.set_path_marks(&self.marks, self.id);
-        let segments = packet.gso_size().map_or(1, |size| packet.payload().len().div_ceil(usize::from(size)));
-        self.id = self.id.wrapping_add(segments as u16);
+        self.id = self.id.wrapping_add(segments(&packet) as u16);
         Some(packet)
     }
+}
+
+/// Packets on the wire.
+pub(super) fn segments(packet: &Packet) -> usize {
+    packet.gso_size().map_or(1, |size| packet.payload().len().div_ceil(usize::from(size)))
 }

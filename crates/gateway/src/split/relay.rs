@@ -33,13 +33,24 @@ fn show(bounds: &Bounds, demand: u64, server: &mut Connection, client: &Connecti
 /// window of who sent it closed.
 fn pass(now: Instant, most: u64, from: &mut Connection, to: &mut Connection) {
     while from.readable() > 0 {
-        let room = to.room().min(most.saturating_sub(to.unsent()));
+        let room = whole_segments(to.room().min(most.saturating_sub(to.unsent())), from, to);
         let room = usize::try_from(room).unwrap_or(usize::MAX);
         let Some(payload) = from.read(now, room) else { break };
         to.write(&payload);
     }
     if from.is_read_finished() {
         to.close();
+    }
+}
+
+/// Our choice: what is cut is cut where a segment will end, because what is left over would leave as a short one, and segments behind it
+/// would lie across what the other end sent as one. Not where nothing is on its way, whose arrival would make more room.
+fn whole_segments(room: u64, from: &Connection, to: &Connection) -> u64 {
+    let left_over = (to.unsent() + room) % to.segment().max(1);
+    if room >= from.readable() || (room < left_over && to.unacknowledged() == 0) {
+        room
+    } else {
+        room.saturating_sub(left_over)
     }
 }
 

@@ -17,6 +17,7 @@ use long_term::LongTerm;
 /// Paces at the bandwidth that was measured, and probes for more of it and for the shortest RTT. Fields are named as in
 /// Linux's struct bbr; gains are in 1/256, bandwidths in packets per microsecond times 2^24.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Bbr {
     mode: Mode,
     min_rtt: Option<Duration>,
@@ -47,6 +48,7 @@ pub struct Bbr {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 enum Mode {
     Startup,
     Drain,

@@ -8,6 +8,7 @@ use super::{
 
 /// The window as a cubic function of the time since the last loss. Fields are named as in Linux's struct bictcp.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Cubic {
     cnt: u32,
     last_max_cwnd: u32,

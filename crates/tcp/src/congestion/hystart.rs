@@ -22,6 +22,7 @@ named! {
 
 /// The end of slow start.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Hystart {
     /// None.
     Off,
@@ -95,6 +96,7 @@ const CSS_ROUNDS: u32 = 5;
 
 /// State of Linux tcp_cubic.c:hystart_update.
 #[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct LinuxHystart {
     found: bool,
     round: Option<Round>,
@@ -102,6 +104,7 @@ pub struct LinuxHystart {
 }
 
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct Round {
     start: Instant,
     last_ack: Instant,
@@ -164,6 +167,7 @@ fn ack_delay(sample: &AckSample, window: Window) -> Duration {
 
 /// State of RFC 9406, Section 4.2, under its names.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct HystartPlusPlus {
     window_end: u64,
     last_round_min_rtt: Duration,
@@ -174,6 +178,7 @@ pub struct HystartPlusPlus {
 }
 
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct Css {
     baseline_min_rtt: Duration,
     rounds: u32,

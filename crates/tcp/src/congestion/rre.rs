@@ -21,6 +21,7 @@ use receive_rate::{ReceiveRate, Train};
 
 /// The sender of the paper. Names are the paper's: rho, sigma, T, RD.
 #[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Rre {
     stage: Stage,
     clock: PeerClock,
@@ -36,6 +37,7 @@ pub struct Rre {
 
 /// Where it is (Section II-B, II-C).
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 enum Stage {
     /// The initial burst, then two packets for each ACK, until rho is known.
     Initial(Train),
@@ -48,6 +50,7 @@ enum Stage {
 }
 
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct Monitor {
     since: Instant,
     /// The receive rate before.
@@ -65,6 +68,7 @@ struct Monitor {
 
 /// An ACK as the peer's clock has it.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct Reading {
     time: PeerTime,
     /// RD of the newest segment that it acknowledges.

@@ -8,6 +8,7 @@ use super::{
 
 /// Keeps two to four packets in the queue, judged once per round trip.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Vegas {
     doing_vegas_now: bool,
     beg_snd_nxt: u64,

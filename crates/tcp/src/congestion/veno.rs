@@ -6,6 +6,7 @@ use super::{AckSample, CaState, CongestionControl, CongestionEvent, CongestionNa
 
 /// Reno that takes a loss with a short queue for a random one.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Veno {
     doing_veno_now: bool,
     cnt_rtt: u32,

@@ -6,6 +6,7 @@ use super::{AckSample, CongestionControl, CongestionEvent, CongestionName, Windo
 
 /// Reno whose window after a loss is the bandwidth times the shortest RTT. Fields as in Linux's struct westwood.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Westwood {
     /// Bytes per jiffy, filtered once.
     bw_ns_est: u64,

@@ -6,6 +6,7 @@ use super::Connection;
 
 /// What the peer has reported of what was sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Delivery {
     /// Bytes that have arrived, reported by SACK or cumulatively.
     pub delivered: u64,
@@ -19,6 +20,9 @@ pub struct Delivery {
 
 /// Our choice: what five rounds of slow start from ten segments send, and so more than short transfers need.
 const AT_ONCE: u64 = 524_288;
+/// Our choice: what is not here when a burst of ACKs comes is here after `time`. Where a round trip takes more than so many times that,
+/// as with ACKs that wait on the uplink, that is a small part of it, and a window's worth would only get old here for a round trip.
+const BURSTS: u64 = 8;
 
 impl Connection {
     /// So many bytes may be sent from here on, each time at least the segment that is begun; `u64::MAX`, as it is at first, is
@@ -89,19 +93,27 @@ impl Connection {
     }
 
     /// Bytes that it would send within `time` as its windows are now, if no more than `most` may be in flight: at least an
-    /// initial window, and in its first slow start, whose ACKs come in bursts, what a whole round trip may ask for.
+    /// initial window, and in its first slow start, whose ACKs come in bursts, what a whole round trip may ask for. Where a pace is
+    /// set the window may be no measure (RRE leaves it open): no more than twice what is paced, as a pace may double within a round trip.
     pub fn demand(&self, time: Duration, most: u64) -> u64 {
         let sender = &self.sender;
         let mss = u64::from(sender.mss);
+        let initial = u64::from(self.config.initial_cwnd) * mss;
         let cwnd = u64::from(sender.window.cwnd) * mss;
         let most = most.min(sender.snd_wnd);
         let unhurt = sender.totals.recoveries == 0 && sender.totals.timeouts == 0;
         let doubles = unhurt && sender.window.in_slow_start() && cwnd < most;
         let window = if doubles { 2 * cwnd } else { cwnd }.min(most);
-        let srtt = self.srtt().as_nanos().max(1);
-        let share = u128::from(window) * u128::from(time.as_nanos()) / u128::from(srtt);
-        let at_once = if doubles { window.min(AT_ONCE) } else { u64::from(self.config.initial_cwnd) * mss };
-        u64::try_from(share).unwrap_or(u64::MAX).max(at_once)
+        // Before the first sample, as after a SYN that was sent twice, nothing is known of later windows.
+        let srtt = if self.srtt().is_zero() { time } else { self.srtt() };
+        let share = |window: u64| {
+            let share = u128::from(window) * u128::from(time.as_nanos()) / u128::from(srtt.as_nanos().max(1));
+            u64::try_from(share).unwrap_or(u64::MAX)
+        };
+        let at_once = if doubles { window.min(AT_ONCE) } else { initial };
+        let at_once = at_once.min(share(window.max(initial)).saturating_mul(BURSTS)).max(2 * mss);
+        let paced = sender.congestion().pacing_rate().map_or(u64::MAX, |pace| 2 * pace.bytes_in(time));
+        share(window).min(paced).max(at_once)
     }
 
     /// The smoothed RTT; zero before the first sample.

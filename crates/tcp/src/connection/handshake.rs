@@ -10,6 +10,7 @@ use crate::sender;
 
 /// The SYN or SYN-ACK, until it is acknowledged.
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Handshake {
     /// It is to be sent.
     pub(super) due: bool,

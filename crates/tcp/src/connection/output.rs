@@ -5,10 +5,11 @@ use paceline_wire::{
 };
 
 use super::{Connection, State};
-use crate::sender::Transmission;
+use crate::sender::{Supply, Transmission};
 
 /// What waits to be sent beside data and ACKs.
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Pending {
     /// A reset at this number.
     reset: Option<Seq>,
@@ -19,6 +20,9 @@ pub(super) struct Pending {
     /// A segment that the peer must answer: a probe of an idle peer.
     pub(super) keep_alive: bool,
 }
+
+/// Of a packet at most: IPv6 and TCP with all options.
+const HEADERS_MAX: u64 = 100;
 
 /// Linux net.ipv4.tcp_invalid_ratelimit.
 const CHALLENGE_INTERVAL: Duration = Duration::from_millis(500);
@@ -58,11 +62,19 @@ impl Connection {
         self.transmit_into(now, &mut packet).then_some(packet)
     }
 
+    /// As [`poll_transmit`](Self::poll_transmit), but up to `most` new segments whose bytes lie side by side in memory leave as one
+    /// super-packet, and where a long piece of memory ends, so does a segment. Whoever cuts it gets the packets that as many polls for
+    /// one segment would have returned.
+    pub fn poll_super_packet(&mut self, now: Instant, most: u32) -> Option<Packet> {
+        let mut packet = Packet::default();
+        self.transmit(now, most.max(1), &mut packet).then_some(packet)
+    }
+
     /// As [`poll_transmit`](Self::poll_transmit), into a packet whose memory is used again; false when there is nothing to
     /// send.
     #[inline]
     pub fn transmit_into(&mut self, now: Instant, packet: &mut Packet) -> bool {
-        !self.is_quiet() && self.transmit(now, packet)
+        !self.is_quiet() && self.transmit(now, 0, packet)
     }
 
     /// Nothing can have come up since the last poll that found nothing, as in every other poll.
@@ -75,7 +87,8 @@ impl Connection {
             && !self.handshake.due
     }
 
-    fn transmit(&mut self, now: Instant, packet: &mut Packet) -> bool {
+    /// `most` is zero where the memory that data lies in does not matter.
+    fn transmit(&mut self, now: Instant, most: u32, packet: &mut Packet) -> bool {
         if self.output.resets() {
             self.poll_reset(packet);
             return true;
@@ -87,7 +100,7 @@ impl Connection {
             _ => {
                 // SACK blocks find no room beside a full segment.
                 let blocks_first = self.receiver.acks.is_due() && self.receiver.has_blocks();
-                if !blocks_first && self.poll_data(now, packet) {
+                if !blocks_first && self.poll_data(now, most, packet) {
                     return true;
                 }
             }
@@ -110,10 +123,13 @@ impl Connection {
         }
     }
 
-    fn poll_data(&mut self, now: Instant, packet: &mut Packet) -> bool {
+    fn poll_data(&mut self, now: Instant, most: u32, packet: &mut Packet) -> bool {
         if !self.sender.is_idle() {
-            let supply = self.supply();
-            if let Some(transmission) = self.sender.poll(now, supply) {
+            let supply = self.supply(most > 0);
+            if let Some(mut transmission) = self.sender.poll(now, supply) {
+                if most > 1 {
+                    self.extend(now, supply, most, &mut transmission);
+                }
                 self.build_data(now, transmission, packet);
                 return true;
             }
@@ -123,6 +139,25 @@ impl Connection {
             self.build_probe(now, packet);
         }
         probe
+    }
+
+    /// Full new segments are followed by what the next polls would send, as long as it lies in the same memory.
+    fn extend(&mut self, now: Instant, supply: Supply, most: u32, first: &mut Transmission) {
+        let mss = u64::from(self.sender.mss);
+        let most = u64::from(most).min((u64::from(u16::MAX) - HEADERS_MAX) / mss);
+        let longest = first.start + most * mss;
+        let data_end = (supply.end - u64::from(supply.fin)).min(supply.piece);
+        let (_, together) = self.queue.piece(first.start);
+        let together = together.min(longest);
+        let full = |sent: &Transmission| (sent.end - sent.start) % mss == 0;
+        while !first.retransmission && !first.fin && full(first) {
+            let next_end = data_end.min(first.end + mss);
+            if next_end > together || next_end == first.end {
+                break;
+            }
+            let Some(next) = self.sender.poll_another(now, supply) else { break };
+            (first.end, first.fin) = (next.end, next.fin);
+        }
     }
 
     #[cold]

@@ -255,7 +255,7 @@ fn a_connection_can_stand_in_for_another() {
 }
 
 #[test]
-fn a_smaller_path_mtu_cuts_new_segments_and_marks_old_ones_for_cutting() {
+fn a_smaller_path_mtu_cuts_new_segments_and_what_is_in_flight_leaves_again() {
     let config = Config { nagle: false, timestamps: false, ..Config::default() };
     let mut peer = Connection::connect(&config, key().reversed(), 1, at(0));
     let mut connection = Connection::accept(&config, &only(&mut peer, at(0)), 2, at(0)).unwrap();
@@ -265,19 +265,16 @@ fn a_smaller_path_mtu_cuts_new_segments_and_marks_old_ones_for_cutting() {
     let sent = only(&mut connection, at(30)).tcp().unwrap().seq();
     assert!(connection.is_in_flight(sent) && !connection.is_in_flight(sent.add(536)));
     // Below the least that is believed: 552 bytes, 512 of them payload.
-    connection.on_path_mtu(100);
+    connection.on_path_mtu(at(31), 100);
     connection.write_length(600);
-    let sizes: Vec<usize> =
-        core::iter::from_fn(|| connection.poll_transmit(at(31))).map(|p| p.payload().len()).collect();
-    assert_eq!(sizes, [512, 88]);
-    // The tail is probed first; then the timer expires.
-    let mut again = None;
-    while again.as_ref().is_none_or(|packet: &Packet| packet.payload().len() != 536) {
-        let due = connection.poll_timeout().unwrap();
-        connection.handle_timeout(due);
-        again = connection.poll_transmit(due);
-    }
-    assert_eq!(again.unwrap().gso_size(), Some(512));
+    let sizes: Vec<(usize, Option<u16>)> = core::iter::from_fn(|| connection.poll_transmit(at(31)))
+        .map(|packet| (packet.payload().len(), packet.gso_size()))
+        .collect();
+    assert_eq!(sizes, [(536, Some(512)), (512, None), (88, None)]);
+    // The same again, as for each packet of a window, says nothing; and it was no congestion.
+    connection.on_path_mtu(at(32), 100);
+    assert!(connection.poll_transmit(at(32)).is_none());
+    assert_eq!(connection.status(at(32)).snd_cwnd, config.initial_cwnd);
 }
 
 #[test]

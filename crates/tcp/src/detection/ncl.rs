@@ -13,6 +13,7 @@ use crate::scoreboard::{Scoreboard, Segment};
 /// A packet not acknowledged within tau_RD of its transmission is sent again; one not acknowledged within tau_CD of that is
 /// a sign of congestion. Names as in the paper's pseudocode.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Ncl {
     name: DetectionName,
     config: NclConfig,
@@ -30,6 +31,7 @@ pub struct Ncl {
 
 /// What can be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct NclConfig {
     /// MRRL: how many RTTs are remembered.
     pub mrrl: u32,
@@ -41,6 +43,7 @@ pub struct NclConfig {
 
 /// How long the congestion response decision timer runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum TauCd {
     /// The shortest RTT of the record, as the paper has it.
     #[default]
@@ -58,6 +61,7 @@ impl Default for NclConfig {
 
 /// What is known of a packet that has not been acknowledged.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct Packet {
     /// txTime.
     tx_time: Instant,

@@ -8,6 +8,7 @@ use crate::scoreboard::{Mark, Scoreboard, Segment};
 
 /// A segment is lost when one sent later has arrived, and a reordering window has passed. State as in Linux's struct rack.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Rack {
     newest: Option<Newest>,
     advanced: bool,

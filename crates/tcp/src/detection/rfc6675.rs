@@ -5,6 +5,7 @@ use crate::scoreboard::Scoreboard;
 
 /// State: how far segments were judged already, and duplicate ACKs seen.
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Rfc6675 {
     judged: u32,
     dup_acks: u32,

@@ -8,6 +8,7 @@ use crate::config::ReceiveBuffer;
 
 /// Twice what came in a round trip, never less than before.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Drs {
     rwnd: u64,
     /// Algorithm 2: no more than `tcp_rmem_max`.

@@ -6,6 +6,7 @@ use crate::config::Config;
 
 /// State of Linux's icsk_ack and of its SACK compression.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct AckPolicy {
     delayed_ack: bool,
     compress: bool,

@@ -14,6 +14,7 @@ use crate::filter::WindowedMax;
 /// leaves a gap in them at any rate; a pause of the sender's own is not what the path can carry, and a W that follows it
 /// pauses again one RTT later.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Barr {
     /// When each of the last M ACKs came, and what had been delivered by then, cumulatively or by SACK, because the
     /// cumulative ACK alone stands still in recovery.
@@ -28,6 +29,7 @@ pub struct Barr {
 }
 
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct Point {
     at: Instant,
     delivered: u64,

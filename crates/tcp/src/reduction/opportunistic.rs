@@ -6,7 +6,8 @@ use super::{Entry, Holes, RateReduction, ReductionName};
 use crate::congestion::{AckSample, Window};
 
 /// Lets new data go beyond the advertised window during recovery, by what the receiver will free once its holes are filled.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Opportunistic {
     inner: Box<dyn RateReduction>,
 }

@@ -9,6 +9,7 @@ use crate::congestion::{AckSample, Window};
 /// a window. And while a whole round trip shows no queue at all, at the pace of slow start: at high loss rates a flow is in
 /// recovery before it has filled its path, and would need hundreds of round trips.
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Qarr {
     w: u32,
     /// When W was last moved, SND.NXT: what was sent before says nothing of the move.

@@ -4,6 +4,7 @@ use super::{SendBuffer, SendBufferName};
 
 /// Twice the window: one that is in flight and one to fill the next.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct LinuxGrowth {
     size: u64,
     max: u64,

@@ -4,6 +4,7 @@ use super::{SendBuffer, SendBufferName};
 
 /// Three times the window: the least with which no recovery runs out of data while a third of it waits to be filled.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct RefinedGrowth {
     size: u64,
     max: u64,

@@ -8,6 +8,7 @@ use crate::scoreboard::Mark;
 
 /// State of Hack 1.
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Hack1 {
     /// Duplicate ACKs without news by SACK.
     stray_duplicates: u32,

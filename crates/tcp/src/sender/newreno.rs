@@ -4,6 +4,7 @@ use super::Sender;
 
 /// Segments that duplicate ACKs stand for.
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct NewReno {
     pub(super) sacked: u32,
 }

@@ -8,7 +8,7 @@ use super::transmit::Forced;
 use crate::congestion::{CaState, CongestionEvent, SSTHRESH_INFINITE, current_ssthresh};
 use crate::event::Event;
 use crate::reduction::Entry;
-use crate::scoreboard::Mark;
+use crate::scoreboard::{Mark, Segment};
 
 impl Sender {
     /// An ACK that may tell of trouble. Returns packets that it delivered beyond those on the board (without SACK).
@@ -256,6 +256,31 @@ impl Sender {
         self.high_seq = self.board.nxt();
         self.frto = self.config.frto && (new_recovery || self.retransmits > 0);
         self.emit(now, Event::RetransmissionTimeout);
+    }
+
+    /// What is in flight in longer segments than the path takes is lost, and that says nothing of congestion, so the windows stay
+    /// as they are (RFC 1191, Section 6.5; tcp_simple_retransmit).
+    pub(super) fn resend_too_long(&mut self, now: Instant) {
+        let (mut number, end) = self.board.numbers();
+        let before = self.board.lost_total();
+        while number != end {
+            let too_long = |segment: &Segment| segment.end - segment.start > u64::from(self.mss);
+            if self.board.get(number).is_some_and(too_long) {
+                self.board.mark_lost(number);
+            }
+            number = number.wrapping_add(1);
+        }
+        if self.board.lost_total() == before {
+            return;
+        }
+        if self.state != CaState::Loss {
+            self.high_seq = self.board.nxt();
+            self.window.ssthresh = current_ssthresh(self.state, self.window);
+            self.prior_ssthresh = 0;
+            self.undo.marker = None;
+            self.set_state(now, CaState::Loss);
+        }
+        self.wake();
     }
 
     /// tcp_timeout_mark_lost: everything that has not arrived, but for what a detection by time spares.

@@ -13,6 +13,7 @@ use crate::rtt::{RTO_INITIAL, RTO_MAX};
 
 /// What the timer is set for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) enum TimerKind {
     /// RFC 6298.
     Retransmission,

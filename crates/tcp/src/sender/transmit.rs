@@ -11,6 +11,7 @@ use crate::scoreboard::Mark;
 
 /// What must be sent whatever cwnd says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) enum Forced {
     /// A probe of the tail.
     Probe,
@@ -41,10 +42,13 @@ pub(crate) struct Supply {
     pub(crate) fin: bool,
     /// The application has more, but found the send buffer full.
     pub(crate) blocked: bool,
+    /// New segments end here at the latest.
+    pub(crate) piece: u64,
 }
 
 /// How the windows are used (tcp_cwnd_validate), and what holds the sender back (Linux chronographs).
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Usage {
     is_cwnd_limited: bool,
     max_packets_out: u32,
@@ -63,6 +67,7 @@ pub(crate) struct Usage {
 
 /// What holds the sender back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) enum Limit {
     /// The network or the application.
     Busy = 0,
@@ -147,6 +152,15 @@ impl Sender {
             self.finish_round(now, supply);
         }
         None
+    }
+
+    /// After a new segment, another one, if the next [`poll`](Self::poll) would send that. With `None` it may send something else.
+    pub(crate) fn poll_another(&mut self, now: Instant, supply: Supply) -> Option<Transmission> {
+        let other = self.forced.is_some() || self.board.lost_out() > 0 || self.allowance == 0;
+        if other || (now < self.next_departure && self.window.burst == 0 && self.paced()) {
+            return None;
+        }
+        self.poll_new(supply).map(|(end, fin)| self.send_new(now, end, fin))
     }
 
     /// When the pacer lets the next packet go, if one could.
@@ -258,14 +272,14 @@ impl Sender {
         let start = self.board.nxt();
         let mss = u64::from(self.effective_mss());
         let data_end = supply.end - u64::from(supply.fin);
-        let mut end = data_end.min(start + mss);
+        let mut end = data_end.min(start + mss).min(supply.piece);
         // The FIN goes with the last data, and takes no room in the window's bytes of payload.
         let fin = supply.fin && end == data_end;
         end += u64::from(fin);
         if end > window_end {
             return None;
         }
-        let full = end - start >= mss || fin;
+        let full = end - start >= mss || fin || end == supply.piece;
         // Nagle as Minshall has it: only a small segment in flight holds the next one back (tcp_nagle_check).
         let small_in_flight = self.last_small > self.board.una();
         if !full && self.config.nagle && !self.board.is_empty() && small_in_flight {

@@ -8,6 +8,7 @@ use crate::event::Event;
 
 /// What is needed to take a reduction back.
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Undo {
     /// SND.UNA when the reduction began; `None` when nothing can be taken back.
     pub(super) marker: Option<u64>,

@@ -42,6 +42,8 @@ pub struct TcpFields {
 
 /// What the headers of all packets from one address and port to another have in common.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(from = "FlowKey", into = "FlowKey"))]
 pub struct HeaderTemplate {
     /// IP header and ports; lengths and checksums are missing.
     bytes: [u8; TEMPLATE_LEN],
@@ -86,6 +88,35 @@ impl HeaderTemplate {
         let ip_header = checksum::sum(&bytes[..ip_header_len]);
         HeaderTemplate { bytes, ip_header_len: ip_header_len as u8, addresses, ip_header }
     }
+
+    /// The direction that it was made for; addresses of both kinds have become IPv6.
+    pub fn key(&self) -> FlowKey {
+        let port = |at: usize| u16::from_be_bytes([self.bytes[at], self.bytes[at + 1]]);
+        let ports = usize::from(self.ip_header_len);
+        let (src, dst): (IpAddr, IpAddr) = match ports {
+            IPV4_HEADER_LEN => (octets::<4>(&self.bytes, 12).into(), octets::<4>(&self.bytes, 16).into()),
+            _ => (octets::<16>(&self.bytes, 8).into(), octets::<16>(&self.bytes, 24).into()),
+        };
+        FlowKey::new(SocketAddr::new(src, port(ports)), SocketAddr::new(dst, port(ports + 2)))
+    }
+}
+
+impl From<FlowKey> for HeaderTemplate {
+    fn from(key: FlowKey) -> Self {
+        HeaderTemplate::tcp(key)
+    }
+}
+
+impl From<HeaderTemplate> for FlowKey {
+    fn from(template: HeaderTemplate) -> Self {
+        template.key()
+    }
+}
+
+fn octets<const N: usize>(bytes: &[u8; TEMPLATE_LEN], at: usize) -> [u8; N] {
+    let mut octets = [0; N];
+    octets.copy_from_slice(&bytes[at..at + N]);
+    octets
 }
 
 impl Packet {

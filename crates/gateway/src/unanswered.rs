@@ -1,0 +1,90 @@
+//! How much the server has been told to be acknowledged whose answer, new data, is still on its way to the gateway.
+
+use paceline_wire::{Duration, Instant};
+
+/// What had been acknowledged towards the server, and when.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+struct Told {
+    at: Instant,
+    ack: u64,
+}
+
+/// Watches one flow. The server answers within a round trip between it and the gateway; a path that is now and then slower than
+/// its shortest round trip is allowed for by counting one to three of them.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(crate) struct Unanswered {
+    /// The newest acknowledgement.
+    last: Told,
+    /// When the span began that becomes the answered one next, and what had been acknowledged before.
+    span: Told,
+    /// What is taken to be answered.
+    answered: u64,
+}
+
+impl Unanswered {
+    /// Of a stream that starts at `position`.
+    pub(crate) fn new(position: u64) -> Self {
+        let told = Told { at: Instant::ZERO, ack: position };
+        Unanswered { last: told, span: told, answered: position }
+    }
+
+    /// The bytes up to `ack` are acknowledged towards the server, which is `server_rtt` away. Returns how much of it is not
+    /// answered.
+    pub(crate) fn on_ack(&mut self, now: Instant, ack: u64, server_rtt: Duration) -> u64 {
+        if now.saturating_since(self.last.at) >= server_rtt {
+            self.answered = self.last.ack;
+            self.span = Told { at: now, ack: self.last.ack };
+        } else if now.saturating_since(self.span.at) >= server_rtt {
+            self.answered = self.span.ack;
+            self.span = Told { at: now, ack: self.last.ack };
+        }
+        self.last = Told { at: now, ack: self.last.ack.max(ack) };
+        self.last.ack - self.answered
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const RTT: Duration = Duration::from_millis(20);
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(1_000 + ms)
+    }
+
+    #[test]
+    fn a_flight_that_is_acknowledged_at_once_is_unanswered_as_a_whole() {
+        let mut unanswered = Unanswered::new(0);
+        let flight = |unanswered: &mut Unanswered, start, from: u64, count| {
+            (1..=count).map(|n| unanswered.on_ack(at(start + n), from + 1_000 * n, RTT)).last()
+        };
+        assert_eq!(flight(&mut unanswered, 0, 0, 10), Some(10_000));
+        assert_eq!(flight(&mut unanswered, 100, 10_000, 18), Some(18_000));
+    }
+
+    proptest! {
+        /// Never less than what was acknowledged in the last round trip, never more than in the last three.
+        #[test]
+        fn it_lies_between_one_round_trip_and_three(steps in prop::collection::vec((0u64..30, 0u64..5_000), 1..200)) {
+            let mut unanswered = Unanswered::new(0);
+            let (mut now, mut ack, mut told) = (at(0), 0, vec![(Instant::ZERO, 0)]);
+            for (gap, bytes) in steps {
+                now += Duration::from_millis(gap);
+                ack += bytes;
+                let found = unanswered.on_ack(now, ack, RTT);
+                told.push((now, ack));
+                let since = |age: Duration| {
+                    ack - told.iter().rev().find(|(at, _)| now.saturating_since(*at) >= age).map_or(0, |told| told.1)
+                };
+                prop_assert!(found >= since(RTT) && found <= since(RTT * 3), "{found} at {now:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Copies of the ICMP messages about a smaller path MTU that leave by an interface, whether the host forwards or sends them: a routed
+//! gateway, to which only TCP comes, learns of them so, and the kernel's own way with them stays as it is.
+
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use nix::net::if_::if_nametoindex;
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::filter;
+use crate::frame::{Frame, FrameError};
+use crate::sockopt;
+use crate::virtio::HEADER_LEN;
+
+/// A socket that hears them at one interface, of any kind: what it hands over begins with the IP header.
+#[derive(Debug)]
+pub struct Overheard {
+    socket: Socket,
+    /// Each message behind an empty virtio header, which the kernel has for whole frames only: none is longer than its interface
+    /// takes, and their checksums are computed.
+    bytes: Box<[u8]>,
+    lens: Vec<usize>,
+}
+
+impl Overheard {
+    /// Listens at the interface `name` of the current network namespace.
+    pub fn open(name: &str) -> io::Result<Self> {
+        let index = if_nametoindex(name)?;
+        // Protocol 0: nothing is received before the filter is in place and the socket is bound.
+        let socket =
+            Socket::new(Domain::PACKET, Type::DGRAM.nonblocking().cloexec(), Some(Protocol::from(0)))?;
+        socket.attach_filter(&filter::leaving_too_big())?;
+        sockopt::bind_to_interface(&socket, index)?;
+        let bytes = vec![0; BATCH * SLOT_BYTES].into_boxed_slice();
+        Ok(Overheard { socket, bytes, lens: Vec::with_capacity(BATCH) })
+    }
+
+    /// Reads what waits, up to one batch.
+    pub(crate) fn receive(&mut self) -> io::Result<usize> {
+        self.lens.clear();
+        for slot in self.bytes.chunks_exact_mut(SLOT_BYTES) {
+            match (&self.socket).read(&mut slot[HEADER_LEN..]) {
+                Ok(len) => self.lens.push(HEADER_LEN + len),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => break,
+                // As when the interface goes down; what was read before counts.
+                Err(_) if !self.lens.is_empty() => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(self.lens.len())
+    }
+
+    /// The longest batch.
+    pub(crate) fn batch(&self) -> usize {
+        BATCH
+    }
+
+    /// Message `index` of the batch that was read last.
+    pub(crate) fn frame(&self, index: usize) -> Result<Frame<'_>, FrameError> {
+        let start = index * SLOT_BYTES;
+        Frame::parse_tun(&self.bytes[start..start + self.lens[index]])
+    }
+}
+
+impl AsFd for Overheard {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// Our choice: a window of packets may bring as many messages, all of which say the same.
+const BATCH: usize = 16;
+/// The longest such messages are those of ICMPv6 (RFC 4443, Section 2.4(c): 1,280 bytes); what is longer is cut, and its end is not
+/// needed.
+const SLOT_BYTES: usize = (HEADER_LEN + 1_280).next_multiple_of(64);
