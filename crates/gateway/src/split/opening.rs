@@ -10,6 +10,7 @@ use crate::config::{GatewayConfig, VirtualWindowMode};
 
 /// What a client wants, until the server has answered.
 #[derive(Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Opening {
     /// The client's newest SYN.
     syn: Packet,
@@ -19,6 +20,7 @@ pub(super) struct Opening {
 
 /// What the server's SYN said.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct ServerSyn {
     origin: Origin,
     mss: u16,
@@ -83,7 +85,8 @@ impl Pair {
             }
             return if is_exact { Opened::Ended } else { Opened::NotYet };
         }
-        if !flags.contains(Flags::SYN) || flags.contains(Flags::ACK) {
+        // With a FIN it asks for nothing, and could not be answered.
+        if !flags.contains(Flags::SYN) || flags.intersects(Flags::ACK | Flags::FIN) {
             return Opened::Passes;
         }
         if tcp.seq() != opening.isn() {
