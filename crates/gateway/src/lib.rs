@@ -24,6 +24,7 @@ mod mode;
 mod modulation;
 mod observe;
 mod other;
+mod passed_syns;
 mod pool;
 mod prefix;
 mod reception_rate;
@@ -49,7 +50,7 @@ pub use config::GatewayConfig;
 pub use counters::{Counters, PassReason};
 pub use gateway::{Gateway, OVERHEARD, RADIO, WAN};
 #[cfg(feature = "serde")]
-pub use handover::{State, TakenOver};
+pub use handover::{SplitState, SplitTakenOver, State, TakenOver};
 pub use handshake::Shifts;
 pub use mode::{Choice, Mode};
 pub use observe::{Event, Observer};

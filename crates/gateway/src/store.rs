@@ -4,6 +4,8 @@ use alloc::collections::VecDeque;
 
 use paceline_wire::{Instant, Packet};
 
+use crate::pool::PIECE_MIN;
+
 /// A kept packet and the range of the stream that it carries; a FIN counts as one position, at the end.
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -64,7 +66,7 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// Bytes kept.
+    /// Bytes kept; a small packet counts for what it occupies.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -101,7 +103,7 @@ impl Store {
         arrival: Instant,
     ) -> Option<(u64, u64)> {
         if self.chunks.back().is_none_or(|last| last.end <= start) {
-            self.bytes += end - start;
+            self.bytes += cost(start, end);
             self.chunks.push_back(Chunk { start, end, arrival, packet });
             return Some((start, end));
         }
@@ -112,7 +114,7 @@ impl Store {
             let index = self.chunks.partition_point(|c| c.end <= position);
             let next = self.chunks.get(index).map_or(end, |c| c.start.min(end));
             if position < next {
-                self.bytes += next - position;
+                self.bytes += cost(position, next);
                 let packet = whole.packet(position, next);
                 self.chunks.insert(index, Chunk { start: position, end: next, arrival, packet });
                 added = Some((added.map_or(position, |(first, _)| first), next));
@@ -129,7 +131,8 @@ impl Store {
         while let Some(front) = self.chunks.front()
             && front.end <= position
         {
-            self.bytes -= front.end - front.start;
+            // An older program, whose state this may be, counted less.
+            self.bytes = self.bytes.saturating_sub(cost(front.start, front.end));
             self.chunks.pop_front();
         }
     }
@@ -144,6 +147,11 @@ impl Store {
     /// place.
     pub(crate) fn drop_larger_than(&mut self, max_segment: u64) {
         self.chunks.retain(|c| c.segment_len() <= max_segment);
-        self.bytes = self.chunks.iter().map(|c| c.end - c.start).sum();
+        self.bytes = self.chunks.iter().map(|c| cost(c.start, c.end)).sum();
     }
+}
+
+/// What a packet with this range counts for.
+fn cost(start: u64, end: u64) -> u64 {
+    (end - start).max(PIECE_MIN)
 }

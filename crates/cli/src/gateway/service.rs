@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::PeerCredentials;
 use paceline_gateway::config::OtherMode;
-use paceline_gateway::{Gateway, GatewayConfig};
+use paceline_gateway::{Gateway, GatewayConfig, SplitTakenOver, TakenOver};
 use paceline_linux::shift_file::ShiftFile;
 use paceline_linux::{Fallback, Housekeeping, clock};
 use paceline_wire::{Duration, Instant};
@@ -38,6 +38,7 @@ use crate::run::lab::system;
 pub(super) fn run(args: &GatewayArgs, config: GatewayConfig) -> Result<()> {
     let config_prefixes = (config.sharing.subscriber_prefix_v4, config.sharing.subscriber_prefix_v6);
     let datagrams = config.sharing.other == OtherMode::Shared;
+    let pool_bytes = Some(workers::pool_bytes(&config.limits));
     let path = flows_file(args)?;
     let mut inherited = args.take_over.then(|| handover::ask(args, &path)).transpose()?;
     let started = inherited.as_ref().and_then(|inherited| Some(inherited.memory.as_ref()?.started));
@@ -62,7 +63,7 @@ pub(super) fn run(args: &GatewayArgs, config: GatewayConfig) -> Result<()> {
     }
     let tap = Box::new(Tap::new(log, Some(store), Some(rescaling.feed()), service.recorder.clone()));
     let mut node = match inherited.as_mut().and_then(handover::Inherited::gateway) {
-        Some(state) => Gateway::take_over(config, tap, state),
+        Some((state, split)) => take_over(config, tap, state, split),
         None => Gateway::with_observer(config, tap),
     };
     // Those that are there already stay as they are.
@@ -74,8 +75,17 @@ pub(super) fn run(args: &GatewayArgs, config: GatewayConfig) -> Result<()> {
     }
     let slice = args.slice(config_prefixes);
     let mut node = Watched::new(node, service.desk.clone());
-    let around = Around { rescaling: Some(rescaling), inherited, datagrams, slice };
+    let around = Around { rescaling: Some(rescaling), inherited, datagrams, slice, pool_bytes };
     drive(args, &mut node, around, |node, moment| service.on(node, moment))
+}
+
+fn take_over(config: GatewayConfig, tap: Box<Tap>, state: TakenOver, split: Vec<SplitTakenOver>) -> Gateway {
+    let before = state.split_flows();
+    let node = Gateway::take_over(config, tap, state, split);
+    if let lost @ 1.. = before.saturating_sub(node.split_flows()) {
+        tracing::warn!("{lost} of {before} split flows cannot be read and end with a reset");
+    }
+    node
 }
 
 /// Where what outlives the process is kept.
@@ -131,7 +141,7 @@ impl<'a> Service<'a> {
             } else {
                 vec![wan.to_owned(), radio.to_owned()]
             },
-            packet_memory_limit_bytes: workers::pool_bytes(args.workers),
+            packet_memory_limit_bytes: workers::pool_bytes(&config.limits),
         };
         let listener = match args.metrics {
             Some(address) => Some(metrics_listener(address, inherited.as_deref_mut())?),

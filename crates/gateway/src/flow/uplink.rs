@@ -155,7 +155,6 @@ impl Flow {
         if self.board.una() == self.board.sent() {
             // Second copies of what the client has may still be on their way, or lost: nobody will tell.
             self.flight.clear();
-            self.recovery.forget_guess();
         }
         if left.bytes > 0 {
             self.timers.on_evidence(ctx.now);

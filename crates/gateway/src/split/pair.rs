@@ -15,11 +15,13 @@ use super::SenderConfig;
 use super::opening::Opening;
 use crate::auto::{Reason, UplinkDelay};
 use crate::config::GatewayConfig;
+use crate::pool::PIECE_MIN;
 use crate::ring::Links;
 use crate::{RADIO, WAN};
 
 /// One flow.
 #[derive(Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Pair {
     /// Source is the client.
     pub(super) key: FlowKey,
@@ -50,7 +52,9 @@ pub(super) struct Pair {
     /// What it keeps, as last counted among that of all flows.
     pub(super) counted: u64,
     /// It may have something to send.
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub(super) ready: bool,
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub(super) links: Links,
     /// Its timer.
     pub(super) armed: Option<Instant>,
@@ -58,6 +62,7 @@ pub(super) struct Pair {
 
 /// How much of the server's data may be here or on its way, and in flight to the client.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Bounds {
     /// How long data may wait here.
     pub(super) target: Duration,
@@ -79,6 +84,7 @@ pub(super) struct Sent {
 
 /// One of the two connections.
 #[derive(Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Side {
     pub(super) connection: Connection,
     /// Of packets of the other end that go the same way. The hop limit stays as it is: bridges do not lower it, and a router
@@ -260,6 +266,11 @@ impl Pair {
         self.client.as_ref().is_some_and(|client| client.connection.is_held())
     }
 
+    /// Payload of a full-sized segment to the client; never zero.
+    pub(super) fn segment(&self) -> u64 {
+        self.client.as_ref().map_or(1, |client| client.connection.segment().max(1))
+    }
+
     /// Its client's side may send so many bytes.
     pub(super) fn allow(&mut self, bytes: u64) {
         if let Some(client) = &mut self.client {
@@ -267,9 +278,13 @@ impl Pair {
         }
     }
 
-    /// Bytes of payload that it keeps.
+    /// Bytes of payload that it keeps, and what small pieces cost beyond that.
     pub(super) fn buffered(&self) -> u64 {
-        self.server.connection.buffered() + self.client.as_ref().map_or(0, |side| side.connection.buffered())
+        let sides = [Some(&self.server), self.client.as_ref()].into_iter().flatten();
+        let (bytes, pieces) = sides.fold((0, 0), |(bytes, pieces), side| {
+            (bytes + side.connection.buffered(), pieces + side.connection.pieces() as u64)
+        });
+        bytes.max(pieces * PIECE_MIN)
     }
 }
 
@@ -280,8 +295,10 @@ impl Side {
 
     /// The next packet, of up to `most` segments, on the way that those of the other end take.
     fn poll(&mut self, now: Instant, most: u32) -> Option<Packet> {
-        let most = if self.super_packets { most } else { 1 };
-        let mut packet = self.connection.poll_super_packet(now, most)?;
+        let mut packet = match self.super_packets {
+            true => self.connection.poll_super_packet(now, most)?,
+            false => self.connection.poll_transmit(now)?,
+        };
         let is_reset = packet.tcp().is_some_and(|tcp| tcp.flags().contains(Flags::RST));
         if self.connection.is_closed() && !is_reset {
             // Nobody is there to hear that its last bytes were read.
