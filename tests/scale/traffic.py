@@ -6,6 +6,7 @@ knows them. Who sends makes a pause after each chunk.
 
 import asyncio
 import random
+import socket
 import sys
 import time
 
@@ -69,7 +70,15 @@ async def answer(reader, writer):
         writer.close()
 
 
-async def fetch(way, server, port, size, seed, chunk=BLOCK, pause_ms=0, local=None, patience=30):
+def watch(writer, seconds):
+    """An end that is gone is found out when nothing has come for so long, and a second after it."""
+    own = writer.get_extra_info("socket")
+    own.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in ((socket.TCP_KEEPIDLE, seconds), (socket.TCP_KEEPINTVL, 1), (socket.TCP_KEEPCNT, 9)):
+        own.setsockopt(socket.IPPROTO_TCP, option, value)
+
+
+async def fetch(way, server, port, size, seed, chunk=BLOCK, pause_ms=0, local=None, patience=30, keep_alive=None):
     """One transfer. Returns None and the longest silence, or what went wrong and where."""
     try:
         local = (local, 0) if local else None
@@ -78,6 +87,8 @@ async def fetch(way, server, port, size, seed, chunk=BLOCK, pause_ms=0, local=No
     except (OSError, asyncio.TimeoutError) as error:
         return f"not opened: {error!r}", 0.0
     try:
+        if keep_alive:
+            watch(writer, keep_alive)
         writer.write(f"{way} {size} {seed} {chunk} {pause_ms}\n".encode())
         if way == "down":
             return None, await receive(reader, size, seed, patience)

@@ -9,6 +9,8 @@ use crate::model::Results;
 
 const FOLDER: &str = "scenarios/rivals";
 const REPORT: &str = "docs/rivals.md";
+/// Why what is missed is missed.
+const REASONS: &str = "docs/rivals.toml";
 /// Where runs are kept: results/PLACE/SCENARIO/.
 const PLACES: [(&str, &str); 3] =
     [("sim", "the simulator"), ("virtual", "the virtual-time kernel"), ("live", "this machine's kernel")];
@@ -57,6 +59,21 @@ struct Link {
     rtt: String,
 }
 
+#[derive(Deserialize)]
+struct Reasons {
+    why: Vec<Reason>,
+}
+
+/// The first whose scenario, scheme and parts of a cell's name fit is what the page says of a miss.
+#[derive(Deserialize)]
+struct Reason {
+    scenario: String,
+    schemes: Vec<String>,
+    #[serde(default)]
+    cell: String,
+    reason: String,
+}
+
 /// What is compared in one cell, of one scheme.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Figures {
@@ -78,6 +95,8 @@ struct Cell {
 /// Writes the page. What is missed is in it; that is no finding.
 pub(crate) fn write(root: &Path) -> Result<Vec<String>, String> {
     let mut page = String::from(INTRODUCTION);
+    let reasons: Reasons =
+        toml::from_str(&crate::read(root, REASONS)?).map_err(|error| format!("{REASONS}: {error}"))?;
     for file in crate::tidy::tracked(root, &format!(":(glob){FOLDER}/*.toml"))? {
         let scenario: Scenario =
             toml::from_str(&crate::read(root, &file)?).map_err(|error| format!("{file}: {error}"))?;
@@ -91,6 +110,7 @@ pub(crate) fn write(root: &Path) -> Result<Vec<String>, String> {
                 let runs = results.runs.len();
                 let _ = write!(page, "\n### {}, in {name}\n\n{runs} runs.\n\n", scenario.name);
                 write_cells(&mut page, &cells, scenario.rtt_s());
+                write_misses(&mut page, &misses(&cells, scenario.rtt_s()), &scenario.name, &reasons.why);
             }
         }
         if !is_measured {
@@ -229,6 +249,38 @@ fn write_cells(page: &mut String, cells: &[Cell], rtt_s: f64) {
     }
 }
 
+/// Cell and scheme of each miss.
+fn misses(cells: &[Cell], rtt_s: f64) -> Vec<(&str, &str)> {
+    let all = cells.iter().flat_map(|cell| cell.ours.iter().map(move |own| (cell, own)));
+    all.filter(|(cell, own)| cell.verdict(own.1, rtt_s).is_some_and(|held| held.contains(&false)))
+        .map(|(cell, own)| (cell.name.as_str(), own.0.as_str()))
+        .collect()
+}
+
+fn write_misses(page: &mut String, misses: &[(&str, &str)], scenario: &str, reasons: &[Reason]) {
+    if misses.is_empty() {
+        return;
+    }
+    page.push_str("\nWhat is missed, and why as far as is known:\n\n");
+    let fits = |reason: &Reason, (cell, scheme): (&str, &str)| {
+        reason.scenario == scenario
+            && reason.schemes.iter().any(|name| name == scheme)
+            && reason.cell.split(',').all(|part| part.is_empty() || cell.split(',').any(|own| own == part))
+    };
+    let first = |miss| reasons.iter().position(|reason| fits(reason, miss));
+    let known = reasons.iter().enumerate().map(|(n, reason)| (Some(n), reason.reason.as_str()));
+    for (place, why) in known.chain([(None, "not known")]) {
+        let cells: Vec<String> = misses
+            .iter()
+            .filter(|miss| first(**miss) == place)
+            .map(|(cell, scheme)| format!("{scheme} {cell}"))
+            .collect();
+        if !cells.is_empty() {
+            let _ = writeln!(page, "- {why}: {}", cells.join("; "));
+        }
+    }
+}
+
 fn find(schemes: &[(String, Figures)], name: &str) -> Option<Figures> {
     schemes.iter().find(|(scheme, _)| scheme == name).map(|(_, figures)| *figures)
 }
@@ -266,6 +318,26 @@ mod tests {
         write_cells(&mut page, &cells, 0.1);
         assert!(page.contains("| a | 9.00, 900 | 8.00, 100 | - | 8.90, 451 ▲ | 8.80 ▼, 10 |"), "{page}");
         assert!(page.contains("| split | 0 | 1 | 0 | 1 |"), "{page}");
+    }
+
+    #[test]
+    fn each_miss_is_named_once_with_the_first_reason_that_fits() {
+        let why = |schemes: &[&str], cell: &str, reason: &str| Reason {
+            scenario: "s".into(),
+            schemes: schemes.iter().map(|name| (*name).into()).collect(),
+            cell: cell.into(),
+            reason: reason.into(),
+        };
+        let reasons = [why(&["split"], "size=1,loss=0", "one"), why(&["split", "auto"], "loss=0", "two")];
+        let missed = [
+            ("size=1,loss=0", "split"),
+            ("size=2,loss=0", "split"),
+            ("size=1,loss=0", "auto"),
+            ("x", "auto"),
+        ];
+        let mut page = String::new();
+        write_misses(&mut page, &missed, "s", &reasons);
+        assert!(page.contains("- one: split size=1,loss=0\n- two: split size=2,loss=0; auto size=1,loss=0\n- not known: auto x\n"), "{page}");
     }
 
     #[test]

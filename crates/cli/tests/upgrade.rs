@@ -6,7 +6,7 @@ mod common;
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use paceline_linux::netns::check_permitted;
 use common::{METRICS, PROGRAM, flows, metrics, wait_for};
 
 const UPGRADES: usize = 4;
-const FLOWS: u16 = 3;
+const WAYS: [Way; 4] = [Way::Down, Way::Down, Way::HalfClosed, Way::Up];
 
 /// The newest process, and whoever may have taken over from it.
 struct Gateway<'a> {
@@ -84,49 +84,68 @@ fn byte_at(position: u64) -> u8 {
     (position ^ position >> 8 ^ position >> 16) as u8
 }
 
-/// A stream that its server ends when it is told to, and what its client has read.
+/// A stream that its sender ends when it is told to, and what its receiver has read.
 struct Transfer {
     read: Arc<AtomicU64>,
     sent: JoinHandle<u64>,
     received: JoinHandle<u64>,
 }
 
-fn transfer(lab: &Lab, port: u16, ends: &Arc<AtomicBool>) -> Transfer {
+/// Which way bytes go.
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    Down,
+    /// The client has closed its direction.
+    HalfClosed,
+    Up,
+}
+
+fn transfer(lab: &Lab, port: u16, way: Way, ends: &Arc<AtomicBool>) -> Transfer {
     let address = SocketAddr::new(lab.server_address(false), port);
     let listener = lab.server.run(|| TcpListener::bind(address)).unwrap().unwrap();
-    let ends = ends.clone();
-    let sent = thread::spawn(move || {
-        let (mut stream, _) = listener.accept().unwrap();
-        let mut position = 0u64;
-        while !ends.load(Ordering::Relaxed) {
-            let bytes: Vec<u8> = (position..position + 8_000).map(byte_at).collect();
-            stream.write_all(&bytes).unwrap();
-            position += bytes.len() as u64;
-            // Some 10 Mbit/s: time enough for packets to be under way at any moment.
-            thread::sleep(Duration::from_millis(6));
-        }
-        position
-    });
-    let mut stream = lab.client.run(|| TcpStream::connect(address)).unwrap().unwrap();
-    let read = Arc::new(AtomicU64::new(0));
+    let client = lab.client.run(|| TcpStream::connect(address)).unwrap().unwrap();
+    let (server, _) = listener.accept().unwrap();
+    if way == Way::HalfClosed {
+        client.shutdown(Shutdown::Write).unwrap();
+    }
+    let (sender, receiver) = if way == Way::Up { (client, server) } else { (server, client) };
+    let (read, ends) = (Arc::new(AtomicU64::new(0)), ends.clone());
     let count = read.clone();
-    let received = thread::spawn(move || {
-        let mut bytes = vec![0; 64 << 10];
-        loop {
-            let position = count.load(Ordering::Relaxed);
-            let len = stream.read(&mut bytes).unwrap();
-            if len == 0 {
-                return position;
-            }
-            let wrong = bytes[..len].iter().zip(position..).find(|(byte, at)| **byte != byte_at(*at));
-            assert_eq!(wrong, None);
-            count.store(position + len as u64, Ordering::Relaxed);
-        }
-    });
+    let sent = thread::spawn(move || send(sender, &ends));
+    let received = thread::spawn(move || receive(receiver, &count));
     Transfer { read, sent, received }
 }
 
-fn runs_through_upgrades(kind: GatewayKind, options: &[&str]) {
+fn send(mut stream: TcpStream, ends: &AtomicBool) -> u64 {
+    let mut position = 0u64;
+    while !ends.load(Ordering::Relaxed) {
+        let bytes: Vec<u8> = (position..position + 8_000).map(byte_at).collect();
+        stream.write_all(&bytes).unwrap();
+        position += bytes.len() as u64;
+        // Some 10 Mbit/s: time enough for packets to be under way at any moment.
+        thread::sleep(Duration::from_millis(6));
+    }
+    stream.shutdown(Shutdown::Write).unwrap();
+    // The other end has read all, and nothing came from it.
+    assert_eq!(stream.read(&mut [0]).unwrap(), 0);
+    position
+}
+
+fn receive(mut stream: TcpStream, count: &AtomicU64) -> u64 {
+    let mut bytes = vec![0; 64 << 10];
+    loop {
+        let position = count.load(Ordering::Relaxed);
+        let len = stream.read(&mut bytes).unwrap();
+        if len == 0 {
+            return position;
+        }
+        let wrong = bytes[..len].iter().zip(position..).find(|(byte, at)| **byte != byte_at(*at));
+        assert_eq!(wrong, None);
+        count.store(position + len as u64, Ordering::Relaxed);
+    }
+}
+
+fn runs_through_upgrades(kind: GatewayKind, mode: &str, options: &[&str]) {
     if let Err(error) = check_permitted() {
         eprintln!("skipped: {error}");
         return;
@@ -138,10 +157,14 @@ fn runs_through_upgrades(kind: GatewayKind, options: &[&str]) {
     let prefix = lab.client_prefix(false).to_string();
     let options: Vec<&str> =
         options.iter().map(|option| option.replace("CLIENTS", &prefix).leak() as &str).collect();
+    let config = folder.join("config");
+    fs::write(&config, format!("mode = \"{mode}\"\n")).unwrap();
+    let options = [options.as_slice(), &["--config", config.to_str().unwrap()]].concat();
     let options = options.as_slice();
     let mut gateway = Gateway::start(&lab, folder, options);
     let ends = Arc::new(AtomicBool::new(false));
-    let transfers: Vec<Transfer> = (0..FLOWS).map(|n| transfer(&lab, 8000 + n, &ends)).collect();
+    let transfers: Vec<Transfer> =
+        (8000..).zip(WAYS).map(|(port, way)| transfer(&lab, port, way, &ends)).collect();
     let more_arrives = || {
         for transfer in &transfers {
             let before = transfer.read.load(Ordering::Relaxed);
@@ -154,11 +177,14 @@ fn runs_through_upgrades(kind: GatewayKind, options: &[&str]) {
         more_arrives();
         let report = flows(&folder.join("socket")).unwrap();
         let flows = report["flows"].as_array().unwrap();
-        assert_eq!(flows.len(), usize::from(FLOWS), "{report}");
-        for (flow, transfer) in flows.iter().zip(&transfers) {
+        assert_eq!(flows.len(), WAYS.len(), "{report}");
+        for flow in flows {
             assert_eq!((&flow["stage"], &flow["gave_up"]), (&"open".into(), &false.into()), "{flow}");
-            assert!(transfer.read.load(Ordering::Relaxed) > 0);
-            assert!(!flow["rate_mbps"].is_null() && !flow["rtt_min_ms"].is_null(), "{flow}");
+            assert_eq!(flow["mode"], mode, "{flow}");
+            // Of what a client sends, and of what leaves without a pace, there is no rate.
+            let has_rate = mode == "transparent" && !flow["server"].as_str().unwrap().ends_with(":8003");
+            assert!(!has_rate || !flow["rate_mbps"].is_null(), "{flow}");
+            assert!(!flow["rtt_min_ms"].is_null(), "{flow}");
         }
     }
     // One that cannot take over leaves the other as it is.
@@ -171,25 +197,40 @@ fn runs_through_upgrades(kind: GatewayKind, options: &[&str]) {
     }
     ends.store(true, Ordering::Relaxed);
     let mut total = 0;
-    for Transfer { sent, received, .. } in transfers {
+    for (Transfer { sent, received, .. }, way) in transfers.into_iter().zip(WAYS) {
         let (sent, received) = (sent.join().unwrap(), received.join().unwrap());
         assert_eq!(sent, received);
-        total += received;
+        total += if way == Way::Up { 0 } else { received };
     }
     assert_eq!(metric(&lab, "paceline_flows_resumed_total"), 0.0);
-    assert_eq!(metric(&lab, "paceline_flows_accelerated_total"), f64::from(FLOWS));
+    let split = if mode == "split" { WAYS.len() } else { 0 };
+    assert_eq!(metric(&lab, "paceline_flows_split_total"), split as f64);
+    assert_eq!(metric(&lab, "paceline_flows_accelerated_total"), (WAYS.len() - split) as f64);
+    assert_eq!(metric(&lab, "paceline_flows_split_let_go_total"), 0.0);
     wait_for(|| (metric(&lab, "paceline_downlink_payload_bytes_total") as u64 == total).then_some(()));
     kill(Pid::from_raw(gateway.process.id() as i32), Signal::SIGTERM).unwrap();
     assert!(wait_for(|| gateway.process.try_wait().unwrap()).success(), "{}", gateway.log());
     assert!(!folder.join("socket").exists());
 }
 
+const ROUTED: [&str; 4] = ["--tun", "pace0", "--clients", "CLIENTS"];
+
 #[test]
 fn bridged_flows_go_on_through_upgrades() {
-    runs_through_upgrades(GatewayKind::default(), &[]);
+    runs_through_upgrades(GatewayKind::default(), "transparent", &[]);
 }
 
 #[test]
 fn routed_flows_go_on_through_upgrades() {
-    runs_through_upgrades(GatewayKind::Routed, &["--tun", "pace0", "--clients", "CLIENTS"]);
+    runs_through_upgrades(GatewayKind::Routed, "transparent", &ROUTED);
+}
+
+#[test]
+fn bridged_split_flows_go_on_through_upgrades() {
+    runs_through_upgrades(GatewayKind::default(), "split", &[]);
+}
+
+#[test]
+fn routed_split_flows_go_on_through_upgrades() {
+    runs_through_upgrades(GatewayKind::Routed, "split", &ROUTED);
 }

@@ -35,7 +35,7 @@ macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
         /// Counts since the start.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]
         pub struct Counters {
             $($(#[$doc])* pub $name: u64,)*
         }
@@ -83,6 +83,8 @@ counters! {
     flows_split,
     /// Flows that were to be split, and that an end refused or gave up before.
     split_refused,
+    /// Split flows that another process had, and that could not be taken over.
+    split_let_go,
     /// Packets of split flows dropped because payload memory is used up.
     split_drops_no_memory,
     /// Packets of split flows dropped because their checksum is wrong.

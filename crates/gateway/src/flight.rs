@@ -140,8 +140,12 @@ impl Flight {
         core::mem::replace(self, rest)
     }
 
-    /// They had not left the link, and are older than whatever departed since.
-    pub(crate) fn put_back(&mut self, mut older: Flight) {
+    /// They had not left the link, as far as they reach beyond `una`, and are older than whatever departed since.
+    pub(crate) fn put_back(&mut self, mut older: Flight, una: u64) {
+        for part in [&mut older.firsts, &mut older.repeats] {
+            part.retain(|t| t.end > una);
+        }
+        older.bytes = older.firsts.iter().chain(&older.repeats).map(Transmission::len).sum();
         older.firsts.append(&mut self.firsts);
         older.repeats.append(&mut self.repeats);
         older.bytes += self.bytes;

@@ -137,9 +137,11 @@ impl Gateway {
         own.sharing.subscribers.clone_from(&config.sharing.subscribers);
     }
 
-    /// A flow was split before a restart: its ends are told, each with its next packet.
+    /// A flow was split before a restart: its ends are told, each with its next packet. One that goes on here goes on.
     pub fn end(&mut self, client_to_server: FlowKey) {
-        self.split.lapsed.add(client_to_server);
+        if self.split.find(&client_to_server).is_none() {
+            self.split.lapsed.add(client_to_server);
+        }
     }
 
     /// What flows showed of clients and servers.

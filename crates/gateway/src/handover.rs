@@ -1,7 +1,8 @@
 //! A gateway that goes on in another process, as when its program is replaced by a newer one.
 //!
-//! What is written down is everything of transparent flows and their subscribers: payload, positions, estimators, timers. Times are
-//! those of the driver's clock, which must be the same in both processes. Of split flows only the names go over; they end.
+//! What is written down is everything of flows and their subscribers: payload, positions, estimators, timers. Times are those of the
+//! driver's clock, which must be the same in both processes. Split flows are written one by one, because a flow that the other
+//! program cannot read is the only one that has to end.
 //!
 //! A newer program may read what an older one wrote if the format names its fields: new fields then need `serde(default)`.
 
@@ -17,13 +18,18 @@ use crate::config::GatewayConfig;
 use crate::counters::Counters;
 use crate::gateway::Gateway;
 use crate::observe::Observer;
+use crate::split::Split;
+use crate::split::handover::Order;
+pub use crate::split::handover::{SplitState, SplitTakenOver};
 use crate::table::Table;
 
 /// The state of a gateway, to be written down.
 #[derive(Serialize)]
 pub struct State<'a> {
     table: &'a Table,
+    /// Split flows by name, for a program that cannot take them over.
     split: Vec<FlowKey>,
+    split_order: Order,
     counters: &'a Counters,
     out: &'a VecDeque<(PortId, Packet)>,
     buffered: u64,
@@ -36,6 +42,8 @@ pub struct State<'a> {
 pub struct TakenOver {
     table: Table,
     split: Vec<FlowKey>,
+    #[serde(default)]
+    split_order: Order,
     counters: Counters,
     out: VecDeque<(PortId, Packet)>,
     buffered: u64,
@@ -44,12 +52,20 @@ pub struct TakenOver {
     memory: Memory,
 }
 
+impl TakenOver {
+    /// How many flows were split.
+    pub fn split_flows(&self) -> usize {
+        self.table.split_len()
+    }
+}
+
 impl Gateway {
-    /// Everything that another gateway needs to go on as this one would.
+    /// Everything that another gateway needs to go on as this one would, but for its [split flows](Self::split_states).
     pub fn state(&self) -> State<'_> {
         State {
             table: &self.table,
             split: self.split.keys().collect(),
+            split_order: self.split.order(),
             counters: &self.shared.counters,
             out: &self.shared.out,
             buffered: self.shared.buffered.saturating_sub(self.split.buffered()),
@@ -58,17 +74,31 @@ impl Gateway {
         }
     }
 
+    /// Every split flow.
+    pub fn split_states(&self) -> impl Iterator<Item = SplitState<'_>> {
+        self.split.states()
+    }
+
     /// Goes on where the gateway stopped whose state this is. New flows and subscribers are served by `config`, those that are there stay
-    /// as they are. Split flows are over: each of their ends is told with its next packet.
-    pub fn take_over(config: GatewayConfig, observer: Box<dyn Observer + Send>, state: TakenOver) -> Self {
+    /// as they are. Split flows of which nothing was read are over: each of their ends is told with its next packet.
+    pub fn take_over(
+        config: GatewayConfig,
+        observer: Box<dyn Observer + Send>,
+        state: TakenOver,
+        split: Vec<SplitTakenOver>,
+    ) -> Self {
         let mut gateway = Gateway::with_observer(config, observer);
-        gateway.table = state.table.continued(&gateway.shared.config);
+        let before = state.split_flows();
+        gateway.split = Split::continued(split, state.split_order, &state.table);
+        gateway.table = state.table.continued(&gateway.shared.config, &gateway.split);
         for key in state.split {
             gateway.end(key);
         }
         let shared = &mut gateway.shared;
         (shared.counters, shared.out) = (state.counters, state.out);
-        (shared.buffered, shared.promised) = (state.buffered, state.promised);
+        shared.counters.split_let_go += before.saturating_sub(gateway.split.len()) as u64;
+        shared.buffered = state.buffered.saturating_add(gateway.split.buffered());
+        shared.promised = state.promised.saturating_add(gateway.split.promised());
         shared.memory = state.memory;
         gateway
     }

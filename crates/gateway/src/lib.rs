@@ -50,7 +50,7 @@ pub use config::GatewayConfig;
 pub use counters::{Counters, PassReason};
 pub use gateway::{Gateway, OVERHEARD, RADIO, WAN};
 #[cfg(feature = "serde")]
-pub use handover::{State, TakenOver};
+pub use handover::{SplitState, SplitTakenOver, State, TakenOver};
 pub use handshake::Shifts;
 pub use mode::{Choice, Mode};
 pub use observe::{Event, Observer};

@@ -59,6 +59,12 @@ impl Ring {
         }
     }
 
+    /// Those that stand in it, from the front.
+    #[cfg(feature = "serde")]
+    pub(crate) fn ids(&self, links: impl Fn(u32) -> Links) -> impl Iterator<Item = u32> {
+        core::iter::successors(self.front, move |&id| Some(links(id).after)).take(self.len as usize)
+    }
+
     /// The front goes to the back.
     pub(crate) fn rotate<T: Linked>(&mut self, members: &mut Slab<T>) {
         self.front = self.front.map(|front| links(members, front).after);

@@ -324,7 +324,7 @@ mod tests {
         assert_eq!(flight.bytes(), 0);
         let order = flight.push(100, 110, at(5), false);
         board.on_repeated(100..110, Repeat { order, sent_at: at(5), older: 0 });
-        flight.put_back(older);
+        flight.put_back(older, 100);
         board.put_behind(&flight, at(4));
         assert_eq!(flight.bytes(), 110);
         assert_eq!(board.repeat_at(100).map(|repeat| repeat.older), Some(first));

@@ -11,6 +11,8 @@ pub(crate) struct ServerRtt {
     minimum: RttMin,
     /// A SYN or a timestamped ACK that left for the server, and what its answer will echo.
     probe: Option<(Instant, Option<u32>)>,
+    /// The newest timestamp that left for the server.
+    newest: Option<u32>,
 }
 
 /// Routes change seldom; RTT samples of a busy server are late, never early.
@@ -19,7 +21,7 @@ const WINDOW: Duration = Duration::from_secs(30);
 impl ServerRtt {
     /// Knows nothing yet.
     pub(crate) fn new() -> Self {
-        ServerRtt { minimum: RttMin::new(WINDOW), probe: None }
+        ServerRtt { minimum: RttMin::new(WINDOW), probe: None, newest: None }
     }
 
     /// A SYN or SYN-ACK leaves for the server.
@@ -34,8 +36,14 @@ impl ServerRtt {
         }
     }
 
-    /// A packet with timestamp `value` leaves for the server: one is watched at a time.
+    /// A packet with timestamp `value` leaves for the server: one is watched at a time. Only the first of a tick is: its answer
+    /// would be taken for that of the others, which may leave much later, since acknowledgements wait here and window updates do not.
     pub(crate) fn on_sent(&mut self, now: Instant, value: u32) {
+        let is_first = self.newest.is_none_or(|newest| value.wrapping_sub(newest) as i32 > 0);
+        if !is_first {
+            return;
+        }
+        self.newest = Some(value);
         let stale =
             self.probe.is_none_or(|(sent_at, _)| now.saturating_since(sent_at) > Duration::from_secs(1));
         if stale {
@@ -56,5 +64,27 @@ impl ServerRtt {
     /// The shortest of late; zero while unknown.
     pub(crate) fn get(&self) -> Duration {
         self.minimum.get().unwrap_or(Duration::ZERO)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_first_packet_of_a_tick_is_watched() {
+        let at = |ms| Instant::ZERO + Duration::from_millis(5_000 + ms);
+        let mut rtt = ServerRtt::new();
+        rtt.on_sent(at(0), 100);
+        rtt.on_data(at(30), 100);
+        // A window update leaves at once, the acknowledgement of the same tick 15 ms later.
+        rtt.on_sent(at(40), 107);
+        rtt.on_data(at(70), 107);
+        rtt.on_sent(at(71), 108);
+        rtt.on_sent(at(90), 108);
+        rtt.on_data(at(101), 108);
+        rtt.on_sent(at(102), 108);
+        rtt.on_data(at(103), 108);
+        assert_eq!(rtt.get(), Duration::from_millis(30));
     }
 }

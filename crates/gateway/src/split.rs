@@ -2,6 +2,8 @@
 
 mod accounts;
 mod config;
+#[cfg(feature = "serde")]
+pub(crate) mod handover;
 mod lapsed;
 mod opening;
 mod pair;
@@ -46,10 +48,10 @@ pub(crate) struct Split {
     pub(crate) lapsed: Lapsed,
 }
 
-/// Our choice: so many segments of a flow leave side by side, for a device to send them as one super-packet.
-const TURN: u32 = 16;
-/// Where nobody else waits: as many as there may be in a super-packet.
-const LONG_TURN: u32 = 64;
+/// Our choice: so many segments of a flow leave side by side at least, for a device to send them as one super-packet.
+const TURN: u64 = 16;
+/// More than a super-packet has.
+const LONG_TURN: u64 = 64;
 
 impl Linked for Box<Pair> {
     fn links(&mut self) -> &mut Links {
@@ -60,25 +62,6 @@ impl Linked for Box<Pair> {
 impl Split {
     pub(crate) fn len(&self) -> usize {
         self.pairs.len()
-    }
-
-    /// All flows that could not go on without this process, or one before it.
-    #[cfg(feature = "serde")]
-    pub(crate) fn keys(&self) -> impl Iterator<Item = FlowKey> {
-        let told = self.pairs.iter().filter(|(_, pair)| pair.client.is_some());
-        told.map(|(_, pair)| pair.key).chain(self.lapsed.keys())
-    }
-
-    /// What they keep, of that of all flows.
-    #[cfg(feature = "serde")]
-    pub(crate) fn buffered(&self) -> u64 {
-        self.pairs.iter().map(|(_, pair)| pair.counted).sum()
-    }
-
-    /// What their servers may have on their way, of that of all flows.
-    #[cfg(feature = "serde")]
-    pub(crate) fn promised(&self) -> u64 {
-        self.pairs.iter().map(|(_, pair)| pair.promised).sum()
     }
 
     /// The flows in some places.
@@ -274,8 +257,8 @@ impl Split {
     ) -> Option<Packet> {
         let pair = &mut *self.pairs[id as usize];
         pair.allow(limit.max(1));
-        let turn = if table.is_alone(pair.place) { LONG_TURN } else { TURN };
-        self.transmit_in_turn(ctx, table, id, turn)
+        let turn = (table.turn_bytes(pair.place) / pair.segment()).clamp(TURN, LONG_TURN);
+        self.transmit_in_turn(ctx, table, id, turn as u32)
     }
 
     fn transmit_in_turn(

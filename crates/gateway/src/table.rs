@@ -18,6 +18,8 @@ use crate::ring::{Linked, Links};
 use crate::rings::Rings;
 use crate::schedule::Departure;
 use crate::share::Share;
+#[cfg(feature = "serde")]
+use crate::split::Split;
 use crate::status::{FlowStatus, Page, SubscriberStatus};
 use crate::subscriber::{PathEstimate, Subscriber, prefix};
 use crate::timers::{Timers, disarm};
@@ -93,16 +95,18 @@ impl Table {
 
     /// Goes on here as it was in another process; what is not the flows' or subscribers' own is as `config` says.
     #[cfg(feature = "serde")]
-    pub(crate) fn continued(mut self, config: &GatewayConfig) -> Table {
+    pub(crate) fn continued(mut self, config: &GatewayConfig, split: &Split) -> Table {
         let new = Table::new(config);
         (self.max_flows, self.idle_timeout_s) = (new.max_flows, new.idle_timeout_s);
         self.capacity = new.capacity.continued(&self.capacity);
         let prefixes = self.subscribers.iter().map(|(id, subscriber)| (subscriber.prefix, id as u32));
         self.by_prefix = prefixes.collect();
-        let is_split = |entry: &Entry| matches!(entry.member, Member::Split(_));
-        let split: Vec<u32> =
-            self.entries.iter().filter(|(_, entry)| is_split(entry)).map(|(id, _)| id as u32).collect();
-        for id in split {
+        let has_ended = |(place, entry): (usize, &Entry)| match entry.member {
+            Member::Split(member) if !split.goes_on(place as u32, member.pair) => Some(place as u32),
+            _ => None,
+        };
+        let ended: Vec<u32> = self.entries.iter().filter_map(has_ended).collect();
+        for id in ended {
             // Those that stay find their circles with their next events.
             self.remove(Instant::ZERO, id);
         }
@@ -112,6 +116,20 @@ impl Table {
         });
         self.by_key = flows.collect();
         self
+    }
+
+    /// Split flows.
+    #[cfg(feature = "serde")]
+    pub(crate) fn split_len(&self) -> usize {
+        self.entries.iter().filter(|(_, entry)| matches!(entry.member, Member::Split(_))).count()
+    }
+
+    /// Whether the split flow `pair` has this place, and so a number that a table can have.
+    #[cfg(feature = "serde")]
+    pub(crate) fn has_split(&self, place: u32, pair: u32) -> bool {
+        let member = self.entries.get(place as usize).map(|entry| &entry.member);
+        (pair as usize) < self.max_flows
+            && matches!(member, Some(Member::Split(member)) if member.pair == pair)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -174,11 +192,12 @@ impl Table {
         self.subscribers[self.entries[id as usize].member.subscriber() as usize].limit()
     }
 
-    /// No other flow of a member's subscriber has anything to send.
-    pub(crate) fn is_alone(&self, id: u32) -> bool {
+    /// Bytes that a member may send side by side: without end where no other flow of its subscriber has anything to send.
+    pub(crate) fn turn_bytes(&self, id: u32) -> u64 {
         let entry = &self.entries[id as usize];
-        let others = &self.subscribers[entry.member.subscriber() as usize].rings;
-        others.len() <= u32::from(entry.class.is_some())
+        let subscriber = &self.subscribers[entry.member.subscriber() as usize];
+        let others = subscriber.rings.len() - u32::from(entry.class.is_some());
+        if others == 0 { u64::MAX } else { subscriber.quantum() }
     }
 
     /// What all flows of a flow's subscriber hold of the shared memory, as of their last packets and timeouts.

@@ -33,12 +33,13 @@ struct Unordered {
 
 impl InFlight {
     /// Adds a packet that does not overtake any other ordered one: it arrives at `flight.at` or later.
-    pub(crate) fn add_in_order(&mut self, mut flight: Flight) {
+    #[inline(always)]
+    pub(crate) fn add_in_order(&mut self, Flight { mut at, parcel }: Flight) {
         if let Some((_, last)) = self.ordered.back() {
-            flight.at = flight.at.max(last.at);
+            at = at.max(last.at);
         }
         let number = self.next_number();
-        self.ordered.push_back((number, flight));
+        self.ordered.push_back((number, Flight { at, parcel }));
     }
 
     /// Adds a packet that arrives at `flight.at`, whatever is before or behind it.

@@ -25,12 +25,36 @@ pub struct Reorder {
 /// What will happen to a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Fate {
-    /// So many attempts of the link layer fail before the one that decides.
-    pub(crate) failures: u8,
-    pub(crate) lost: bool,
-    pub(crate) duplicated: bool,
-    pub(crate) held_back: bool,
     pub(crate) jitter: Duration,
+    /// So many attempts of the link layer fail before the one that decides.
+    pub(crate) failures: u32,
+    pub(crate) faults: Faults,
+}
+
+/// What befalls a packet beside a delay: as bits of a word, so that fates are copied by words.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Faults(u32);
+
+impl Faults {
+    pub(crate) const LOST: Faults = Faults(1);
+    pub(crate) const DUPLICATED: Faults = Faults(2);
+    pub(crate) const HELD_BACK: Faults = Faults(4);
+
+    pub(crate) fn contains(self, fault: Faults) -> bool {
+        self.0 & fault.0 != 0
+    }
+
+    fn with(self, fault: Faults, befalls: bool) -> Faults {
+        if befalls { Faults(self.0 | fault.0) } else { self }
+    }
+}
+
+impl Fate {
+    /// More than a delay befalls it.
+    #[inline(always)]
+    pub(crate) fn is_odd(self) -> bool {
+        self.failures | self.faults.0 != 0
+    }
 }
 
 /// Draws fates.
@@ -82,15 +106,17 @@ impl Impairments {
         let candidate = Candidate { at, bytes: packet.ip_len() as u64, in_scope };
         let mut lost = self.loss.loses(candidate);
         let mut failures = 0;
-        while lost && failures < self.retries {
+        while lost && failures < u32::from(self.retries) {
             failures += 1;
             lost = self.loss.loses(candidate);
         }
+        let faults = Faults::default()
+            .with(Faults::LOST, lost)
+            .with(Faults::DUPLICATED, chance(&mut self.duplicate))
+            .with(Faults::HELD_BACK, chance(&mut self.reorder));
         Fate {
             failures,
-            lost,
-            duplicated: chance(&mut self.duplicate),
-            held_back: chance(&mut self.reorder),
+            faults,
             jitter: self
                 .jitter
                 .as_mut()

@@ -10,7 +10,7 @@ use crate::delay::{Delay, Jitter};
 use crate::error::ConfigError;
 use crate::flight::{Flight, InFlight};
 use crate::holder::Holder;
-use crate::impairment::{Impairments, Reorder};
+use crate::impairment::{Faults, Impairments, Reorder};
 use crate::link_layer::{Failed, LinkRetransmission};
 use crate::outage::{OutageEffect, Outages};
 use crate::parcels::{Parcel, Parcels};
@@ -49,6 +49,8 @@ pub struct Link {
     delay: Delay,
     jitter: Option<Jitter>,
     reorder: Option<Reorder>,
+    /// No outage loses packets, and what the bottleneck sends arrives in that order unless its fate is another one.
+    orderly: bool,
     in_flight: InFlight,
     /// Only where what is out of order is held back.
     holder: Option<Holder>,
@@ -76,12 +78,16 @@ enum Next {
     Never,
 }
 
-/// A packet that may enter.
+/// A packet that wants to enter.
 #[derive(Clone, Copy, Debug)]
 struct Admitted {
     bytes: u32,
     arrival: Instant,
     fate: Fate,
+    /// Nothing waits or is being sent.
+    idle: bool,
+    /// Otherwise: there is no room for it.
+    overflows: bool,
 }
 
 /// When the bottleneck serves a packet.
@@ -101,8 +107,10 @@ impl Link {
             OutageEffect::Hold => (config.outage.clone(), Outages::default()),
             OutageEffect::Drop => (Outages::default(), config.outage.clone()),
         };
+        let keeps_order = config.jitter.is_none_or(|jitter| jitter.keep_order);
         Ok(Link {
             start,
+            orderly: drops.is_empty() && keeps_order && !config.hold_out_of_order,
             framing_bytes: config.framing_bytes,
             parcels: Parcels::default(),
             queue: DropTail::new(config.queue),
@@ -139,7 +147,8 @@ impl Link {
 
     /// Hands a packet to the link. A super-packet must have been split before.
     pub fn send(&mut self, now: Instant, packet: Packet) {
-        if let Some(admitted) = self.admit(now, &packet) {
+        let admitted = self.admit(now, &packet);
+        if !admitted.overflows {
             let parcel = self.parcels.store(packet, admitted.bytes, admitted.arrival);
             self.enqueue(parcel, admitted);
         }
@@ -149,35 +158,36 @@ impl Link {
     /// their places in memory.
     #[inline]
     pub fn send_copy(&mut self, now: Instant, packet: &Packet) {
-        if let Some(admitted) = self.admit(now, packet) {
+        let admitted = self.admit(now, packet);
+        if !admitted.overflows {
             let parcel = self.parcels.store_copy(packet, admitted.bytes, admitted.arrival);
             self.enqueue(parcel, admitted);
         }
     }
 
-    /// Draws the fate of a packet; `None` when the queue has no room.
-    #[inline]
-    fn admit(&mut self, now: Instant, packet: &Packet) -> Option<Admitted> {
+    /// Draws the fate of a packet, and looks whether there is room.
+    #[inline(always)]
+    fn admit(&mut self, now: Instant, packet: &Packet) -> Admitted {
         let arrival = now.max(self.now);
         self.serve_until(arrival);
         let bytes = u32::try_from(packet.ip_len()).unwrap_or(u32::MAX);
         self.counters.sent.add(bytes);
         let fate = self.impairments.decide(self.since_start(arrival), packet);
         let idle = self.in_service.is_none() && self.queue.len() == 0;
-        if !idle && !self.queue.has_room(bytes) {
+        let overflows = !idle && !self.queue.has_room(bytes);
+        if overflows {
             self.counters.dropped_by_queue.add(bytes);
-            return None;
         }
-        Some(Admitted { bytes, arrival, fate })
+        Admitted { bytes, arrival, fate, idle, overflows }
     }
 
-    #[inline]
-    fn enqueue(&mut self, parcel: Parcel, Admitted { arrival, fate, .. }: Admitted) {
-        let waiting = Waiting { parcel, arrival, ready: arrival, fate };
-        if self.server.is_instant() && self.in_service.is_none() && self.queue.len() == 0 {
-            return self.leave(waiting, Service { start: arrival, finish: arrival, sending: Duration::ZERO });
+    #[inline(always)]
+    fn enqueue(&mut self, parcel: Parcel, Admitted { arrival, fate, idle, .. }: Admitted) {
+        if idle && self.server.is_instant() {
+            let service = Service { start: arrival, finish: arrival, sending: Duration::ZERO };
+            return self.leave(parcel, arrival, fate, service);
         }
-        self.queue.push(waiting);
+        self.queue.push(Waiting { parcel, arrival, ready: arrival, fate });
         if self.in_service.is_none() {
             self.serve(arrival);
         }
@@ -289,8 +299,8 @@ impl Link {
             if self.in_service.as_ref().is_some_and(|(_, service)| service.finish > now) {
                 return;
             }
-            if let Some((waiting, service)) = self.in_service.take() {
-                self.leave(waiting, service);
+            if let Some((Waiting { parcel, arrival, fate, .. }, service)) = self.in_service.take() {
+                self.leave(parcel, arrival, fate, service);
             }
             let Some(next) = self.next_service(now) else { return };
             match next {
@@ -327,6 +337,7 @@ impl Link {
     }
 
     /// What the link layer has to send again goes first, once it is known and the bottleneck is free.
+    #[inline(never)]
     fn queue_failed(&mut self, now: Instant) {
         let Some(ready) = self.failed.next_ready().filter(|ready| *ready <= now) else { return };
         let others = self.queue.front().map(|first| first.ready.max(self.free_at));
@@ -337,13 +348,31 @@ impl Link {
         }
     }
 
-    /// The last byte of a packet has left the bottleneck.
-    fn leave(&mut self, waiting: Waiting, service: Service) {
-        let Waiting { parcel, arrival, fate, .. } = waiting;
+    /// The last byte of a packet has left the bottleneck. Nearly always it is on its way then.
+    #[inline(always)]
+    fn leave(&mut self, parcel: Parcel, arrival: Instant, fate: Fate, service: Service) {
         self.free_at = service.finish;
         self.counters.transmitted.add(parcel.bytes);
         self.counters.sending += service.sending;
         let left = self.since_start(service.finish);
+        if !self.orderly || fate.is_odd() {
+            return self.leave_oddly(parcel, arrival, fate, service, left);
+        }
+        let at = service.finish + self.delay.at(left) + fate.jitter;
+        let queue_delay = service.finish.saturating_since(arrival).saturating_sub(service.sending);
+        self.parcels.has_left(&parcel, queue_delay);
+        self.in_flight.add_in_order(Flight { at, parcel });
+    }
+
+    #[inline(never)]
+    fn leave_oddly(
+        &mut self,
+        parcel: Parcel,
+        arrival: Instant,
+        fate: Fate,
+        service: Service,
+        left: Duration,
+    ) {
         if self.drops.covering(left).is_some() {
             self.counters.dropped_by_outage.add(parcel.bytes);
             self.parcels.discard(parcel);
@@ -352,14 +381,15 @@ impl Link {
             let ready = service.finish + link_layer.after;
             let fate = Fate { failures: fate.failures - 1, ..fate };
             self.failed.push(Waiting { parcel, arrival, ready, fate });
-        } else if fate.lost {
+        } else if fate.faults.contains(Faults::LOST) {
             self.counters.dropped_by_loss.add(parcel.bytes);
             self.parcels.discard(parcel);
         } else {
             let at = service.finish + self.delay.at(left) + fate.jitter;
             let queue_delay = service.finish.saturating_since(arrival).saturating_sub(service.sending);
             self.parcels.has_left(&parcel, queue_delay);
-            if let Some(parcel) = fate.duplicated.then(|| self.parcels.copy(&parcel)).flatten() {
+            let copies = fate.faults.contains(Faults::DUPLICATED);
+            if let Some(parcel) = copies.then(|| self.parcels.copy(&parcel)).flatten() {
                 self.counters.duplicated.add(parcel.bytes);
                 self.fly(fate, Flight { at, parcel });
             }
@@ -367,13 +397,8 @@ impl Link {
         }
     }
 
-    #[inline]
     fn fly(&mut self, fate: Fate, flight: Flight) {
-        if self.holder.is_none() { self.fly_on(fate, flight) } else { self.fly_in_order(fate, flight) }
-    }
-
-    fn fly_in_order(&mut self, fate: Fate, flight: Flight) {
-        let Some(mut holder) = self.holder.take() else { return };
+        let Some(mut holder) = self.holder.take() else { return self.fly_on(fate, flight) };
         // Whatever was held flies on with the packet that it waited for.
         let mut passed = core::mem::take(&mut self.passed);
         holder.take(self.parcels.packet(&flight.parcel), flight, &mut |flight| passed.push(flight));
@@ -384,9 +409,8 @@ impl Link {
         self.passed = passed;
     }
 
-    #[inline]
     fn fly_on(&mut self, fate: Fate, mut flight: Flight) {
-        if let (true, Some(reorder)) = (fate.held_back, self.reorder) {
+        if let (true, Some(reorder)) = (fate.faults.contains(Faults::HELD_BACK), self.reorder) {
             self.counters.reordered.add(flight.parcel.bytes);
             flight.at += reorder.by;
             self.in_flight.add_out_of_order(flight);

@@ -61,6 +61,7 @@ impl DropTail {
     }
 
     /// Takes a packet whether there is room or not.
+    #[inline(always)]
     pub(crate) fn push(&mut self, waiting: Waiting) {
         self.bytes += u64::from(waiting.parcel.bytes);
         self.waiting.push_back(waiting);

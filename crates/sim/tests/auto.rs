@@ -193,7 +193,8 @@ fn what_was_only_late_is_not_sent_again() {
         RateProcess::Steps(rates.collect())
     };
     let [_, transparent, _, _] = all(Cell { down, seconds: 40, ..PLAIN });
-    assert!(transparent.repeated <= 8 * 15, "{transparent:?}");
+    // Ten copies each time, and the probes; a whole queue of them otherwise, hundreds.
+    assert!(transparent.repeated <= 8 * 25, "{transparent:?}");
 }
 
 #[test]

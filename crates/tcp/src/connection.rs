@@ -65,6 +65,7 @@ pub enum CloseReason {
 
 /// Where a connection's numbers begin, for one that stands in for another's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Origin {
     /// The initial sequence number.
     pub isn: Seq,
@@ -115,6 +116,9 @@ struct Agreed {
     rcv_shift: u8,
     scaling: bool,
 }
+
+/// See [`Connection::supply`].
+const PIECE_SEGMENTS_MIN: u64 = 8;
 
 impl Connection {
     /// Opens a connection: the SYN leaves with the next poll. `key` is the direction in which it sends. `seed` makes the
@@ -187,7 +191,8 @@ impl Connection {
 
     /// Takes a packet that arrived at `arrival`. Packets of other flows must not be given.
     pub fn handle_packet(&mut self, arrival: Instant, packet: &Packet) {
-        if let Some(incoming) = Incoming::parse(packet) {
+        let mut incoming = Incoming::default();
+        if incoming.read(packet) {
             self.on_segment(arrival, &incoming, packet.payload());
         }
     }
@@ -267,10 +272,18 @@ impl Connection {
         (self.agreed.snd_shift, self.agreed.rcv_shift)
     }
 
-    /// What the sender may draw on.
-    fn supply(&self) -> Supply {
+    /// What the sender may draw on; with `pieces` no segment crosses the end of a long piece of memory.
+    fn supply(&self, pieces: bool) -> Supply {
         let fin = self.queue.is_closed();
-        Supply { end: self.queue.end() + u64::from(fin), fin, blocked: self.queue.is_blocked() }
+        let mut piece = u64::MAX;
+        if pieces {
+            let (start, end) = self.queue.piece(self.sender.board.nxt());
+            // Our choice: a short segment beside that many full ones costs less than a packet of its own.
+            if end - start >= PIECE_SEGMENTS_MIN * u64::from(self.sender.mss) {
+                piece = end;
+            }
+        }
+        Supply { end: self.queue.end() + u64::from(fin), fin, blocked: self.queue.is_blocked(), piece }
     }
 
     /// True when our FIN is acknowledged.

@@ -304,7 +304,7 @@ impl Receiver {
 
     /// The window of a SYN, which is never scaled.
     pub(crate) fn take_syn_window(&mut self) -> u16 {
-        let field = self.space.size().min(u64::from(u16::MAX));
+        let field = self.space.size().min(u64::from(u16::MAX)).min(self.limit);
         self.edge = self.edge.max(self.nxt + field);
         field as u16
     }

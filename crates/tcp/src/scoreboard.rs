@@ -260,19 +260,18 @@ impl Scoreboard {
                 front.start = front.start.max(una);
                 break;
             }
-            let number = self.base;
-            self.unlink(number);
-            if let Some(segment) = self.segments.pop_front() {
-                self.base = self.base.wrapping_add(1);
-                if segment.mark.intersects(Mark::SACKED | Mark::LOST | Mark::RETRANSMITTED) {
-                    self.waiting -= u32::from(segment.is_lost_and_waiting());
-                    self.sacked_out -= u32::from(segment.mark.contains(Mark::SACKED));
-                    self.lost_out -= u32::from(segment.mark.contains(Mark::LOST));
-                    self.retrans_out -= u32::from(segment.mark.contains(Mark::RETRANSMITTED));
-                }
-                acked(&segment);
-                count += 1;
+            // Looked at where it lies: a copy of what was just written would wait for that.
+            acked(front);
+            count += 1;
+            if front.mark.intersects(Mark::SACKED | Mark::LOST | Mark::RETRANSMITTED) {
+                self.waiting -= u32::from(front.is_lost_and_waiting());
+                self.sacked_out -= u32::from(front.mark.contains(Mark::SACKED));
+                self.lost_out -= u32::from(front.mark.contains(Mark::LOST));
+                self.retrans_out -= u32::from(front.mark.contains(Mark::RETRANSMITTED));
             }
+            self.unlink(self.base);
+            self.segments.pop_front();
+            self.base = self.base.wrapping_add(1);
         }
         self.una = self.una.max(una);
         self.sacked.remove_below(self.una);

@@ -3,7 +3,7 @@
 use paceline_wire::{Flags, Packet, Seq};
 
 /// What a connection reads of a segment.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Incoming {
     pub(crate) seq: Seq,
     pub(crate) ack: Seq,
@@ -22,28 +22,26 @@ pub(crate) struct Incoming {
 
 impl Incoming {
     /// Reads the header; `None` in an opaque packet.
-    #[inline]
     pub(crate) fn parse(packet: &Packet) -> Option<Incoming> {
-        let tcp = packet.tcp()?;
-        let mut incoming = Incoming {
-            seq: tcp.seq(),
-            ack: tcp.ack(),
-            flags: tcp.flags(),
-            window: tcp.window(),
-            len: tcp.payload_len() as u32,
-            wire_len: packet.gso_size().map_or(u32::MAX, u32::from),
-            timestamps: None,
-            mss: None,
-            window_scale: None,
-            sack_permitted: false,
-            sacks: [(Seq(0), Seq(0)); 4],
-            sack_count: 0,
-        };
-        incoming.timestamps = only_timestamps(tcp.options());
-        if incoming.timestamps.is_none() {
-            incoming.read_options(tcp.options());
+        let mut incoming = Incoming::default();
+        incoming.read(packet).then_some(incoming)
+    }
+
+    /// As [`parse`](Self::parse), into one that is fresh: this is done for every packet, and a copy would cost as much again.
+    #[inline(always)]
+    pub(crate) fn read(&mut self, packet: &Packet) -> bool {
+        let Some(tcp) = packet.tcp() else { return false };
+        self.seq = tcp.seq();
+        self.ack = tcp.ack();
+        self.flags = tcp.flags();
+        self.window = tcp.window();
+        self.len = tcp.payload_len() as u32;
+        self.wire_len = packet.gso_size().map_or(u32::MAX, u32::from);
+        self.timestamps = only_timestamps(tcp.options());
+        if self.timestamps.is_none() {
+            self.read_options(tcp.options());
         }
-        Some(incoming)
+        true
     }
 
     /// SACK blocks in wire order.
@@ -61,6 +59,8 @@ impl Incoming {
         self.len + u32::from(self.has(Flags::SYN)) + u32::from(self.has(Flags::FIN))
     }
 
+    /// Apart from what nearly every segment needs.
+    #[inline(never)]
     fn read_options(&mut self, mut bytes: &[u8]) {
         let syn = self.has(Flags::SYN);
         while let [kind, rest @ ..] = bytes {

@@ -135,13 +135,10 @@ impl SendQueue {
         }
     }
 
-    /// Up to where the bytes from `position` on lie in one piece of memory.
-    pub(crate) fn side_by_side(&self, position: u64) -> u64 {
-        let (at, payload) = match self.chunks.get(self.chunk_at(position)) {
-            Some(chunk) => chunk,
-            None => return position,
-        };
-        at + payload.len() as u64
+    /// Where the piece of memory that the byte at `position` lies in starts and ends.
+    pub(crate) fn piece(&self, position: u64) -> (u64, u64) {
+        let piece = self.chunks.get(self.chunk_at(position));
+        piece.map_or((position, position), |(at, payload)| (*at, at + payload.len() as u64))
     }
 
     /// The bytes from `start` to `end`. Copies only where the range crosses from one write to the next.

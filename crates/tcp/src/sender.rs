@@ -265,6 +265,7 @@ impl Sender {
     }
 
     /// What is known without an ACK.
+    #[inline(always)]
     fn base_sample(&self, now: Instant) -> AckSample {
         AckSample {
             now,

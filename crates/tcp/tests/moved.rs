@@ -113,7 +113,7 @@ fn with_every_algorithm() {
                 let client = Config { receive_buffer: ReceiveBuffer::Fixed(200_000), ..Config::default() };
                 let moves = (0..20).map(|n| 1 + (n * 37 + seed * 11) % 83).collect();
                 let run =
-                    Run { server, client, path: path(2.0, 1), seed, bytes: 400_000, content: false, moves };
+                    Run { server, client, path: path(2.0, 1), seed, bytes: 250_000, content: false, moves };
                 run.check();
             }
         }
@@ -170,14 +170,12 @@ fn run() -> impl Strategy<Value = Run> {
         any::<bool>(),
         proptest::collection::vec(prop_oneof![0u64..20, 0u64..400], 1..40),
     )
-        .prop_map(|((server, client), (loss, reorder), seed, bytes, content, moves)| Run {
-            server,
-            client,
-            path: path(loss, reorder),
-            seed: u64::from(seed),
-            bytes,
-            content,
-            moves,
+        .prop_map(|((server, mut client), (loss, reorder), seed, bytes, content, moves)| {
+            if content {
+                // Both ends share memory here, and a window that follows what is read sees which bytes lie side by side in it.
+                client.receive_window = ReceiveWindowName::Fixed;
+            }
+            Run { server, client, path: path(loss, reorder), seed: u64::from(seed), bytes, content, moves }
         })
 }
 

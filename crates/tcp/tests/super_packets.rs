@@ -136,11 +136,7 @@ impl Subject {
 
     fn drain(&mut self) {
         for n in 0.. {
-            let polled = match self.most {
-                1 => self.connection.poll_transmit(self.now),
-                most => self.connection.poll_super_packet(self.now, most),
-            };
-            let Some(packet) = polled else { break };
+            let Some(packet) = self.connection.poll_super_packet(self.now, self.most) else { break };
             assert!(n < 100_000, "it sends for ever");
             assert!(packet.ip_len() <= 65_535);
             self.longest = self.longest.max(packet.payload().len());
@@ -195,4 +191,23 @@ fn what_lies_in_one_piece_of_memory_leaves_as_one() {
     subject.take(&Step::Ack(1_000));
     subject.take(&Step::Write(3 * 1_448 + 7));
     assert_eq!((subject.longest, subject.log.len()), (4 * 1_448, 9));
+}
+
+#[test]
+fn a_segment_ends_where_a_long_piece_of_memory_does() {
+    let config = Config { nagle: false, send_buffer_initial: 1 << 20, ..Config::default() };
+    let mut subject = Subject::established(&config, 64);
+    subject.take(&Step::Write(9 * 1_448));
+    // Without window left, so that what follows is written before it can leave.
+    subject.connection.set_allowance(0);
+    for len in [700, 20 * 1_448, 3_000] {
+        subject.connection.write(&Payload::from(vec![0; len]));
+    }
+    subject.take(&Step::Ack(1_000));
+    subject.take(&Step::Allow(u64::MAX));
+    subject.take(&Step::Ack(1_000));
+    let lengths: Vec<usize> = subject.log.iter().map(|sent| sent.6.len()).skip(10).collect();
+    let whole = vec![1_448; 20];
+    // 748 bytes of the long piece fill up the first segment.
+    assert_eq!(lengths, [&whole[..], &[700], &[1_448, 1_448, 104]].concat());
 }

@@ -18,7 +18,7 @@ pub use flow::FlowKey;
 pub use node::{Node, PortId};
 pub use packet::{
     Checksum, Ecn, Flags, HeaderTemplate, NoRoom, OpaqueReason, Packet, PathMarks, Payload, SackBlocks,
-    Segments, Tcp, TcpMut, TcpOptionsRepr, TcpRepr,
+    Segments, Tcp, TcpFields, TcpMut, TcpOptionsRepr, TcpRepr,
 };
 pub use rate::Rate;
 pub use seq::Seq;

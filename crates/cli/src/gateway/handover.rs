@@ -5,13 +5,15 @@
 //! listening sockets. What arrives meanwhile waits in the devices. When the successor says `taken`, everything that could fail has
 //! been done; the predecessor answers `go` and ends without undoing anything. Until then it can go on as if nothing had been.
 
+mod split;
+
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use paceline_gateway::{Gateway, State, TakenOver};
+use paceline_gateway::{Gateway, SplitTakenOver, State, TakenOver};
 use paceline_linux::{EventLoop, PortCounters, handover};
 use paceline_wire::{Instant, Packet, PortId};
 use serde::{Deserialize, Serialize};
@@ -68,6 +70,7 @@ struct Written<'a> {
     ports: Vec<PortCounters>,
     waiting: Vec<(PortId, Packet)>,
     gateway: State<'a>,
+    split: split::Written<'a>,
 }
 
 /// The same, read.
@@ -81,6 +84,8 @@ pub(super) struct Memory {
     waiting: Vec<(PortId, Packet)>,
     #[serde(default)]
     gateway: Option<TakenOver>,
+    #[serde(default)]
+    split: split::Read,
 }
 
 /// What the predecessor has.
@@ -106,6 +111,7 @@ pub(super) fn give(stream: &UnixStream, node: &Gateway, estate: Estate<'_>) -> i
             ports: estate.event_loop.port_counters(),
             waiting: estate.event_loop.waiting(),
             gateway: node.state(),
+            split: split::Written(node),
         };
         let mut out = BufWriter::with_capacity(1 << 20, file);
         rmp_serde::encode::write_named(&mut out, &written).map_err(io::Error::other)?;
@@ -201,9 +207,10 @@ impl Inherited {
         Ok(self.descriptors.remove(place).1)
     }
 
-    /// The gateway's own state, once.
-    pub(super) fn gateway(&mut self) -> Option<TakenOver> {
-        self.memory.as_mut()?.gateway.take()
+    /// The gateway's own state and its split flows, once.
+    pub(super) fn gateway(&mut self) -> Option<(TakenOver, Vec<SplitTakenOver>)> {
+        let memory = self.memory.as_mut()?;
+        Some((memory.gateway.take()?, std::mem::take(&mut memory.split.0)))
     }
 
     /// The loop goes on where the other one stopped.

@@ -84,6 +84,12 @@ fn flows(to: &mut Encoder<'_>, now: &Snapshot) -> fmt::Result {
         None,
         counters.split_refused,
     )?;
+    to.counter(
+        "flows_split_let_go",
+        "Split flows of an earlier process that could not be taken over",
+        None,
+        counters.split_let_go,
+    )?;
     to.counter("flows_rescaled", "Flows whose windows are rescaled", None, counters.flows_rescaled)?;
     to.counter("flows_resumed", "Flows taken up after a restart", None, counters.flows_resumed)?;
     let ended = [

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::PeerCredentials;
 use paceline_gateway::config::OtherMode;
-use paceline_gateway::{Gateway, GatewayConfig};
+use paceline_gateway::{Gateway, GatewayConfig, SplitTakenOver, TakenOver};
 use paceline_linux::shift_file::ShiftFile;
 use paceline_linux::{Fallback, Housekeeping, clock};
 use paceline_wire::{Duration, Instant};
@@ -63,7 +63,7 @@ pub(super) fn run(args: &GatewayArgs, config: GatewayConfig) -> Result<()> {
     }
     let tap = Box::new(Tap::new(log, Some(store), Some(rescaling.feed()), service.recorder.clone()));
     let mut node = match inherited.as_mut().and_then(handover::Inherited::gateway) {
-        Some(state) => Gateway::take_over(config, tap, state),
+        Some((state, split)) => take_over(config, tap, state, split),
         None => Gateway::with_observer(config, tap),
     };
     // Those that are there already stay as they are.
@@ -77,6 +77,15 @@ pub(super) fn run(args: &GatewayArgs, config: GatewayConfig) -> Result<()> {
     let mut node = Watched::new(node, service.desk.clone());
     let around = Around { rescaling: Some(rescaling), inherited, datagrams, slice, pool_bytes };
     drive(args, &mut node, around, |node, moment| service.on(node, moment))
+}
+
+fn take_over(config: GatewayConfig, tap: Box<Tap>, state: TakenOver, split: Vec<SplitTakenOver>) -> Gateway {
+    let before = state.split_flows();
+    let node = Gateway::take_over(config, tap, state, split);
+    if let lost @ 1.. = before.saturating_sub(node.split_flows()) {
+        tracing::warn!("{lost} of {before} split flows cannot be read and end with a reset");
+    }
+    node
 }
 
 /// Where what outlives the process is kept.

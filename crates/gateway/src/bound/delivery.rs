@@ -106,7 +106,10 @@ impl Delivery {
             // and its own transmission, which takes at least half of what the forecast says: that leaves room for a
             // link that became twice as fast.
             let unqueued = now - age + rtt_min;
-            let own = (self.forecast.time_for(delivered) / 2).min(rtt_min);
+            let own = match self.forecast {
+                Rate::ZERO => Duration::ZERO,
+                forecast => (forecast.time_for(delivered) / 2).min(rtt_min),
+            };
             self.idle += unqueued.saturating_since(self.last).saturating_sub(own);
         }
         let gap = now.saturating_since(self.last);
@@ -125,8 +128,14 @@ impl Delivery {
         if elapsed < rtt_min.max(self.config.window / 2) {
             return;
         }
+        let idle = self.idle - start.idle;
+        if self.forecast.is_zero() && idle > elapsed / 2 {
+            // A burst of slow start queues on any link. Held to twice that, a server takes the wait for a full link and leaves slow
+            // start (RFC 9406) at a fraction of the rate: a link that was idle for most of the time has not shown its rate yet.
+            return;
+        }
         // At most twice what was delivered: doubling in a window, as in slow start.
-        let busy = elapsed.saturating_sub(self.idle - start.idle).max(elapsed / 2);
+        let busy = elapsed.saturating_sub(idle).max(elapsed / 2);
         self.fast = Rate::from_bytes_in(self.delivered - start.delivered, busy);
         self.slow =
             if self.slow.is_zero() { self.fast } else { ewma(self.slow, self.fast, gap, self.config.slow) };

@@ -18,7 +18,7 @@ impl Flow {
             let blocked = if self.window == 0 {
                 !is_head || !self.recovery.is_asking()
             } else {
-                (self.timers.is_probing() || self.recovery.is_doubtful()) && !is_head
+                (self.timers.is_probing() || self.recovery.may_repeat() == 0) && !is_head
             };
             return Some(if blocked { Departure::AfterAck } else { Departure::Now });
         }
@@ -67,6 +67,7 @@ impl Flow {
                 self.board.remove_lost(gap);
                 continue;
             }
+            let limit = limit.min(self.recovery.may_repeat());
             let end = chunk.piece_end(lost.start, limit).min(lost.end);
             let mut packet = chunk.packet(lost.start, end);
             if let Some((ack, window)) = self.told_by_retransmissions()

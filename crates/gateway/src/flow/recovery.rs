@@ -109,9 +109,9 @@ impl Recovery {
         self.probe.is_some()
     }
 
-    /// What was given up by a guess waits until its first copies are answered.
-    pub(super) fn is_doubtful(&self) -> bool {
-        self.guess.as_ref().is_some_and(|guess| guess.may_repeat == 0)
+    /// Lost bytes that may leave again now.
+    pub(super) fn may_repeat(&self) -> u64 {
+        self.guess.as_ref().map_or(u64::MAX, |guess| guess.may_repeat)
     }
 
     /// Lost data left again.
@@ -121,9 +121,9 @@ impl Recovery {
         }
     }
 
-    /// All that was sent has arrived, or is being asked for anew.
-    pub(super) fn forget_guess(&mut self) {
-        self.guess = None;
+    /// Everything below `una` has arrived.
+    fn review_end(&mut self, una: u64) {
+        self.guess.take_if(|guess| guess.end <= una);
     }
 
     /// RFC 8985, Section 6.2, Step 4: a quarter of the RTT at first, one more for each retransmission that proves to
@@ -264,6 +264,7 @@ impl Flow {
     /// After an ACK advanced: is the next byte missing, too? Without SACK, a partial ACK tells (RFC 6582).
     pub(super) fn check_head(&mut self, ctx: &mut Context<'_>, was_in_hole: bool) {
         let una = self.board.una();
+        self.recovery.review_end(una);
         if self.recovery.hole.is_some_and(|hole| una > hole.position) {
             self.recovery.on_hole_closed();
             self.hold_rate();
@@ -295,7 +296,6 @@ impl Flow {
     /// Sends the head again, and leaves open what became of the rest.
     pub(super) fn probe_head(&mut self) {
         let end = self.head_end();
-        self.recovery.forget_guess();
         self.recovery.probe = Some(Probe { end, decide_at: None });
         self.board.mark_lost(self.board.una()..end);
     }
@@ -329,8 +329,16 @@ impl Flow {
         self.recovery.suspects.clear();
         self.recovery.probe = None;
         let (una, sent) = (self.board.una(), self.board.sent());
-        let (flight, may_repeat) = (self.flight.take(), REPEAT_FIRST * self.segment());
-        self.recovery.guess = Some(Box::new(Guess { at: now, flight, end: sent, may_repeat }));
+        // What an earlier guess gave up, and nothing has shown to be lost or not, still belongs to it.
+        let (at, may_repeat) = match self.recovery.guess.take() {
+            Some(earlier) => {
+                self.flight.put_back(earlier.flight, una);
+                (earlier.at, earlier.may_repeat)
+            }
+            None => (now, REPEAT_FIRST * self.segment()),
+        };
+        let flight = self.flight.take();
+        self.recovery.guess = Some(Box::new(Guess { at, flight, end: sent, may_repeat }));
         self.board.mark_lost(una..sent);
         if self.recovery.hole.is_none() {
             self.open_hole(self.acked_at);
@@ -339,24 +347,20 @@ impl Flow {
 
     /// The client reports `arrived`: of a copy that left after the guess, or of a first copy, which proves it wrong?
     pub(super) fn review_guess(&mut self, now: Instant, arrived: &Range<u64>) {
-        let Some(guess) = &self.recovery.guess else { return };
-        if arrived.start >= guess.end {
-            return;
-        }
         let soon = self.shortest_rtt();
+        let Some(guess) = self.recovery.guess.as_mut().filter(|guess| arrived.start < guess.end) else {
+            return;
+        };
         let repeat = self.board.repeat_at(arrived.start).filter(|repeat| repeat.sent_at >= guess.at);
         // RFC 8985, Section 6.2, Step 2: sooner than the shortest RTT it cannot be the copy.
-        let wrong = repeat.is_none_or(|repeat| now.saturating_since(repeat.sent_at) < soon);
-        if let Some(guess) = self.recovery.guess.take().filter(|_| wrong) {
-            self.undo_guess(*guess);
+        if repeat.is_some_and(|repeat| now.saturating_since(repeat.sent_at) >= soon) {
+            // Slow start (RFC 5681, Section 3.1).
+            guess.may_repeat += 2 * (arrived.end - arrived.start);
+        } else if let Some(guess) = self.recovery.guess.take() {
+            self.flight.put_back(guess.flight, self.board.una());
+            self.board.remove_lost(self.board.una()..guess.end);
+            self.board.put_behind(&self.flight, guess.at);
         }
-    }
-
-    /// What was in flight still is, in front of whatever left since.
-    fn undo_guess(&mut self, guess: Guess) {
-        self.flight.put_back(guess.flight);
-        self.board.remove_lost(self.board.una()..guess.end);
-        self.board.put_behind(&self.flight, guess.at);
     }
 
     fn open_hole(&mut self, sent_at: Instant) {

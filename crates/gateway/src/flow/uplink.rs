@@ -155,7 +155,6 @@ impl Flow {
         if self.board.una() == self.board.sent() {
             // Second copies of what the client has may still be on their way, or lost: nobody will tell.
             self.flight.clear();
-            self.recovery.forget_guess();
         }
         if left.bytes > 0 {
             self.timers.on_evidence(ctx.now);
@@ -271,9 +270,7 @@ impl Flow {
         };
         let flags = tcp.flags();
         let ack = tcp.ack().unwrap_near(self.board.una());
-        if let Some((value, _)) = tcp.timestamps() {
-            self.server_rtt.on_sent(ctx.now, value);
-        }
+        let timestamp = tcp.timestamps();
         // Between ACKs the client's window stays where it was, as seen from an older ACK.
         let client_window = match self.window {
             _ if self.gave_up => self.shifts.client_window(tcp.window()),
@@ -309,6 +306,9 @@ impl Flow {
         if held.edit == Edit::WindowUpdate && self.virtual_window.edge() <= shown_before {
             ctx.counters.duplicate_acks_withheld += 1;
             return;
+        }
+        if let Some((value, _)) = timestamp {
+            self.server_rtt.on_sent(ctx.now, value);
         }
         self.promise(ctx, self.virtual_window.edge().saturating_sub(ack));
         let window = u64::from(field) << self.shifts.shown;

@@ -6,10 +6,11 @@ use paceline_wire::{Flags, FlowKey, Instant, Packet, Seq, Tcp};
 use super::SenderConfig;
 use super::config::towards_server;
 use super::pair::{Pair, Side};
-use crate::config::GatewayConfig;
+use crate::config::{GatewayConfig, VirtualWindowMode};
 
 /// What a client wants, until the server has answered.
 #[derive(Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Opening {
     /// The client's newest SYN.
     syn: Packet,
@@ -19,6 +20,7 @@ pub(super) struct Opening {
 
 /// What the server's SYN said.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct ServerSyn {
     origin: Origin,
     mss: u16,
@@ -39,6 +41,10 @@ pub(super) enum Opened {
     Passes,
 }
 
+/// Our choice, as of the virtual window: the first two flights of a server (RFC 6928). What more it was shown in the SYN would wait here
+/// for as long as the client's first ACK takes, which is seconds where its uplink is full.
+const FIRST_SEGMENTS: u64 = 20;
+
 impl Opening {
     /// The connection with the server, which is the client's but for what each side settles for itself: the window's scale, SACK,
     /// timestamps. ECN is not asked for.
@@ -53,7 +59,10 @@ impl Opening {
         // Segments of the server should fit on, as they came.
         let wired =
             paceline_tcp::Config { mss: mss_of(tcp, &key), ..towards_server(&config.split, &config.limits) };
-        let connection = Connection::connect_as(&wired, key, origin_of(tcp), now);
+        let mut connection = Connection::connect_as(&wired, key, origin_of(tcp), now);
+        if config.virtual_window.mode == VirtualWindowMode::Sized {
+            connection.limit_window(FIRST_SEGMENTS * u64::from(wired.mss));
+        }
         let opening = Opening { syn: syn.clone(), sender, server: None };
         Some((opening, Side::new(connection, syn.path_marks()?)))
     }

@@ -21,6 +21,7 @@ use crate::{RADIO, WAN};
 
 /// One flow.
 #[derive(Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Pair {
     /// Source is the client.
     pub(super) key: FlowKey,
@@ -51,7 +52,9 @@ pub(super) struct Pair {
     /// What it keeps, as last counted among that of all flows.
     pub(super) counted: u64,
     /// It may have something to send.
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub(super) ready: bool,
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub(super) links: Links,
     /// Its timer.
     pub(super) armed: Option<Instant>,
@@ -59,6 +62,7 @@ pub(super) struct Pair {
 
 /// How much of the server's data may be here or on its way, and in flight to the client.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Bounds {
     /// How long data may wait here.
     pub(super) target: Duration,
@@ -80,6 +84,7 @@ pub(super) struct Sent {
 
 /// One of the two connections.
 #[derive(Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Side {
     pub(super) connection: Connection,
     /// Of packets of the other end that go the same way. The hop limit stays as it is: bridges do not lower it, and a router
@@ -261,6 +266,11 @@ impl Pair {
         self.client.as_ref().is_some_and(|client| client.connection.is_held())
     }
 
+    /// Payload of a full-sized segment to the client; never zero.
+    pub(super) fn segment(&self) -> u64 {
+        self.client.as_ref().map_or(1, |client| client.connection.segment().max(1))
+    }
+
     /// Its client's side may send so many bytes.
     pub(super) fn allow(&mut self, bytes: u64) {
         if let Some(client) = &mut self.client {
@@ -285,8 +295,10 @@ impl Side {
 
     /// The next packet, of up to `most` segments, on the way that those of the other end take.
     fn poll(&mut self, now: Instant, most: u32) -> Option<Packet> {
-        let most = if self.super_packets { most } else { 1 };
-        let mut packet = self.connection.poll_super_packet(now, most)?;
+        let mut packet = match self.super_packets {
+            true => self.connection.poll_super_packet(now, most)?,
+            false => self.connection.poll_transmit(now)?,
+        };
         let is_reset = packet.tcp().is_some_and(|tcp| tcp.flags().contains(Flags::RST));
         if self.connection.is_closed() && !is_reset {
             // Nobody is there to hear that its last bytes were read.

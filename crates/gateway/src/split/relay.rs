@@ -43,10 +43,15 @@ fn pass(now: Instant, most: u64, from: &mut Connection, to: &mut Connection) {
     }
 }
 
-/// Our choice: what is cut is cut between segments, because each cut elsewhere would leave as a short one, and those behind it would lie
-/// across what the other end sent as one. Not where nothing else is on its way, whose arrival would make more room.
+/// Our choice: what is cut is cut where a segment will end, because what is left over would leave as a short one, and segments behind it
+/// would lie across what the other end sent as one. Not where nothing is on its way, whose arrival would make more room.
 fn whole_segments(room: u64, from: &Connection, to: &Connection) -> u64 {
-    if room >= from.readable() || to.unacknowledged() == 0 { room } else { room - room % to.segment().max(1) }
+    let left_over = (to.unsent() + room) % to.segment().max(1);
+    if room >= from.readable() || (room < left_over && to.unacknowledged() == 0) {
+        room
+    } else {
+        room.saturating_sub(left_over)
+    }
 }
 
 /// One end has reset its connection, or is gone. What it sent before is delivered first, as it would be if the reset had come

@@ -1,7 +1,10 @@
 //! A gateway that is written down and read again, amid flows, behaves to the bit as one that was not.
 
-use paceline_gateway::{Gateway, GatewayConfig, TakenOver};
+use paceline_gateway::config::FlowMode;
+use paceline_gateway::split::SenderConfig;
+use paceline_gateway::{Gateway, GatewayConfig, SplitTakenOver, TakenOver};
 use paceline_path::RateProcess;
+use paceline_tcp::{CongestionName, DetectionName, ReductionName};
 use paceline_wire::{Instant, Node, Packet, PortId, Rate};
 use proptest::prelude::*;
 
@@ -32,7 +35,12 @@ impl Twins {
         if self.events % self.every == 0 {
             let written = rmp_serde::to_vec_named(&self.moves.state()).unwrap();
             let read: TakenOver = rmp_serde::from_slice(&written).unwrap();
-            self.moves = Gateway::take_over(self.config.clone(), Box::new(()), read);
+            let split = self.moves.split_states().map(|flow| {
+                let written = rmp_serde::to_vec_named(&flow).unwrap();
+                rmp_serde::from_slice(&written).unwrap()
+            });
+            let split: Vec<SplitTakenOver> = split.collect();
+            self.moves = Gateway::take_over(self.config.clone(), Box::new(()), read, split);
             self.moved += 1;
         }
     }
@@ -74,6 +82,8 @@ fn check_alike(sim: &Sim<Twins>) {
     assert!(*moved > 0);
     assert_eq!(stays.counters(), moves.counters());
     assert_eq!((stays.flows(), stays.subscribers()), (moves.flows(), moves.subscribers()));
+    assert_eq!(stays.split_flows(), moves.split_flows());
+    assert_eq!(stays.buffered_bytes(), moves.buffered_bytes());
     let statuses = |gateway: &Gateway| gateway.flow_statuses(0, 1000).items;
     assert_eq!(statuses(stays), statuses(moves));
     sim.checker.assert_clean();
@@ -97,8 +107,27 @@ fn add_flows<N: Node>(sim: &mut Sim<N>, path: &Path) {
     }
 }
 
+/// What split flows send with; none: they are transparent.
+fn sender() -> impl Strategy<Value = Option<SenderConfig>> {
+    let names = (
+        prop::sample::select(CongestionName::ALL),
+        prop::sample::select(ReductionName::ALL),
+        prop::sample::select(DetectionName::ALL),
+        any::<[bool; 2]>(),
+    );
+    let sender = names.prop_map(|(congestion_control, rate_reduction, loss_detection, any)| SenderConfig {
+        congestion_control,
+        rate_reduction,
+        loss_detection,
+        opportunistic_retransmission: any[0],
+        hack1: any[1],
+        ..SenderConfig::default()
+    });
+    prop::option::weighted(0.75, sender)
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 8, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
 
     /// Over a link that loses packets.
     #[test]
@@ -109,11 +138,18 @@ proptest! {
         mbps in 2.0f64..30.0,
         capacity in prop::option::of(1.0f64..20.0),
         ipv6: bool,
+        sender in sender(),
     ) {
         let mut config = GatewayConfig::default();
+        let splits = sender.is_some();
+        if let Some(sender) = sender {
+            config.mode = FlowMode::Split;
+            config.split.sender = sender;
+        }
         config.sharing.capacity_mbps = capacity;
         let path = Path { loss: lossy(loss), ipv6, ..Path::new(mbps, 20, 60) };
         let mut sim = world(Twins::new(config, every), &path, seed);
+        sim.checker.splits = splits;
         add_flows(&mut sim, &path);
         sim.run_until(at_ms(3_000));
         check_alike(&sim);

@@ -327,7 +327,10 @@ impl Node for TcpHost {
     #[inline]
     fn poll_timeout(&self) -> Option<Instant> {
         let opening = self.plan.as_ref().filter(|plan| plan.goes_on()).and_then(|plan| plan.next_at);
-        let ends = self.live.iter().map(|&end| self.ends[end].poll_timeout(self.now));
-        ends.fold(opening, earlier)
+        match (self.live.as_slice(), opening) {
+            // As nearly always.
+            (&[end], None) => self.ends[end].poll_timeout(self.now),
+            (live, _) => live.iter().map(|&end| self.ends[end].poll_timeout(self.now)).fold(opening, earlier),
+        }
     }
 }

@@ -20,8 +20,8 @@ pub struct Delivery {
 
 /// Our choice: what five rounds of slow start from ten segments send, and so more than short transfers need.
 const AT_ONCE: u64 = 524_288;
-/// Our choice: what does not come in time for a burst of ACKs costs `time`. Where a round trip is much longer than that, as with ACKs
-/// that wait on the uplink, an eighth of it and a whole window would only wait.
+/// Our choice: what is not here when a burst of ACKs comes is here after `time`. Where a round trip takes more than so many times that,
+/// as with ACKs that wait on the uplink, that is a small part of it, and a window's worth would only get old here for a round trip.
 const BURSTS: u64 = 8;
 
 impl Connection {
@@ -98,18 +98,22 @@ impl Connection {
     pub fn demand(&self, time: Duration, most: u64) -> u64 {
         let sender = &self.sender;
         let mss = u64::from(sender.mss);
+        let initial = u64::from(self.config.initial_cwnd) * mss;
         let cwnd = u64::from(sender.window.cwnd) * mss;
         let most = most.min(sender.snd_wnd);
         let unhurt = sender.totals.recoveries == 0 && sender.totals.timeouts == 0;
         let doubles = unhurt && sender.window.in_slow_start() && cwnd < most;
         let window = if doubles { 2 * cwnd } else { cwnd }.min(most);
-        let srtt = self.srtt().as_nanos().max(1);
-        let share = u128::from(window) * u128::from(time.as_nanos()) / u128::from(srtt);
-        let share = u64::try_from(share).unwrap_or(u64::MAX);
-        let initial = u64::from(self.config.initial_cwnd) * mss;
-        let at_once = if doubles { window.min(AT_ONCE).min(share.saturating_mul(BURSTS)) } else { initial };
+        // Before the first sample, as after a SYN that was sent twice, nothing is known of later windows.
+        let srtt = if self.srtt().is_zero() { time } else { self.srtt() };
+        let share = |window: u64| {
+            let share = u128::from(window) * u128::from(time.as_nanos()) / u128::from(srtt.as_nanos().max(1));
+            u64::try_from(share).unwrap_or(u64::MAX)
+        };
+        let at_once = if doubles { window.min(AT_ONCE) } else { initial };
+        let at_once = at_once.min(share(window.max(initial)).saturating_mul(BURSTS)).max(2 * mss);
         let paced = sender.congestion().pacing_rate().map_or(u64::MAX, |pace| 2 * pace.bytes_in(time));
-        share.min(paced).max(at_once).max(initial.min(most))
+        share(window).min(paced).max(at_once)
     }
 
     /// The smoothed RTT; zero before the first sample.

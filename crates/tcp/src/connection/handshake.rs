@@ -80,6 +80,7 @@ impl Connection {
     }
 
     /// SYN-SENT (RFC 9293, Section 3.10.7.3).
+    #[cold]
     pub(super) fn on_segment_in_syn_sent(&mut self, now: Instant, incoming: &Incoming, payload: &Payload) {
         let acks_syn = incoming.ack == self.snd_seq(self.iss + 1);
         if incoming.has(Flags::ACK) && !acks_syn {
@@ -116,6 +117,7 @@ impl Connection {
     }
 
     /// SYN-RECEIVED: the ACK that ends the handshake (RFC 9293, Section 3.10.7.4).
+    #[cold]
     pub(super) fn complete_passive(&mut self, now: Instant, incoming: &Incoming, seq: u64) -> bool {
         if incoming.ack != self.snd_seq(self.iss + 1)
             && !(incoming.ack.distance(self.snd_seq(self.iss)) > 0

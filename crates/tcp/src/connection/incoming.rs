@@ -84,6 +84,7 @@ impl Connection {
 
     /// Answers a segment that cannot be taken: at once if it brings something, seldom if it does not (Linux
     /// tcp_oow_rate_limited), because two such ends would answer each other for ever.
+    #[cold]
     fn refuse(&mut self, now: Instant, incoming: &Incoming, seq: u64, end: u64) {
         if incoming.seq_len() == 0 {
             return self.output.challenge(now);
@@ -98,6 +99,7 @@ impl Connection {
     }
 
     /// RFC 5961, Section 3: only the exact number resets; others are asked about.
+    #[cold]
     fn on_reset(&mut self, now: Instant, seq: u64) {
         if seq == self.receiver.nxt {
             let reason =
@@ -123,12 +125,9 @@ impl Connection {
         let una = self.sender.board.una();
         let ack = incoming.ack.unwrap_near(una);
         let mut sacks = [(0, 0); 4];
-        let mut count = 0;
-        if self.agreed.sack {
-            for &(start, end) in incoming.sacks() {
-                sacks[count] = (start.unwrap_near(una), end.unwrap_near(una));
-                count += 1;
-            }
+        let count = if self.agreed.sack { incoming.sacks().len() } else { 0 };
+        for (position, &(start, end)) in sacks.iter_mut().zip(&incoming.sacks()[..count]) {
+            *position = (start.unwrap_near(una), end.unwrap_near(una));
         }
         let tsecr =
             incoming.timestamps.map(|(_, echo)| echo).filter(|&echo| self.agreed.timestamps && echo != 0);
@@ -195,7 +194,15 @@ impl Connection {
     }
 
     /// Changes of state that the segment brought.
+    #[inline]
     fn advance(&mut self, now: Instant) {
+        if self.state != State::Established || self.receiver.is_finished() {
+            self.close_on(now);
+        }
+    }
+
+    #[cold]
+    fn close_on(&mut self, now: Instant) {
         let peer_closed = self.receiver.is_finished();
         let fin_acked = self.fin_acked();
         self.state = match self.state {

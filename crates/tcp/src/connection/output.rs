@@ -1,6 +1,8 @@
 //! Segments that leave.
 
-use paceline_wire::{Duration, Flags, Instant, Packet, Payload, SackBlocks, Seq, TcpOptionsRepr, TcpRepr};
+use paceline_wire::{
+    Duration, Flags, Instant, Packet, Payload, SackBlocks, Seq, TcpFields, TcpOptionsRepr, TcpRepr,
+};
 
 use super::{Connection, State};
 use crate::sender::{Supply, Transmission};
@@ -36,8 +38,12 @@ impl Pending {
         self.abort = true;
     }
 
+    fn resets(&self) -> bool {
+        self.reset.is_some() || self.abort
+    }
+
     fn is_empty(&self) -> bool {
-        self.reset.is_none() && !self.abort && !self.challenge && !self.keep_alive
+        !self.resets() && !self.challenge && !self.keep_alive
     }
 
     /// A challenge ACK, not too often (RFC 5961, Section 10).
@@ -57,17 +63,18 @@ impl Connection {
     }
 
     /// As [`poll_transmit`](Self::poll_transmit), but up to `most` new segments whose bytes lie side by side in memory leave as one
-    /// super-packet. Whoever cuts it gets the packets that as many polls would have returned.
+    /// super-packet, and where a long piece of memory ends, so does a segment. Whoever cuts it gets the packets that as many polls for
+    /// one segment would have returned.
     pub fn poll_super_packet(&mut self, now: Instant, most: u32) -> Option<Packet> {
         let mut packet = Packet::default();
-        self.transmit(now, most, &mut packet).then_some(packet)
+        self.transmit(now, most.max(1), &mut packet).then_some(packet)
     }
 
     /// As [`poll_transmit`](Self::poll_transmit), into a packet whose memory is used again; false when there is nothing to
     /// send.
     #[inline]
     pub fn transmit_into(&mut self, now: Instant, packet: &mut Packet) -> bool {
-        !self.is_quiet() && self.transmit(now, 1, packet)
+        !self.is_quiet() && self.transmit(now, 0, packet)
     }
 
     /// Nothing can have come up since the last poll that found nothing, as in every other poll.
@@ -80,13 +87,10 @@ impl Connection {
             && !self.handshake.due
     }
 
+    /// `most` is zero where the memory that data lies in does not matter.
     fn transmit(&mut self, now: Instant, most: u32, packet: &mut Packet) -> bool {
-        if let Some(seq) = self.output.reset.take() {
-            self.build_reset(seq, false, packet);
-            return true;
-        }
-        if core::mem::take(&mut self.output.abort) {
-            self.build_reset(self.snd_seq(self.sender.board.nxt()), true, packet);
+        if self.output.resets() {
+            self.poll_reset(packet);
             return true;
         }
         match self.state {
@@ -108,9 +112,20 @@ impl Connection {
         due
     }
 
+    #[cold]
+    fn poll_reset(&mut self, packet: &mut Packet) {
+        match self.output.reset.take() {
+            Some(seq) => self.build_reset(seq, false, packet),
+            None => {
+                self.output.abort = false;
+                self.build_reset(self.snd_seq(self.sender.board.nxt()), true, packet);
+            }
+        }
+    }
+
     fn poll_data(&mut self, now: Instant, most: u32, packet: &mut Packet) -> bool {
         if !self.sender.is_idle() {
-            let supply = self.supply();
+            let supply = self.supply(most > 0);
             if let Some(mut transmission) = self.sender.poll(now, supply) {
                 if most > 1 {
                     self.extend(now, supply, most, &mut transmission);
@@ -119,8 +134,7 @@ impl Connection {
                 return true;
             }
         }
-        let probe =
-            core::mem::take(&mut self.sender.window_probe) | core::mem::take(&mut self.output.keep_alive);
+        let probe = self.sender.window_probe | self.output.keep_alive;
         if probe {
             self.build_probe(now, packet);
         }
@@ -132,8 +146,9 @@ impl Connection {
         let mss = u64::from(self.sender.mss);
         let most = u64::from(most).min((u64::from(u16::MAX) - HEADERS_MAX) / mss);
         let longest = first.start + most * mss;
-        let data_end = supply.end - u64::from(supply.fin);
-        let together = self.queue.side_by_side(first.start).min(longest);
+        let data_end = (supply.end - u64::from(supply.fin)).min(supply.piece);
+        let (_, together) = self.queue.piece(first.start);
+        let together = together.min(longest);
         let full = |sent: &Transmission| (sent.end - sent.start) % mss == 0;
         while !first.retransmission && !first.fin && full(first) {
             let next_end = data_end.min(first.end + mss);
@@ -145,6 +160,7 @@ impl Connection {
         }
     }
 
+    #[cold]
     fn poll_handshake(&mut self, now: Instant, packet: &mut Packet) -> bool {
         if core::mem::take(&mut self.output.challenge) && self.state == State::SynReceived {
             self.build_ack(now, packet);
@@ -158,6 +174,7 @@ impl Connection {
         true
     }
 
+    #[cold]
     fn build_syn(&mut self, now: Instant, packet: &mut Packet) {
         let answering = self.state == State::SynReceived;
         let (timestamps, sack) = match answering {
@@ -198,56 +215,65 @@ impl Connection {
         }
         self.receiver.acks.on_data_sent(now);
         let too_long = payload.len() > self.sender.mss as usize;
-        self.build(now, start, flags, TcpOptionsRepr::default(), payload, packet);
+        self.build(now, start, flags, payload, packet);
         if too_long {
             // Cut when the path's MTU was larger.
             packet.set_gso_size(u16::try_from(self.sender.mss).ok());
         }
     }
 
-    /// A pure ACK, with SACK blocks: three beside timestamps, four without (RFC 2018, Section 3).
+    /// A pure ACK.
     fn build_ack(&mut self, now: Instant, packet: &mut Packet) {
-        let mut sack_blocks = SackBlocks::default();
         if self.agreed.sack && self.receiver.has_blocks() {
-            let room = if self.agreed.timestamps { 3 } else { 4 };
-            self.receiver.take_blocks(room, |start, end| {
-                sack_blocks.push(Seq::from(start), Seq::from(end));
-            });
+            self.build_sack(now, packet);
+        } else {
+            self.build(now, self.sender.board.nxt(), Flags::ACK, Payload::Length(0), packet);
         }
-        let options = TcpOptionsRepr { sack_blocks, ..TcpOptionsRepr::default() };
-        self.build(now, self.sender.board.nxt(), Flags::ACK, options, Payload::Length(0), packet);
+    }
+
+    /// With SACK blocks: three beside timestamps, four without (RFC 2018, Section 3).
+    fn build_sack(&mut self, now: Instant, packet: &mut Packet) {
+        let mut sack_blocks = SackBlocks::default();
+        let room = if self.agreed.timestamps { 3 } else { 4 };
+        self.receiver.take_blocks(room, |start, end| {
+            sack_blocks.push(Seq::from(start), Seq::from(end));
+        });
+        let timestamps = self.agreed.timestamps.then(|| (self.sender.timestamp(now), self.ts_recent));
+        let repr = TcpRepr {
+            seq: self.snd_seq(self.sender.board.nxt()),
+            ack: self.snd_seq(self.receiver.nxt),
+            flags: Flags::ACK,
+            window: self.receiver.take_window(self.agreed.rcv_shift),
+            options: TcpOptionsRepr { timestamps, sack_blocks, ..TcpOptionsRepr::default() },
+            ..TcpRepr::default()
+        };
+        self.receiver.acks.on_ack_sent();
+        packet.become_tcp(&self.template, &repr, Payload::Length(0));
     }
 
     /// A segment from before the window, which must be answered (Linux tcp_xmit_probe_skb).
+    #[cold]
     fn build_probe(&mut self, now: Instant, packet: &mut Packet) {
+        self.sender.window_probe = false;
+        self.output.keep_alive = false;
         let seq = self.sender.board.una() - 1;
-        self.build(now, seq, Flags::ACK, TcpOptionsRepr::default(), Payload::Length(0), packet);
+        self.build(now, seq, Flags::ACK, Payload::Length(0), packet);
     }
 
-    fn build(
-        &mut self,
-        now: Instant,
-        position: u64,
-        flags: Flags,
-        mut options: TcpOptionsRepr,
-        payload: Payload,
-        packet: &mut Packet,
-    ) {
-        if self.agreed.timestamps {
-            options.timestamps = Some((self.sender.timestamp(now), self.ts_recent));
-        }
-        let repr = TcpRepr {
+    fn build(&mut self, now: Instant, position: u64, flags: Flags, payload: Payload, packet: &mut Packet) {
+        let timestamps = self.agreed.timestamps.then(|| (self.sender.timestamp(now), self.ts_recent));
+        let fields = TcpFields {
             seq: self.snd_seq(position),
             ack: self.snd_seq(self.receiver.nxt),
             flags,
             window: self.receiver.take_window(self.agreed.rcv_shift),
-            options,
-            ..TcpRepr::default()
+            timestamps,
         };
         self.receiver.acks.on_ack_sent();
-        packet.become_tcp(&self.template, &repr, payload);
+        packet.become_plain_tcp(&self.template, &fields, payload);
     }
 
+    #[cold]
     fn build_reset(&self, seq: Seq, acks: bool, packet: &mut Packet) {
         let flags = if acks { Flags::RST | Flags::ACK } else { Flags::RST };
         let ack = if acks { self.snd_seq(self.receiver.nxt) } else { Seq(0) };

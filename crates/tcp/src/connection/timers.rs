@@ -64,14 +64,14 @@ impl Connection {
             _ => earliest([
                 self.sender.timeout(),
                 self.receiver.acks.timeout(),
-                if self.sender.is_idle() { None } else { self.sender.departure(self.supply()) },
+                if self.sender.is_idle() { None } else { self.sender.departure(self.supply(false)) },
                 self.keep_alive_at(),
             ]),
         }
     }
 
     fn on_sender_timeout(&mut self, now: Instant) {
-        let waiting = self.supply().end > self.sender.board.nxt();
+        let waiting = self.supply(false).end > self.sender.board.nxt();
         if !self.sender.on_timeout(now, waiting) {
             self.finish(now, CloseReason::TimedOut);
         }

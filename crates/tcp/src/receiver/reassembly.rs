@@ -124,6 +124,6 @@ impl Reassembly {
 
     /// Throws away what is in order.
     pub(super) fn discard_ready(&mut self) {
-        self.ready.clear();
+        while self.ready.pop_front().is_some() {}
     }
 }

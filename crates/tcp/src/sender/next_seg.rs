@@ -21,9 +21,12 @@ pub(super) struct NextSeg {
 impl Sender {
     /// A segment that is not known to be lost, once more.
     pub(super) fn poll_early_retransmission(&mut self, now: Instant) -> Option<Transmission> {
-        let may = self.state == CaState::Recovery
-            && self.detection.retransmits_early()
-            && self.in_flight() < self.window.cwnd;
+        if self.state != CaState::Recovery { None } else { self.find_early_retransmission(now) }
+    }
+
+    #[inline(never)]
+    fn find_early_retransmission(&mut self, now: Instant) -> Option<Transmission> {
+        let may = self.detection.retransmits_early() && self.in_flight() < self.window.cwnd;
         if !may {
             return None;
         }

@@ -12,6 +12,7 @@ use crate::scoreboard::{Mark, Segment};
 
 impl Sender {
     /// An ACK that may tell of trouble. Returns packets that it delivered beyond those on the board (without SACK).
+    #[inline(never)]
     pub(super) fn alert(&mut self, input: &AckInput<'_>, prior_una: u64, flags: &mut Flags) -> u32 {
         let now = input.now;
         if self.check_reneging(now, *flags) {
@@ -110,6 +111,7 @@ impl Sender {
     }
 
     /// tcp_enter_recovery.
+    #[cold]
     pub(super) fn enter_recovery(&mut self, now: Instant) {
         self.prior_ssthresh = 0;
         self.init_undo();

@@ -43,7 +43,7 @@ impl Bench {
 
     /// Everything that may go now: first positions, retransmissions negated.
     fn send(&mut self) -> Vec<i64> {
-        let supply = Supply { end: self.end, fin: false, blocked: false };
+        let supply = Supply { end: self.end, fin: false, blocked: false, piece: u64::MAX };
         let poll = || self.sender.poll(at(self.now), supply);
         std::iter::from_fn(poll)
             .map(|t| if t.retransmission { -(t.start as i64) } else { t.start as i64 })

@@ -31,11 +31,16 @@ const TIMEOUT_MIN: Duration = Duration::from_millis(8);
 impl Sender {
     /// When the timer expires.
     pub(crate) fn timeout(&self) -> Option<Instant> {
-        let timer = self.timer.map(|(_, at)| at);
-        if !self.separate {
-            return timer;
+        if self.separate {
+            return self.timeout_of_both();
         }
-        timer.into_iter().chain(self.detection.next_timeout()).min()
+        self.timer.map(|(_, at)| at)
+    }
+
+    /// The detection has one of its own.
+    #[inline(never)]
+    fn timeout_of_both(&self) -> Option<Instant> {
+        self.timer.map(|(_, at)| at).into_iter().chain(self.detection.next_timeout()).min()
     }
 
     /// Does what is due. False when the peer has not answered for too long.
@@ -127,8 +132,15 @@ impl Sender {
     }
 
     /// tcp_process_tlp_ack (RFC 8985, Section 7.4).
+    #[inline]
     pub(super) fn take_probe_ack(&mut self, now: Instant, ack: u64, flags: Flags) {
-        let Some(high_seq) = self.tlp_high_seq.filter(|&high_seq| ack >= high_seq) else { return };
+        if let Some(high_seq) = self.tlp_high_seq.filter(|&high_seq| ack >= high_seq) {
+            self.on_probe_ack(now, ack, high_seq, flags);
+        }
+    }
+
+    #[cold]
+    fn on_probe_ack(&mut self, now: Instant, ack: u64, high_seq: u64, flags: Flags) {
         if !self.tlp_retransmitted || flags.dsack_of_probe {
             self.tlp_high_seq = None;
         } else if ack > high_seq {
@@ -228,6 +240,7 @@ impl Sender {
     }
 
     /// Data waits, nothing is in flight, and the window does not let it go (tcp_check_probe_timer).
+    #[cold]
     pub(super) fn check_persist(&mut self, now: Instant) {
         if self.timer.is_none() {
             self.set_timer(TimerKind::Persist, now + self.persist_delay());
@@ -235,10 +248,15 @@ impl Sender {
     }
 
     /// An ACK while nothing was in flight (tcp_ack_probe).
+    #[inline]
     pub(super) fn on_probe_answered(&mut self, now: Instant) {
-        if !matches!(self.timer, Some((TimerKind::Persist, _))) {
-            return;
+        if matches!(self.timer, Some((TimerKind::Persist, _))) {
+            self.stop_probing(now);
         }
+    }
+
+    #[cold]
+    fn stop_probing(&mut self, now: Instant) {
         if self.snd_wnd >= u64::from(self.effective_mss()) {
             self.backoff = 0;
             self.timer = None;

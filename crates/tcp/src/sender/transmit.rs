@@ -42,6 +42,8 @@ pub(crate) struct Supply {
     pub(crate) fin: bool,
     /// The application has more, but found the send buffer full.
     pub(crate) blocked: bool,
+    /// New segments end here at the latest.
+    pub(crate) piece: u64,
 }
 
 /// How the windows are used (tcp_cwnd_validate), and what holds the sender back (Linux chronographs).
@@ -122,6 +124,7 @@ impl Usage {
 
 impl Sender {
     /// The next segment to send at `now`; `None` when nothing may go.
+    #[inline(always)]
     pub(crate) fn poll(&mut self, now: Instant, supply: Supply) -> Option<Transmission> {
         self.held = false;
         if let Some(forced) = self.forced.take() {
@@ -132,16 +135,23 @@ impl Sender {
         if now < self.next_departure && self.window.burst == 0 && self.paced() {
             return None;
         }
-        let transmission = self
-            .poll_retransmission(now, supply)
-            .or_else(|| self.poll_new(now, supply))
-            .or_else(|| self.poll_early_retransmission(now));
+        if self.board.lost_out() > 0 {
+            if let Some(transmission) = self.poll_retransmission(now, supply) {
+                return Some(transmission);
+            }
+        }
+        if let Some((end, fin)) = self.poll_new(supply) {
+            return Some(self.send_new(now, end, fin));
+        }
+        if let Some(transmission) = self.poll_early_retransmission(now) {
+            return Some(transmission);
+        }
         if self.held {
             self.pause_round(now);
-        } else if transmission.is_none() && self.usage.round_open {
+        } else if self.usage.round_open {
             self.finish_round(now, supply);
         }
-        transmission
+        None
     }
 
     /// After a new segment, another one, if the next [`poll`](Self::poll) would send that. With `None` it may send something else.
@@ -150,7 +160,7 @@ impl Sender {
         if other || (now < self.next_departure && self.window.burst == 0 && self.paced()) {
             return None;
         }
-        self.poll_new(now, supply)
+        self.poll_new(supply).map(|(end, fin)| self.send_new(now, end, fin))
     }
 
     /// When the pacer lets the next packet go, if one could.
@@ -179,8 +189,10 @@ impl Sender {
         self.congestion.pacing_rate().is_some()
     }
 
+    /// Something is lost.
+    #[inline(never)]
     fn poll_retransmission(&mut self, now: Instant, supply: Supply) -> Option<Transmission> {
-        if self.board.lost_out() == 0 || (self.state < CaState::Recovery && !self.separate) {
+        if self.state < CaState::Recovery && !self.separate {
             return None;
         }
         if self.frto_new_data && self.can_send_new(supply) {
@@ -223,15 +235,23 @@ impl Sender {
     /// Where the peer's window ends, and how much further new data may go in recovery.
     fn window_end(&self) -> u64 {
         let end = self.offered_end();
-        if self.state != CaState::Recovery || !self.may_exceed_window() {
-            return end;
+        if self.state != CaState::Recovery { end } else { end + self.extension() }
+    }
+
+    /// How far new data may go beyond the window in recovery.
+    #[inline(never)]
+    fn extension(&self) -> u64 {
+        if !self.may_exceed_window() {
+            return 0;
         }
         let span = self.board.highest_sack() - self.board.una();
         let waiting = self.board.has_open_holes();
-        end + self.reduction.window_extension(&Holes { span, waiting })
+        self.reduction.window_extension(&Holes { span, waiting })
     }
 
-    fn poll_new(&mut self, now: Instant, supply: Supply) -> Option<Transmission> {
+    /// Where the next new segment ends that may go, and whether it has the FIN.
+    #[inline]
+    fn poll_new(&mut self, supply: Supply) -> Option<(u64, bool)> {
         let start = self.board.nxt();
         if supply.end <= start {
             return None;
@@ -244,7 +264,7 @@ impl Sender {
         if (in_flight >= self.window.cwnd && !only_fin) || !self.is_allowed() {
             return None;
         }
-        Some(self.send_new(now, end, fin))
+        Some((end, fin))
     }
 
     /// Where the next new segment ends, as far as windows, Nagle and silly windows let it.
@@ -252,14 +272,14 @@ impl Sender {
         let start = self.board.nxt();
         let mss = u64::from(self.effective_mss());
         let data_end = supply.end - u64::from(supply.fin);
-        let mut end = data_end.min(start + mss);
+        let mut end = data_end.min(start + mss).min(supply.piece);
         // The FIN goes with the last data, and takes no room in the window's bytes of payload.
         let fin = supply.fin && end == data_end;
         end += u64::from(fin);
         if end > window_end {
             return None;
         }
-        let full = end - start >= mss || fin;
+        let full = end - start >= mss || fin || end == supply.piece;
         // Nagle as Minshall has it: only a small segment in flight holds the next one back (tcp_nagle_check).
         let small_in_flight = self.last_small > self.board.una();
         if !full && self.config.nagle && !self.board.is_empty() && small_in_flight {
@@ -277,8 +297,15 @@ impl Sender {
         }
     }
 
+    #[inline(always)]
     fn send_new(&mut self, now: Instant, end: u64, fin: bool) -> Transmission {
         let start = self.board.nxt();
+        self.note_new(now, start, end, fin);
+        Transmission { start, end, fin, retransmission: false }
+    }
+
+    #[inline(never)]
+    fn note_new(&mut self, now: Instant, start: u64, end: u64, fin: bool) {
         let was_empty = self.board.is_empty();
         if was_empty {
             self.before_first(now);
@@ -300,10 +327,10 @@ impl Sender {
             }
             self.rearm_retransmission(now);
         }
-        Transmission { start, end, fin, retransmission: false }
     }
 
     /// The first packet after nothing was in flight (tcp_event_data_sent, tcp_slow_start_after_idle_check).
+    #[cold]
     fn before_first(&mut self, now: Instant) {
         let idle = now.saturating_since(self.last_send);
         if self.config.slow_start_after_idle
@@ -331,6 +358,7 @@ impl Sender {
         self.usage.cwnd_used = 0;
     }
 
+    #[inline(never)]
     pub(super) fn retransmit(&mut self, now: Instant, number: u32) -> Option<Transmission> {
         let idle = self.in_flight() == 0;
         let segment = self.board.get(number)?;
@@ -353,6 +381,7 @@ impl Sender {
         Some(Transmission { start, end, fin, retransmission: true })
     }
 
+    #[cold]
     fn send_forced(&mut self, now: Instant, forced: Forced, supply: Supply) -> Option<Transmission> {
         match forced {
             Forced::First => {
@@ -374,6 +403,7 @@ impl Sender {
     }
 
     /// tcp_send_loss_probe: new data if the receiver's window has room, whatever cwnd says, else the last segment again.
+    #[cold]
     fn send_probe(&mut self, now: Instant, supply: Supply) -> Option<Transmission> {
         let new = match supply.end > self.board.nxt() {
             true => self.next_new(supply, self.board.una() + self.snd_wnd),
@@ -435,6 +465,7 @@ impl Sender {
     }
 
     /// The windows would let more go, and something else does not. The round goes on when that has room again.
+    #[cold]
     fn pause_round(&mut self, now: Instant) {
         if core::mem::take(&mut self.usage.sent_in_round) {
             self.schedule_probe(now, false);
@@ -450,6 +481,7 @@ impl Sender {
     }
 
     /// Nothing more may go: was the window used, and what held the sender back?
+    #[inline(never)]
     fn finish_round(&mut self, now: Instant, supply: Supply) {
         self.usage.round_open = false;
         let sent = core::mem::take(&mut self.usage.sent_in_round);
@@ -527,6 +559,7 @@ impl Sender {
     }
 
     /// Linux tcp_cwnd_application_limited: half way down to what was used.
+    #[cold]
     fn application_limited(&mut self, now: Instant, supply: Supply) {
         if self.state == CaState::Open && !supply.blocked {
             let used = self.usage.cwnd_used.max(self.config.initial_cwnd);

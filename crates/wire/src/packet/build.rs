@@ -2,7 +2,7 @@
 
 use core::net::{IpAddr, SocketAddr};
 
-use super::options::{MAX_OPTIONS_LEN, TcpOptionsRepr};
+use super::options::{MAX_OPTIONS_LEN, TcpOptionsRepr, encode_timestamps};
 use super::{Checksum, Flags, HEADER_CAPACITY, LINK_CAPACITY, OpaqueReason, Packet, Payload};
 use crate::checksum;
 use crate::flow::FlowKey;
@@ -23,6 +23,21 @@ pub struct TcpRepr {
     pub urgent_pointer: u16,
     /// Options.
     pub options: TcpOptionsRepr,
+}
+
+/// The fields of the header of a plain segment, as nearly every one is: its only option may be timestamps.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct TcpFields {
+    /// Sequence number.
+    pub seq: Seq,
+    /// Acknowledgement number.
+    pub ack: Seq,
+    /// Control bits.
+    pub flags: Flags,
+    /// Window, not scaled.
+    pub window: u16,
+    /// TSval and TSecr.
+    pub timestamps: Option<(u32, u32)>,
 }
 
 /// What the headers of all packets from one address and port to another have in common.
@@ -116,15 +131,49 @@ impl Packet {
 
     /// Turns this packet, whatever it was, into the one that [`build_tcp`](Self::build_tcp) makes.
     pub fn become_tcp(&mut self, template: &HeaderTemplate, tcp: &TcpRepr, payload: Payload) {
+        let &TcpRepr { seq, ack, flags, window, urgent_pointer, options } = tcp;
+        let fields = TcpFields { seq, ack, flags, window, timestamps: None };
+        self.write_tcp(template, &fields, urgent_pointer, payload, |area| options.encode(area));
+    }
+
+    /// As [`become_tcp`](Self::become_tcp).
+    #[inline]
+    pub fn become_plain_tcp(&mut self, template: &HeaderTemplate, fields: &TcpFields, payload: Payload) {
+        self.write_tcp(template, fields, 0, payload, |area| match fields.timestamps {
+            Some(timestamps) => encode_timestamps(area, timestamps),
+            None => 0,
+        });
+    }
+
+    /// `options` writes those, and returns how many bytes they take.
+    #[inline(always)]
+    fn write_tcp(
+        &mut self,
+        template: &HeaderTemplate,
+        fields: &TcpFields,
+        urgent_pointer: u16,
+        payload: Payload,
+        options: impl FnOnce(&mut [u8; MAX_OPTIONS_LEN]) -> usize,
+    ) {
         self.header[..TEMPLATE_LEN].copy_from_slice(&template.bytes);
         let tcp_at = usize::from(template.ip_header_len);
-        let Some(header) = self.header[tcp_at..].first_chunk_mut() else { return };
-        let tcp_header_len = write_tcp(header, tcp);
+        let Some(header) = self.header[tcp_at..].first_chunk_mut::<TCP_HEADER_MAX>() else { return };
+        let options_len = header.last_chunk_mut().map_or(0, options);
+        let tcp_header_len = TCP_HEADER_LEN + options_len;
+        header[4..8].copy_from_slice(&fields.seq.0.to_be_bytes());
+        header[8..12].copy_from_slice(&fields.ack.0.to_be_bytes());
+        let data_offset = tcp_header_len as u16 / 4;
+        header[12..14].copy_from_slice(&(data_offset << 12 | fields.flags.bits()).to_be_bytes());
+        header[14..16].copy_from_slice(&fields.window.to_be_bytes());
+        header[18..20].copy_from_slice(&urgent_pointer.to_be_bytes());
         let tcp_len = tcp_header_len + payload.len();
         // The pseudo header, which is all that a partial checksum sums.
         let sum = checksum::fold(template.addresses + checksum::tcp_and_len(tcp_len));
         header[16..18].copy_from_slice(&sum.to_be_bytes());
-        self.payload = payload;
+        match (&mut self.payload, payload) {
+            (Payload::Length(own), Payload::Length(len)) => *own = len,
+            (own, payload) => *own = payload,
+        }
         self.offload = None;
         self.gso_size = None;
         self.link_len = 0;
@@ -181,23 +230,6 @@ impl Packet {
     }
 }
 
-/// All of it but ports and checksum; returns its length.
-#[inline]
-fn write_tcp(header: &mut [u8; TCP_HEADER_LEN + MAX_OPTIONS_LEN], tcp: &TcpRepr) -> usize {
-    let options_len = match header.last_chunk_mut() {
-        Some(area) => tcp.options.encode(area),
-        None => 0,
-    };
-    let len = TCP_HEADER_LEN + options_len;
-    let data_offset = len as u16 / 4;
-    header[4..8].copy_from_slice(&tcp.seq.0.to_be_bytes());
-    header[8..12].copy_from_slice(&tcp.ack.0.to_be_bytes());
-    header[12..14].copy_from_slice(&(data_offset << 12 | tcp.flags.bits()).to_be_bytes());
-    header[14..16].copy_from_slice(&tcp.window.to_be_bytes());
-    header[18..20].copy_from_slice(&tcp.urgent_pointer.to_be_bytes());
-    len
-}
-
 fn ipv6_octets(address: SocketAddr) -> [u8; 16] {
     match address.ip() {
         IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
@@ -208,6 +240,7 @@ fn ipv6_octets(address: SocketAddr) -> [u8; 16] {
 const IPV4_HEADER_LEN: usize = 20;
 const IPV6_HEADER_LEN: usize = 40;
 const TCP_HEADER_LEN: usize = 20;
+const TCP_HEADER_MAX: usize = TCP_HEADER_LEN + MAX_OPTIONS_LEN;
 const UDP_HEADER_LEN: usize = 8;
 /// IPv6 and ports.
 const TEMPLATE_LEN: usize = 44;

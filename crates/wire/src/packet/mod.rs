@@ -16,7 +16,7 @@ mod tcp;
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-pub use build::{HeaderTemplate, TcpRepr};
+pub use build::{HeaderTemplate, TcpFields, TcpRepr};
 pub use edit::{NoRoom, TcpMut};
 pub use integrity::Checksum;
 pub use options::{SackBlocks, TcpOptionsRepr};

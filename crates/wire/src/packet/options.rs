@@ -149,7 +149,8 @@ impl TcpOptionsRepr {
 }
 
 /// Aligned as everyone does (RFC 7323, Appendix A).
-fn encode_timestamps(bytes: &mut [u8; MAX_OPTIONS_LEN], (value, echo): (u32, u32)) -> usize {
+#[inline]
+pub(super) fn encode_timestamps(bytes: &mut [u8; MAX_OPTIONS_LEN], (value, echo): (u32, u32)) -> usize {
     bytes[..4].copy_from_slice(&[kind::NOP, kind::NOP, kind::TIMESTAMPS, 10]);
     bytes[4..8].copy_from_slice(&value.to_be_bytes());
     bytes[8..12].copy_from_slice(&echo.to_be_bytes());
