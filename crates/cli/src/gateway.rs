@@ -103,6 +103,8 @@ struct Around {
     datagrams: bool,
     /// Its part of the subscribers, if not all.
     slice: Option<Slice>,
+    /// The memory for packets, if not as much as a loop has by itself.
+    pool_bytes: Option<usize>,
 }
 
 /// Lets packets pass through `node` until a signal comes, or a successor.
@@ -116,12 +118,12 @@ fn drive<N: Node>(
     let termination = Termination::block().map_err(|error| Error::io("watch for signals", &error))?;
     let config = EventLoopConfig {
         rejoin_segments: true,
-        pool_bytes: workers::pool_bytes(args.workers),
+        pool_bytes: around.pool_bytes.unwrap_or(EventLoopConfig::default().pool_bytes),
         ..EventLoopConfig::default()
     };
     let mut event_loop = EventLoop::new(config).map_err(|error| Error::io("open a timer", &error))?;
     event_loop.end_on(termination).map_err(|error| Error::io("watch for signals", &error))?;
-    let Around { rescaling, mut inherited, datagrams, slice } = around;
+    let Around { rescaling, mut inherited, datagrams, slice, .. } = around;
     let mut attached = match (&mut inherited, &args.tun) {
         (Some(inherited), _) => attach::adopted(&mut event_loop, inherited, args)?,
         (None, None) => attach::bridged(&mut event_loop, args, datagrams, slice)?,

@@ -69,6 +69,19 @@ fn variants_are_listed_and_chosen() {
 }
 
 #[test]
+fn several_workers_behind_a_tun_are_refused_in_one_line() {
+    paceline()
+        .args(["gateway", "--wan", "a", "--radio", "b", "--workers", "2"])
+        .args(["--tun", "t0", "--clients", "10.0.0.0/8"])
+        .assert()
+        .code(2)
+        .stderr(
+            is_match("^paceline: several workers stand between two ports of a bridge only.*--tun\n$")
+                .unwrap(),
+        );
+}
+
+#[test]
 fn a_configuration_error_of_the_gateway_has_its_line() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("g.toml");

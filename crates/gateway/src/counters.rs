@@ -7,7 +7,7 @@ use crate::auto::Reason;
 pub enum PassReason {
     /// Not a whole TCP segment over IP.
     NotTcp,
-    /// No SYN was seen: the flow started before the gateway, or takes another way in one direction.
+    /// No SYN was seen: the flow started before the gateway, or takes another way in one direction. Or its SYN passed before.
     MidFlow,
     /// The flow table is full.
     TableFull,

@@ -18,6 +18,7 @@ use crate::member::Member;
 use crate::mode::Mode;
 use crate::observe::{Event, Observer};
 use crate::other::Offered;
+use crate::passed_syns::PassedSyns;
 use crate::pool::Holdings;
 use crate::share::Share;
 use crate::split::Split;
@@ -43,6 +44,7 @@ const SPLIT_PLACES: usize = usize::MAX / 2;
 pub struct Gateway {
     pub(crate) table: Table,
     pub(crate) split: Split,
+    passed_syns: PassedSyns,
     pub(crate) shared: Shared,
 }
 
@@ -98,6 +100,7 @@ impl Gateway {
         Gateway {
             table,
             split: Split::default(),
+            passed_syns: PassedSyns::default(),
             shared: Shared {
                 config,
                 counters,
@@ -222,6 +225,9 @@ impl Gateway {
                 Ok(Admitted::Split) => return,
                 Ok(Admitted::Transparent(id)) => id,
                 Err(reason) => {
+                    if !tcp.flags().contains(Flags::ACK) {
+                        self.passed_syns.note(now, &key, tcp.seq());
+                    }
                     self.shared.counters.pass(reason);
                     return self.shared.forward(from, packet);
                 }
@@ -248,7 +254,8 @@ impl Gateway {
         if let Some(old) = self.table.find(key) {
             self.remove(now, old, FlowStage::Replaced);
         }
-        if syn.tcp().is_none_or(|tcp| tcp.flags().contains(Flags::ACK)) {
+        let begins = syn.tcp().filter(|tcp| !tcp.flags().contains(Flags::ACK));
+        if begins.is_none_or(|tcp| self.passed_syns.knows(now, key, tcp.seq())) {
             return Err(PassReason::MidFlow);
         }
         let Shared { config, memory, .. } = &self.shared;

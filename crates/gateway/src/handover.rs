@@ -68,8 +68,8 @@ impl Gateway {
             split_order: self.split.order(),
             counters: &self.shared.counters,
             out: &self.shared.out,
-            buffered: self.shared.buffered - self.split.buffered(),
-            promised: self.shared.promised - self.split.promised(),
+            buffered: self.shared.buffered.saturating_sub(self.split.buffered()),
+            promised: self.shared.promised.saturating_sub(self.split.promised()),
             memory: &self.shared.memory,
         }
     }

@@ -24,6 +24,7 @@ mod mode;
 mod modulation;
 mod observe;
 mod other;
+mod passed_syns;
 mod pool;
 mod prefix;
 mod reception_rate;

@@ -20,6 +20,10 @@ impl Holdings {
     }
 }
 
+/// A packet's payload counts for no less than this. It lies in a piece of memory of its own, of 2 KiB or less than twice its length
+/// (`paceline_wire::BufferPool`): so at most twice of what is counted is in use, however small the packets of a flow are.
+pub(crate) const PIECE_MIN: u64 = 1_024;
+
 /// Our choice: a subscriber alone may have four fifths.
 const SUBSCRIBER_MULTIPLE: u64 = 4;
 

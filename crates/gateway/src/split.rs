@@ -23,7 +23,7 @@ use crate::config::{GatewayConfig, ShareConfig};
 use crate::flow::{Context, LinkReport};
 use crate::icmp::IcmpError;
 use crate::observe::Event;
-use crate::pool::may_keep;
+use crate::pool::{PIECE_MIN, may_keep};
 use crate::ring::{Linked, Links, Ring};
 use crate::share::Share;
 use crate::status::{FlowStatus, Page};
@@ -376,7 +376,7 @@ fn note_ack(ctx: &mut Context<'_>, pair: &mut Pair) {
 /// free only as flows move on.
 fn is_over_budget(ctx: &Context<'_>, pair: &Pair, from: PortId, packet: &Packet) -> bool {
     let (pool, bytes) = (ctx.config.limits.max_buffer_bytes as u64, packet.payload().len() as u64);
-    if bytes == 0 || may_keep(pool, *ctx.buffered, ctx.subscriber, bytes) {
+    if bytes == 0 || may_keep(pool, *ctx.buffered, ctx.subscriber, bytes.max(PIECE_MIN)) {
         return false;
     }
     let side = if from == WAN { Some(&pair.server) } else { pair.client.as_ref() };

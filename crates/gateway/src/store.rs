@@ -4,6 +4,8 @@ use alloc::collections::VecDeque;
 
 use paceline_wire::{Instant, Packet};
 
+use crate::pool::PIECE_MIN;
+
 /// A kept packet and the range of the stream that it carries; a FIN counts as one position, at the end.
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -27,6 +29,11 @@ impl Chunk {
         let from = (start - self.start) as usize;
         let to = (end - self.start) as usize;
         self.packet.slice_payload(from.min(payload)..to.min(payload))
+    }
+
+    /// The packet as it came.
+    pub(crate) fn whole(&self) -> &Packet {
+        &self.packet
     }
 
     /// Payload bytes of one wire packet.
@@ -64,7 +71,7 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// Bytes kept.
+    /// Bytes kept; a small packet counts for what it occupies.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -101,7 +108,7 @@ impl Store {
         arrival: Instant,
     ) -> Option<(u64, u64)> {
         if self.chunks.back().is_none_or(|last| last.end <= start) {
-            self.bytes += end - start;
+            self.bytes += cost(start, end);
             self.chunks.push_back(Chunk { start, end, arrival, packet });
             return Some((start, end));
         }
@@ -112,7 +119,7 @@ impl Store {
             let index = self.chunks.partition_point(|c| c.end <= position);
             let next = self.chunks.get(index).map_or(end, |c| c.start.min(end));
             if position < next {
-                self.bytes += next - position;
+                self.bytes += cost(position, next);
                 let packet = whole.packet(position, next);
                 self.chunks.insert(index, Chunk { start: position, end: next, arrival, packet });
                 added = Some((added.map_or(position, |(first, _)| first), next));
@@ -129,7 +136,8 @@ impl Store {
         while let Some(front) = self.chunks.front()
             && front.end <= position
         {
-            self.bytes -= front.end - front.start;
+            // An older program, whose state this may be, counted less.
+            self.bytes = self.bytes.saturating_sub(cost(front.start, front.end));
             self.chunks.pop_front();
         }
     }
@@ -144,6 +152,11 @@ impl Store {
     /// place.
     pub(crate) fn drop_larger_than(&mut self, max_segment: u64) {
         self.chunks.retain(|c| c.segment_len() <= max_segment);
-        self.bytes = self.chunks.iter().map(|c| c.end - c.start).sum();
+        self.bytes = self.chunks.iter().map(|c| cost(c.start, c.end)).sum();
     }
+}
+
+/// What a packet with this range counts for.
+fn cost(start: u64, end: u64) -> u64 {
+    (end - start).max(PIECE_MIN)
 }

@@ -16,6 +16,8 @@ use crate::virtio::HEADER_LEN;
 #[derive(Debug)]
 pub struct Overheard {
     socket: Socket,
+    /// Each message behind an empty virtio header, which the kernel has for whole frames only: none is longer than its interface
+    /// takes, and their checksums are computed.
     bytes: Box<[u8]>,
     lens: Vec<usize>,
 }
@@ -27,7 +29,6 @@ impl Overheard {
         // Protocol 0: nothing is received before the filter is in place and the socket is bound.
         let socket =
             Socket::new(Domain::PACKET, Type::DGRAM.nonblocking().cloexec(), Some(Protocol::from(0)))?;
-        sockopt::set(&socket, libc::SOL_PACKET, libc::PACKET_VNET_HDR, 1)?;
         socket.attach_filter(&filter::leaving_too_big())?;
         sockopt::bind_to_interface(&socket, index)?;
         let bytes = vec![0; BATCH * SLOT_BYTES].into_boxed_slice();
@@ -38,8 +39,8 @@ impl Overheard {
     pub(crate) fn receive(&mut self) -> io::Result<usize> {
         self.lens.clear();
         for slot in self.bytes.chunks_exact_mut(SLOT_BYTES) {
-            match (&self.socket).read(slot) {
-                Ok(len) => self.lens.push(len),
+            match (&self.socket).read(&mut slot[HEADER_LEN..]) {
+                Ok(len) => self.lens.push(HEADER_LEN + len),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => break,
                 // As when the interface goes down; what was read before counts.

@@ -249,6 +249,11 @@ impl Connection {
         self.unacknowledged() + self.receiver.readable() + self.receiver.out_of_order_bytes()
     }
 
+    /// Pieces of memory in which that is kept: as many as packets came, where they have not been joined.
+    pub fn pieces(&self) -> usize {
+        self.queue.pieces() + self.receiver.pieces()
+    }
+
     /// What was configured.
     pub fn config(&self) -> &Config {
         &self.config

@@ -161,7 +161,7 @@ impl Receiver {
             self.fill(now, from, end, payload);
         } else {
             self.totals.out_of_order += 1;
-            let Inserted { block, duplicate } = self.data.insert(from, end, payload);
+            let Inserted { block, duplicate } = self.data.insert(from, end, payload, false);
             if let Some(duplicate) = duplicate {
                 self.dsack = Some(duplicate);
                 self.totals.duplicates += 1;
@@ -176,7 +176,7 @@ impl Receiver {
 
     /// The first hole is filled, at least in part.
     fn fill(&mut self, now: Instant, from: u64, end: u64, payload: &Payload) {
-        let Inserted { duplicate, .. } = self.data.insert(from, end, payload);
+        let Inserted { duplicate, .. } = self.data.insert(from, end, payload, true);
         if let Some(duplicate) = duplicate {
             self.dsack = Some(duplicate);
         }
@@ -364,6 +364,11 @@ impl Receiver {
             }
         }
         self.block_count = kept;
+    }
+
+    /// Pieces of memory in which it keeps data.
+    pub(crate) fn pieces(&self) -> usize {
+        self.data.pieces()
     }
 
     /// Bytes that wait for a hole to be filled.

@@ -98,6 +98,11 @@ impl SendQueue {
         self.closed
     }
 
+    /// Pieces of memory in which it keeps data.
+    pub(crate) fn pieces(&self) -> usize {
+        self.chunks.len()
+    }
+
     /// The position after the last byte.
     pub(crate) fn end(&self) -> u64 {
         self.end

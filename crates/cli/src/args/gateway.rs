@@ -73,7 +73,7 @@ pub(crate) struct GatewayArgs {
     pub(crate) parent: Option<i32>,
     /// Serve the subscribers by so many processes, each its part of them by their addresses. What is said to be at FILE or PORT
     /// is then at FILE-0, FILE-1 and so on, PORT, PORT+1 and so on
-    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with_all = ["tun", "forward_only"],
+    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "forward_only",
         value_parser = clap::value_parser!(u32).range(1..=i64::from(Slice::WORKERS_MAX)))]
     pub(crate) workers: u32,
     /// Which of these this process is

@@ -38,6 +38,7 @@ use crate::run::lab::system;
 pub(super) fn run(args: &GatewayArgs, config: GatewayConfig) -> Result<()> {
     let config_prefixes = (config.sharing.subscriber_prefix_v4, config.sharing.subscriber_prefix_v6);
     let datagrams = config.sharing.other == OtherMode::Shared;
+    let pool_bytes = Some(workers::pool_bytes(&config.limits));
     let path = flows_file(args)?;
     let mut inherited = args.take_over.then(|| handover::ask(args, &path)).transpose()?;
     let started = inherited.as_ref().and_then(|inherited| Some(inherited.memory.as_ref()?.started));
@@ -74,7 +75,7 @@ pub(super) fn run(args: &GatewayArgs, config: GatewayConfig) -> Result<()> {
     }
     let slice = args.slice(config_prefixes);
     let mut node = Watched::new(node, service.desk.clone());
-    let around = Around { rescaling: Some(rescaling), inherited, datagrams, slice };
+    let around = Around { rescaling: Some(rescaling), inherited, datagrams, slice, pool_bytes };
     drive(args, &mut node, around, |node, moment| service.on(node, moment))
 }
 
@@ -140,7 +141,7 @@ impl<'a> Service<'a> {
             } else {
                 vec![wan.to_owned(), radio.to_owned()]
             },
-            packet_memory_limit_bytes: workers::pool_bytes(args.workers),
+            packet_memory_limit_bytes: workers::pool_bytes(&config.limits),
         };
         let listener = match args.metrics {
             Some(address) => Some(metrics_listener(address, inherited.as_deref_mut())?),

@@ -13,7 +13,6 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use paceline_gateway::GatewayConfig;
 use paceline_gateway::config::LimitsConfig;
-use paceline_linux::EventLoopConfig;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR2};
 use signal_hook::iterator::Signals;
 
@@ -27,6 +26,11 @@ pub(super) fn run(args: &GatewayArgs, config: &GatewayConfig) -> Result<()> {
     if config.sharing.capacity_mbps.is_some() {
         return Err(Error::input(
             "`sharing.capacity-mbps` is about all subscribers together, whom several workers do not see; give one or the other",
+        ));
+    }
+    if args.tun.is_some() {
+        return Err(Error::input(
+            "several workers stand between two ports of a bridge only, not behind a TUN; leave out --workers, or --tun",
         ));
     }
     if args.take_over {
@@ -68,9 +72,10 @@ pub(super) fn divide(limits: &mut LimitsConfig, workers: u32) {
     limits.max_buffer_bytes /= workers;
 }
 
-/// The memory for packets of each of so many workers.
-pub(super) fn pool_bytes(workers: u32) -> usize {
-    EventLoopConfig::default().pool_bytes / workers.max(1) as usize
+/// The memory for packets of a gateway with these limits: twice of what may be kept, as small packets occupy twice of what they count
+/// for, and what passes at any moment.
+pub(super) fn pool_bytes(limits: &LimitsConfig) -> usize {
+    limits.max_buffer_bytes.saturating_mul(2).saturating_add(PASSING_BYTES)
 }
 
 fn answers(args: &GatewayArgs, worker: u32) -> bool {
@@ -110,8 +115,10 @@ impl Worker {
     }
 
     fn signal(&self, signal: Signal) {
-        for process in [Some(&self.process), self.successor.as_ref()].into_iter().flatten() {
-            // One that has ended needs no signal.
+        // The number of one whose end was noticed may be another program's by now.
+        let process = self.died.is_none().then_some(&self.process);
+        for process in [process, self.successor.as_ref()].into_iter().flatten() {
+            // One that has ended and was not noticed needs no signal.
             let _ = kill(Pid::from_raw(process.id() as i32), signal);
         }
     }
@@ -172,6 +179,8 @@ fn launch(index: u32, more: &[&str]) -> io::Result<Child> {
     command.spawn()
 }
 
+/// Our choice: a batch of the longest packets from each device, and as much on its way out, many times over.
+const PASSING_BYTES: usize = 64 << 20;
 const INTERVAL: Duration = Duration::from_millis(100);
 /// Our choice: as the service manager does for the whole.
 const RESTART_AFTER: Duration = Duration::from_millis(200);

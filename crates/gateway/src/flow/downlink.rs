@@ -4,7 +4,7 @@ use paceline_wire::{Checksum, Duration, Flags, Packet};
 
 use super::{BARE_MAX, Context, Flow, Phase};
 use crate::counters::PassReason;
-use crate::pool::may_keep;
+use crate::pool::{PIECE_MIN, may_keep};
 use crate::status::FlowStage;
 
 impl Flow {
@@ -95,7 +95,7 @@ impl Flow {
     }
 
     fn cannot_keep(&self, ctx: &Context<'_>, start: u64, end: u64, packet: &Packet) -> Option<PassReason> {
-        let bytes = end - start;
+        let bytes = (end - start).max(PIECE_MIN);
         let limits = &ctx.config.limits;
         if packet.checksum() == Checksum::Full && !packet.verify_checksum() {
             return Some(PassReason::BadChecksum);

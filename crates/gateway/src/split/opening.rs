@@ -85,7 +85,8 @@ impl Pair {
             }
             return if is_exact { Opened::Ended } else { Opened::NotYet };
         }
-        if !flags.contains(Flags::SYN) || flags.contains(Flags::ACK) {
+        // With a FIN it asks for nothing, and could not be answered.
+        if !flags.contains(Flags::SYN) || flags.intersects(Flags::ACK | Flags::FIN) {
             return Opened::Passes;
         }
         if tcp.seq() != opening.isn() {

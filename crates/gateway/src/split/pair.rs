@@ -15,6 +15,7 @@ use super::SenderConfig;
 use super::opening::Opening;
 use crate::auto::{Reason, UplinkDelay};
 use crate::config::GatewayConfig;
+use crate::pool::PIECE_MIN;
 use crate::ring::Links;
 use crate::{RADIO, WAN};
 
@@ -277,9 +278,13 @@ impl Pair {
         }
     }
 
-    /// Bytes of payload that it keeps.
+    /// Bytes of payload that it keeps, and what small pieces cost beyond that.
     pub(super) fn buffered(&self) -> u64 {
-        self.server.connection.buffered() + self.client.as_ref().map_or(0, |side| side.connection.buffered())
+        let sides = [Some(&self.server), self.client.as_ref()].into_iter().flatten();
+        let (bytes, pieces) = sides.fold((0, 0), |(bytes, pieces), side| {
+            (bytes + side.connection.buffered(), pieces + side.connection.pieces() as u64)
+        });
+        bytes.max(pieces * PIECE_MIN)
     }
 }
 

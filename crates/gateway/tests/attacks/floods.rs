@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use paceline_gateway::config::FlowMode;
 use paceline_gateway::{RADIO, WAN};
-use paceline_wire::{Duration, Flags, FlowKey, Node, TcpOptionsRepr, TcpRepr};
+use paceline_wire::{BufferPool, Duration, Flags, FlowKey, Node, Packet, TcpOptionsRepr, TcpRepr};
 
 use crate::world::{
     MAX_FLOWS, World, address, config, conspirators, header, open, segment, victim, withstands,
@@ -144,6 +144,30 @@ fn data_in_single_bytes() {
             world.inject(WAN, segment(key.reversed(), header(1 + base + 2 * n, 1, Flags::ACK), &[1]));
         }
     });
+}
+
+/// Each of them lies in a piece of memory of its own, and all flows' packets come from there.
+#[test]
+fn memory_for_single_bytes() {
+    const POOL: usize = 4 << 20;
+    for mode in [FlowMode::Transparent, FlowMode::Split] {
+        for first in [1, 2] {
+            let mut config = config(mode);
+            config.limits.max_buffer_bytes = POOL;
+            let mut world = World::new(config);
+            let key = conspirators(1);
+            open(&mut world, key, TcpOptionsRepr { window_scale: Some(7), ..Default::default() });
+            let mut pool = BufferPool::new(1 << 30);
+            for n in 0..20_000 {
+                let sent = segment(key.reversed(), header(first + n, 1, Flags::ACK), &[1]).to_vec();
+                world.inject(WAN, Packet::parse(&[], &sent, &mut pool).unwrap());
+            }
+            assert!(world.gateway.buffered_bytes() > 100_000, "{mode:?}: little is kept");
+            // What is on the link is not the gateway's.
+            let in_use = pool.in_use() - 300 * 2_048;
+            assert!(in_use <= 2 * POOL, "{mode:?}, from {first}: {in_use} bytes");
+        }
+    }
 }
 
 /// Data for a client that never acknowledges, in as many flows as there may be.

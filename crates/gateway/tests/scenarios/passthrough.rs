@@ -267,6 +267,35 @@ fn a_repeated_syn_is_edited_in_the_same_way() {
     assert_eq!(first.to_vec(), second.to_vec());
 }
 
+/// The server may have the SYN that passed unedited: the windows of the flow would be read with two shifts.
+#[test]
+fn a_syn_that_passed_a_full_table_passes_again_when_there_is_room() {
+    for small in [Some(2), None] {
+        let mut config = GatewayConfig::default();
+        config.limits.max_flows = 1;
+        let mut script = Script::new(config);
+        script.handshake(modern(), modern());
+        let reset = script.from_server(1, 1, Flags::RST, 0, none(), 0);
+        script.pass(WAN, reset);
+        // What is over is remembered for a minute.
+        script.up.src.set_port(40_001);
+        let options = TcpOptionsRepr { window_scale: small, ..unscaled() };
+        let syn = script.from_client(0, 0, Flags::SYN, 17_520, options, 0);
+        script.pass_unchanged(RADIO, syn.clone());
+        script.wait(61_000);
+        assert_eq!(script.gateway.flows(), 0);
+        script.pass_unchanged(RADIO, syn);
+        let syn_ack = script.from_server(0, 1, Flags::SYN | Flags::ACK, 60_000, modern(), 0);
+        script.pass_unchanged(WAN, syn_ack);
+        assert_eq!(script.gateway.counters().flows_accelerated, 1);
+        // Another attempt, with another number, is served.
+        let mut anew = script.from_client(0, 0, Flags::SYN, 17_520, options, 0);
+        anew.tcp_mut().unwrap().set_seq(paceline_wire::Seq(9_000));
+        let edited = script.pass(RADIO, anew.clone());
+        assert_ne!(edited.to_vec(), anew.to_vec());
+    }
+}
+
 #[test]
 fn a_flow_first_seen_in_its_middle_passes_unchanged() {
     let mut script = script();

@@ -1,7 +1,7 @@
 //! Split flows, packet by packet: what each end sees of the other.
 
-use paceline_gateway::GatewayConfig;
 use paceline_gateway::config::FlowMode;
+use paceline_gateway::{GatewayConfig, OVERHEARD};
 use paceline_wire::{BufferPool, Flags, Node, Packet, PortId, Seq, TcpOptionsRepr};
 
 use crate::kit::script::{CLIENT_ISN, SERVER_ISN, Script};
@@ -256,17 +256,36 @@ fn a_smaller_path_mtu_makes_smaller_segments() {
     let mut forged = sent.clone();
     forged.tcp_mut().unwrap().set_seq(Seq(9));
     let message = icmp(&forged, 4, 700);
-    script.arrive(RADIO, message);
+    assert_eq!(script.arrive(RADIO, message).len(), 0);
     let message = icmp(&sent, 4, 800);
-    assert_eq!(script.arrive(RADIO, message).len(), 0, "the server's segments are not at fault");
-    let out = sent_by(RADIO, script.wait(2_000));
+    let out = script.arrive(RADIO, message.clone());
     let sizes = |packet: &Packet| (packet.payload().len(), packet.gso_size());
-    assert_eq!(sizes(&out[0]), (1_300, Some(760)));
+    assert_eq!((out.len(), out[0].0), (1, RADIO), "the server's segments are not at fault");
+    assert_eq!(sizes(&out[0].1), (1_300, Some(760)));
+    assert_eq!(script.arrive(RADIO, message).len(), 0, "once is enough");
     let ack = script.from_client(1, 1_301, Flags::ACK, 60_000, none(), 0);
     script.arrive(RADIO, ack);
     let data = script.from_server(1_301, 1, Flags::ACK, 500, none(), 1_300);
     let out = sent_by(RADIO, script.arrive(WAN, data));
     assert_eq!(sizes(&out[0]), (760, None));
+}
+
+/// A routed gateway hears copies of what the kernel does by itself; either side's packets may be too big.
+#[test]
+fn a_smaller_path_mtu_is_overheard() {
+    let mut script = established();
+    let data = script.from_server(1, 1, Flags::ACK, 60_000, none(), 1_300);
+    let down = sent_by(RADIO, script.arrive(WAN, data)).remove(0);
+    let data = script.from_client(1, 1, Flags::ACK, 60_000, none(), 1_300);
+    let up = sent_by(WAN, script.arrive(RADIO, data)).remove(0);
+    let unreachable = icmp(&down, 1, 0);
+    assert_eq!(script.arrive(OVERHEARD, unreachable).len(), 0);
+    for (port, sent) in [(RADIO, down), (WAN, up)] {
+        let message = icmp(&sent, 4, 800);
+        let out = script.arrive(OVERHEARD, message);
+        assert_eq!(out.len(), 1, "the copy goes nowhere");
+        assert_eq!((out[0].0, out[0].1.payload().len(), out[0].1.gso_size()), (port, 1_300, Some(760)));
+    }
 }
 
 #[test]
@@ -312,6 +331,19 @@ fn ends_that_say_nothing_after_a_restart_are_forgotten() {
     assert!(script.wait(2_000).is_empty());
     assert_eq!(script.gateway.poll_timeout(), None);
     script.pass_unchanged(WAN, data);
+}
+
+/// As a request that cannot be answered, it would leave the server with a connection that nobody shares.
+#[test]
+fn a_syn_that_comes_again_with_a_fin_is_not_taken_for_the_request() {
+    let mut script = Script::new(config());
+    let syn = script.from_client(0, 0, Flags::SYN, 60_000, plain(1_400), 0);
+    script.pass(RADIO, syn);
+    let strange = script.from_client(0, 0, Flags::SYN | Flags::FIN, 60_000, plain(1_400), 0);
+    script.pass_unchanged(RADIO, strange);
+    let syn_ack = script.from_server(0, 1, Flags::SYN | Flags::ACK, 60_000, plain(1_300), 0);
+    let answer = script.pass(WAN, syn_ack);
+    assert_eq!(flags(&answer), Flags::SYN | Flags::ACK);
 }
 
 #[test]

@@ -95,3 +95,18 @@ proptest! {
         prop_assert!(out.iter().enumerate().all(|(n, &got)| got == byte(n as u64)));
     }
 }
+
+/// What fills the first hole is taken however much waits behind it; else nothing would ever move on.
+#[test]
+fn splinters_behind_a_hole_are_bounded_and_the_hole_can_be_filled() {
+    for step in [1, 2] {
+        let mut receiver = receiver(1 << 20);
+        let bytes = |n: usize| Payload::from(vec![7; n]);
+        for n in 0..40_000 {
+            receiver.on_data(Instant::ZERO, START + 1 + n * step, &bytes(1), false);
+        }
+        assert_eq!(receiver.pieces(), 1 << 14);
+        assert!(receiver.on_data(Instant::ZERO, START, &bytes(1), false));
+        assert!(receiver.readable() >= 2, "{} bytes", receiver.readable());
+    }
+}

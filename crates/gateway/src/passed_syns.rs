@@ -1,0 +1,121 @@
+//! SYNs that passed unedited, while the table was full or a rule had it so.
+//!
+//! The same SYN comes again if its answer is late. Were it edited or split then, its receiver, who may have the first, would go on
+//! with the client's own window scale and options, and the gateway with others. So what began unedited stays so.
+
+use alloc::vec::Vec;
+use core::net::IpAddr;
+
+use paceline_wire::{Duration, FlowKey, Instant, Seq};
+
+/// Two Bloom filters, the older of which is dropped from time to time. What they take for known by mistake only passes unedited, and
+/// in a flood of SYNs that is what should happen.
+#[derive(Debug, Default)]
+pub(crate) struct PassedSyns {
+    /// Empty where nothing was noted.
+    newer: Vec<u64>,
+    older: Vec<u64>,
+    turned: Instant,
+}
+
+impl PassedSyns {
+    /// A SYN with this number passed.
+    pub(crate) fn note(&mut self, now: Instant, key: &FlowKey, seq: Seq) {
+        self.turn(now);
+        if self.newer.is_empty() {
+            self.newer.resize(WORDS, 0);
+        }
+        for bit in bits(key, seq) {
+            self.newer[bit / 64] |= 1 << (bit % 64);
+        }
+    }
+
+    /// It passed before, not long ago.
+    pub(crate) fn knows(&mut self, now: Instant, key: &FlowKey, seq: Seq) -> bool {
+        if self.newer.is_empty() && self.older.is_empty() {
+            return false;
+        }
+        self.turn(now);
+        let has =
+            |words: &[u64], bit: usize| words.get(bit / 64).is_some_and(|word| word >> (bit % 64) & 1 == 1);
+        [&self.newer, &self.older].into_iter().any(|words| bits(key, seq).iter().all(|&bit| has(words, bit)))
+    }
+
+    fn turn(&mut self, now: Instant) {
+        let age = now.saturating_since(self.turned);
+        if age < REMEMBERED {
+            return;
+        }
+        self.turned = now;
+        self.older = core::mem::take(&mut self.newer);
+        if age >= REMEMBERED * 2 {
+            self.older = Vec::new();
+        }
+    }
+}
+
+/// Our choice: 32 KiB for each filter, of which one in a thousand SYNs finds its two places taken when 4,000 are noted.
+const WORDS: usize = 1 << 12;
+
+/// Linux waits for twice as long before each of its six further SYNs (net.ipv4.tcp_syn_retries): 64 s at last. Each that passes is
+/// noted anew.
+const REMEMBERED: Duration = Duration::from_secs(65);
+
+fn bits(key: &FlowKey, seq: Seq) -> [usize; 2] {
+    let address = |ip: IpAddr| match ip {
+        IpAddr::V4(ip) => u128::from(ip.to_bits()),
+        IpAddr::V6(ip) => ip.to_bits(),
+    };
+    let (src, dst) = (address(key.src.ip()), address(key.dst.ip()));
+    let ports = u64::from(key.src.port()) << 48 | u64::from(key.dst.port()) << 32 | u64::from(seq.0);
+    let words = [src as u64, (src >> 64) as u64, dst as u64, (dst >> 64) as u64, ports];
+    let hash = words.into_iter().fold(0, |hash, word| mix(hash ^ word));
+    let places = (WORDS * 64) as u64;
+    [(hash % places) as usize, ((hash >> 32) % places) as usize]
+}
+
+/// SplitMix64 (Steele et al. 2014). Who finds collisions passes flows unedited, and his own could have done that anyway.
+fn mix(seed: u64) -> u64 {
+    let z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(port: u16) -> FlowKey {
+        FlowKey {
+            src: core::net::SocketAddr::new("10.0.0.1".parse().unwrap(), port),
+            dst: "10.9.0.1:80".parse().unwrap(),
+        }
+    }
+
+    fn at(seconds: u64) -> Instant {
+        Instant::ZERO + Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn a_syn_is_known_for_as_long_as_it_may_come_again_and_no_other_is() {
+        let mut passed = PassedSyns::default();
+        assert!(!passed.knows(at(1), &key(1), Seq(7)));
+        passed.note(at(100), &key(1), Seq(7));
+        assert!(passed.knows(at(100), &key(1), Seq(7)));
+        assert!(passed.knows(at(164), &key(1), Seq(7)));
+        assert!(!passed.knows(at(100), &key(1), Seq(8)) && !passed.knows(at(100), &key(2), Seq(7)));
+        passed.note(at(164), &key(2), Seq(7));
+        assert!(passed.knows(at(228), &key(2), Seq(7)), "noted just before the filters turn");
+        assert!(!passed.knows(at(400), &key(1), Seq(7)) && !passed.knows(at(400), &key(2), Seq(7)));
+        assert!(passed.newer.is_empty() && passed.older.is_empty());
+    }
+
+    #[test]
+    fn few_are_taken_for_others() {
+        let mut passed = PassedSyns::default();
+        (0..4_000).for_each(|port| passed.note(at(1), &key(port), Seq(1)));
+        let mistaken = (10_000..20_000).filter(|&port| passed.knows(at(2), &key(port), Seq(1))).count();
+        assert!(mistaken < 30, "{mistaken} of 10,000");
+    }
+}
