@@ -31,6 +31,11 @@ impl Chunk {
         self.packet.slice_payload(from.min(payload)..to.min(payload))
     }
 
+    /// The packet as it came.
+    pub(crate) fn whole(&self) -> &Packet {
+        &self.packet
+    }
+
     /// Payload bytes of one wire packet.
     pub(crate) fn segment_len(&self) -> u64 {
         match self.packet.gso_size() {

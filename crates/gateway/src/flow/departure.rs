@@ -1,6 +1,6 @@
 //! Which packet of a flow leaves next for the client.
 
-use paceline_wire::{Instant, Packet};
+use paceline_wire::{Instant, Packet, Seq};
 
 use super::{Context, Flow};
 use crate::config::{RetransmissionMode, ScheduleMode};
@@ -70,8 +70,7 @@ impl Flow {
             let limit = limit.min(self.recovery.may_repeat());
             let end = chunk.piece_end(lost.start, limit).min(lost.end);
             let mut packet = chunk.packet(lost.start, end);
-            // As a server's own retransmission would: what it acknowledges has moved on since.
-            if let Some((ack, window)) = self.newest
+            if let Some((ack, window)) = self.told_by_retransmissions()
                 && let Some(mut tcp) = packet.tcp_mut()
             {
                 tcp.set_ack(ack);
@@ -92,6 +91,17 @@ impl Flow {
             return Some(packet);
         }
         self.take_new(ctx, limit)
+    }
+
+    /// Acknowledgement and window of a packet that leaves a second time. As in a server's own retransmission, what is acknowledged has
+    /// moved on since it left first; but it leaves before what waits, whose older acknowledgements would then seem reordered.
+    fn told_by_retransmissions(&self) -> Option<(Seq, u16)> {
+        let of = |packet: &Packet| packet.tcp().map(|tcp| (tcp.ack(), tcp.window()));
+        let data = self.store.from(self.board.sent()).and_then(|chunk| of(chunk.whole()));
+        let bare = self.bare.front().and_then(|(_, packet)| of(packet));
+        [data, bare].into_iter().flatten().fold(self.newest, |newest, waiting| {
+            newest.map(|newest| if waiting.0.distance(newest.0) < 0 { waiting } else { newest })
+        })
     }
 
     /// How much payload the stream has between these positions, of which the server's FIN is one (RFC 9293, section 3.4) and no

@@ -278,6 +278,7 @@ impl Sender {
             self.window.ssthresh = current_ssthresh(self.state, self.window);
             self.prior_ssthresh = 0;
             self.undo.marker = None;
+            self.frto = false;
             self.set_state(now, CaState::Loss);
         }
         self.wake();
