@@ -77,7 +77,7 @@ class Soak:
         self.wrong, self.cut, self.reset, self.whole, self.longest = [], 0, 0, 0, 0.0
         # When no gateway ran for a moment: split flows end there.
         self.restarts = []
-        self.upgrades = 0
+        self.upgrades, self.tried = 0, 0
         radio = ["--rate", "60mbit", "--rtt", "20ms", "--queue", "400 packets", "--loss", "0.2%"]
         self.link = lab.running(names["e"], lab.PROGRAM, "emulate", "w", "r", *radio, stdout=subprocess.DEVNULL)
 
@@ -152,8 +152,8 @@ class Soak:
         if self.options.stay:
             return
         if not self.options.restart:
-            self.gateway.take_over()
-            self.upgrades += 1
+            self.upgrades += self.gateway.take_over()
+            self.tried += 1
             return
         self.restarts.append(time.monotonic())
         self.gateway.end()
@@ -223,6 +223,7 @@ async def main(options):
         "wrong": soak.wrong[:10],
         "longest_silence_s": round(soak.longest, 2),
         "upgrades": soak.upgrades,
+        "upgrades_tried": soak.tried,
         "split": split,
         "split_let_go": let_go,
         "first": soak.first,
@@ -230,6 +231,7 @@ async def main(options):
     }))
     assert not soak.wrong, soak.wrong[:10]
     assert last["flows"] == 0, "flows are left"
+    assert 2 * soak.upgrades >= soak.tried, "the gateway was seldom replaced"
     assert split > 0 and let_go == 0, "split flows were not taken over"
     assert last["descriptors"] <= soak.first["descriptors"] + 2, "descriptors leak"
     assert last["rules"] <= soak.first["rules"], "rules leak"

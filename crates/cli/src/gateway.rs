@@ -79,7 +79,7 @@ pub(super) enum Moment<'a, 'b> {
 /// What a successor gets, and whether it has it.
 pub(super) struct Handing<'a> {
     event_loop: &'a mut EventLoop,
-    attached: &'a Attached,
+    attached: &'a mut Attached,
     outcome: Handed,
 }
 
@@ -166,7 +166,7 @@ fn drive<N: Node>(
             Ended::Signal(SIGUSR2) => successor::start(),
             Ended::Signal(_) => break,
             Ended::Stopped => {
-                let (event_loop, attached) = (&mut event_loop, &attached);
+                let (event_loop, attached) = (&mut event_loop, &mut attached);
                 let mut handing = Handing { event_loop, attached, outcome: Handed::Nothing };
                 tell(node, Moment::Stopped(&mut handing)).map_err(wrong)?;
                 match handing.outcome {

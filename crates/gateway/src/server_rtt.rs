@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn only_the_first_packet_of_a_tick_is_watched() {
-        let at = |ms| Instant::ZERO + Duration::from_millis(5_000 + ms);
+        let at = |ms: u64| Instant::ZERO + Duration::from_millis(5_000 + ms);
         let mut rtt = ServerRtt::new();
         rtt.on_sent(at(0), 100);
         rtt.on_data(at(30), 100);

@@ -108,6 +108,20 @@ fn only_the_gateways_packets_are_dropped_and_only_while_it_refreshes() {
 }
 
 #[test]
+fn a_rule_that_is_held_outlasts_its_timeout_until_it_is_refreshed() {
+    let Some(lab) = lab() else { return };
+    let timeout = paceline_wire::Duration::from_millis(200);
+    let config = FailOpenConfig { timeout, ..config(&lab) };
+    let (mut rule, _) = lab.gateway.run(|| FailOpen::install(&config)).unwrap().unwrap();
+    rule.hold(paceline_wire::Duration::from_secs(60)).unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(!client_reaches_server(&lab), "the rule is held");
+    assert_eq!(rule.refresh().unwrap(), Refreshed::InTime);
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(client_reaches_server(&lab), "it lapses as usual");
+}
+
+#[test]
 fn the_rule_goes_with_its_process_and_has_one_owner() {
     let Some(lab) = lab() else { return };
     let rule = install(&lab);

@@ -3,7 +3,7 @@
 use alloc::collections::{BinaryHeap, VecDeque};
 use core::cmp::Ordering;
 
-use paceline_wire::Instant;
+use paceline_wire::{Duration, Instant};
 
 use crate::parcels::Parcel;
 
@@ -12,6 +12,8 @@ use crate::parcels::Parcel;
 pub(crate) struct Flight {
     pub(crate) at: Instant,
     pub(crate) parcel: Parcel,
+    /// How long it had waited when it left.
+    pub(crate) queue_delay: Duration,
 }
 
 /// What is in flight, in order of arrival; packets that arrive at one instant keep the order in which they were added.
@@ -32,14 +34,16 @@ struct Unordered {
 }
 
 impl InFlight {
-    /// Adds a packet that does not overtake any other ordered one: it arrives at `flight.at` or later.
-    #[inline(always)]
-    pub(crate) fn add_in_order(&mut self, Flight { mut at, parcel }: Flight) {
+    /// Adds a packet that does not overtake any other ordered one: it arrives at `at` or later.
+    ///
+    /// By its parts, and on its own: they go straight to their place.
+    #[inline(never)]
+    pub(crate) fn add_in_order(&mut self, mut at: Instant, parcel: Parcel, queue_delay: Duration) {
         if let Some((_, last)) = self.ordered.back() {
             at = at.max(last.at);
         }
         let number = self.next_number();
-        self.ordered.push_back((number, Flight { at, parcel }));
+        self.ordered.push_back((number, Flight { at, parcel, queue_delay }));
     }
 
     /// Adds a packet that arrives at `flight.at`, whatever is before or behind it.

@@ -60,16 +60,19 @@ pub struct Link {
 }
 
 /// A packet that has arrived at the other end.
+///
+/// In this order, so that what is looked at lies together: the end of a packet is room that few use.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Delivered {
     /// When it arrived: not later than the time given to `advance`.
     pub at: Instant,
-    /// The packet.
-    pub packet: Packet,
     /// When it had been handed to the link.
     pub sent: Instant,
     /// From then until it left the bottleneck, less the time in which its own bytes were being sent.
     pub queue_delay: Duration,
+    /// The packet.
+    pub packet: Packet,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -197,9 +200,9 @@ impl Link {
     /// Gives `sink` every packet that has arrived until `now`, in order of arrival.
     pub fn advance(&mut self, now: Instant, sink: &mut impl FnMut(Delivered)) {
         self.serve_until(now);
-        while let Some(Flight { at, parcel }) = self.in_flight.take(now) {
-            self.counters.delivered.add(parcel.bytes);
-            if let Some(delivered) = self.parcels.take(parcel, at) {
+        while let Some(flight) = self.in_flight.take(now) {
+            self.counters.delivered.add(flight.parcel.bytes);
+            if let Some(delivered) = self.parcels.take(flight) {
                 sink(delivered);
             }
         }
@@ -217,9 +220,9 @@ impl Link {
     /// it is the same as `advance_by_ref`.
     #[inline]
     pub fn arrive_by_ref(&mut self, now: Instant, sink: &mut impl FnMut(&Delivered)) {
-        while let Some(Flight { at, parcel }) = self.in_flight.take(now) {
-            self.counters.delivered.add(parcel.bytes);
-            self.parcels.show(parcel, at, sink);
+        while let Some(flight) = self.in_flight.take(now) {
+            self.counters.delivered.add(flight.parcel.bytes);
+            self.parcels.show(flight, sink);
         }
     }
 
@@ -360,8 +363,7 @@ impl Link {
         }
         let at = service.finish + self.delay.at(left) + fate.jitter;
         let queue_delay = service.finish.saturating_since(arrival).saturating_sub(service.sending);
-        self.parcels.has_left(&parcel, queue_delay);
-        self.in_flight.add_in_order(Flight { at, parcel });
+        self.in_flight.add_in_order(at, parcel, queue_delay);
     }
 
     #[inline(never)]
@@ -387,13 +389,12 @@ impl Link {
         } else {
             let at = service.finish + self.delay.at(left) + fate.jitter;
             let queue_delay = service.finish.saturating_since(arrival).saturating_sub(service.sending);
-            self.parcels.has_left(&parcel, queue_delay);
             let copies = fate.faults.contains(Faults::DUPLICATED);
             if let Some(parcel) = copies.then(|| self.parcels.copy(&parcel)).flatten() {
                 self.counters.duplicated.add(parcel.bytes);
-                self.fly(fate, Flight { at, parcel });
+                self.fly(fate, Flight { at, parcel, queue_delay });
             }
-            self.fly(fate, Flight { at, parcel });
+            self.fly(fate, Flight { at, parcel, queue_delay });
         }
     }
 
@@ -417,7 +418,7 @@ impl Link {
         } else if self.jitter.is_some_and(|jitter| !jitter.keep_order) {
             self.in_flight.add_out_of_order(flight);
         } else {
-            self.in_flight.add_in_order(flight);
+            self.in_flight.add_in_order(flight.at, flight.parcel, flight.queue_delay);
         }
     }
 

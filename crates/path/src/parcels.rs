@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use paceline_wire::{Duration, Instant, Packet};
 
+use crate::flight::Flight;
 use crate::link::Delivered;
 
 /// Packets, each in a place of its own: they are large, and what queues and flights hold of them moves often. Places are
@@ -56,37 +57,29 @@ impl Parcels {
     /// Keeps a copy.
     pub(crate) fn copy(&mut self, parcel: &Parcel) -> Option<Parcel> {
         let delivered = self.places[parcel.place as usize].clone()?;
-        let copy = self.store(delivered.packet, parcel.bytes, delivered.sent);
-        self.has_left(&copy, delivered.queue_delay);
-        Some(copy)
+        Some(self.store(delivered.packet, parcel.bytes, delivered.sent))
     }
 
-    /// Notes how long it has waited.
+    /// Gives a packet back that has arrived.
     #[inline]
-    pub(crate) fn has_left(&mut self, parcel: &Parcel, queue_delay: Duration) {
-        if let Some(delivered) = &mut self.places[parcel.place as usize] {
-            delivered.queue_delay = queue_delay;
-        }
-    }
-
-    /// Gives a packet back that has arrived at `at`.
-    #[inline]
-    pub(crate) fn take(&mut self, parcel: Parcel, at: Instant) -> Option<Delivered> {
-        self.free.push(parcel.place);
-        let slot = &mut self.places[parcel.place as usize];
+    pub(crate) fn take(&mut self, flight: Flight) -> Option<Delivered> {
+        self.free.push(flight.parcel.place);
+        let slot = &mut self.places[flight.parcel.place as usize];
         if let Some(delivered) = slot {
-            delivered.at = at;
+            delivered.at = flight.at;
+            delivered.queue_delay = flight.queue_delay;
         }
         slot.take()
     }
 
-    /// Shows a packet that has arrived at `at`, and keeps its memory for the next one.
+    /// Shows a packet that has arrived, and keeps its memory for the next one.
     #[inline]
-    pub(crate) fn show(&mut self, parcel: Parcel, at: Instant, sink: &mut impl FnMut(&Delivered)) {
-        self.free.push(parcel.place);
-        let slot = &mut self.places[parcel.place as usize];
+    pub(crate) fn show(&mut self, flight: Flight, sink: &mut impl FnMut(&Delivered)) {
+        self.free.push(flight.parcel.place);
+        let slot = &mut self.places[flight.parcel.place as usize];
         let Some(delivered) = slot else { return };
-        delivered.at = at;
+        delivered.at = flight.at;
+        delivered.queue_delay = flight.queue_delay;
         sink(delivered);
         // Bytes are shared: nobody shall wait for the place to be used again.
         if delivered.packet.payload().bytes().is_some() {

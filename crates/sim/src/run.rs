@@ -85,6 +85,11 @@ pub trait Watch {
     /// What the gateway remembers at the end.
     fn memory(&mut self, _memory: &Memory) {}
 
+    /// Whether it wants to see senders and receivers: with many of them, to look at all of each takes time.
+    fn looks_at_ends(&self) -> bool {
+        true
+    }
+
     /// The scenario has come so far. `false` gives the run up.
     fn goes_on(&mut self, _now: Instant) -> bool {
         true
@@ -92,7 +97,11 @@ pub trait Watch {
 }
 
 /// Nobody looks on.
-impl Watch for () {}
+impl Watch for () {
+    fn looks_at_ends(&self) -> bool {
+        false
+    }
+}
 
 /// Runs many scenarios on all cores, each by itself: the results, in order, are the same on any number of them.
 ///

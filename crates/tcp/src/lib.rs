@@ -89,4 +89,4 @@ pub use reduction::{RateReduction, ReductionName};
 pub use schedule::ScheduleName;
 pub use scoreboard::{Mark, Scoreboard, Segment, SendStamp};
 pub use send_buffer::{LinuxGrowth, RefinedGrowth, SendBuffer, SendBufferName};
-pub use status::Status;
+pub use status::{Pulse, Status};

@@ -6,6 +6,7 @@ use crate::congestion::{CaState, CongestionName};
 use crate::connection::{Connection, State};
 use crate::detection::DetectionName;
 use crate::reduction::ReductionName;
+use crate::sender::Sender;
 
 /// The state of a connection. Fields that Linux's struct tcp_info has are named as there; windows are in packets of
 /// `snd_mss`, times in microseconds.
@@ -131,7 +132,37 @@ pub struct Status {
     pub beyond_rcv_wnd: u64,
 }
 
+/// What is looked at most often of a [`Status`], and costs little to look at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pulse {
+    /// Segments sent and not cumulatively acknowledged.
+    pub unacked: u32,
+    /// Of those, reported by SACK.
+    pub sacked: u32,
+    /// Of those, taken for lost.
+    pub lost: u32,
+    /// Of those, sent again.
+    pub retrans: u32,
+    /// Pipe: unacked - sacked - lost + retrans.
+    pub in_flight: u32,
+    /// Smoothed RTT.
+    pub rtt: u64,
+}
+
 impl Connection {
+    /// A few numbers of the present state.
+    pub fn pulse(&self) -> Pulse {
+        let (Sender { board, rtt, .. }, in_flight) = (self.halves().0, self.halves().0.in_flight());
+        Pulse {
+            unacked: board.packets_out(),
+            sacked: board.packets_out() + board.retrans_out() - board.lost_out() - in_flight,
+            lost: board.lost_out(),
+            retrans: board.retrans_out(),
+            in_flight,
+            rtt: rtt.srtt().as_micros(),
+        }
+    }
+
     /// The present state, at `now`.
     pub fn status(&self, now: Instant) -> Status {
         let (sender, receiver, queue) = self.halves();
@@ -139,6 +170,7 @@ impl Connection {
         let (busy, rwnd, sndbuf) = sender.times(now);
         let (snd_wscale, rcv_wscale) = self.shifts();
         let path = receiver.path();
+        let Pulse { unacked, sacked, lost, retrans, in_flight, rtt: srtt } = self.pulse();
         Status {
             state: self.state(),
             ca_state: sender.state,
@@ -152,12 +184,12 @@ impl Connection {
             rcv_wscale,
             rto: sender.rto().as_micros(),
             snd_mss: sender.mss,
-            unacked: board.packets_out(),
-            sacked: board.packets_out() + board.retrans_out() - board.lost_out() - sender.in_flight(),
-            lost: board.lost_out(),
-            retrans: board.retrans_out(),
-            in_flight: sender.in_flight(),
-            rtt: rtt.srtt().as_micros(),
+            unacked,
+            sacked,
+            lost,
+            retrans,
+            in_flight,
+            rtt: srtt,
             rttvar: (rtt.rttvar4() / 4).as_micros(),
             min_rtt: rtt.min().unwrap_or(Duration::ZERO).as_micros(),
             snd_ssthresh: sender.window.ssthresh,

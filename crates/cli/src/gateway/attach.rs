@@ -10,7 +10,7 @@ use paceline_linux::tun_routes::{TunRoutes, TunRoutesConfig};
 use paceline_linux::{
     Device, EventLoop, Filter, Housekeeping, Overheard, PacketSocket, PacketSocketConfig, Side, Slice, Tun,
 };
-use paceline_wire::Instant;
+use paceline_wire::{Duration, Instant};
 
 use super::handover::{Inherited, Place, Role};
 use crate::args::GatewayArgs;
@@ -251,6 +251,20 @@ impl Attached {
             if let Some(until) = bridged.stale_before.take() {
                 housekeeping.discard_before(until);
             }
+        }
+        Ok(())
+    }
+
+    /// Nobody will refresh for so long, and the kernel is not to forward yet.
+    pub(super) fn hold(&mut self, time: Duration) -> io::Result<()> {
+        let rule = match self {
+            Attached::Bridged(bridged) => Some(&mut bridged.rule),
+            Attached::Routed(routed) => routed.rule.as_mut(),
+            Attached::Alone => None,
+        };
+        let held = rule.map(|rule| rule.hold(time)).transpose().map_err(io::Error::other)?;
+        if let (Attached::Bridged(bridged), Some(Refreshed::AfterLapse(until))) = (self, held) {
+            bridged.stale_before = Some(until);
         }
         Ok(())
     }

@@ -263,5 +263,8 @@ const ASK: &str = r#"{"get":"state"}"#;
 const TAKEN: &str = "taken";
 const GO: &str = "go";
 const LINE_MAX: u64 = 1024;
+/// How long the fail-open rule stays in force while nobody serves packets. Our choice: more than [`PATIENCE`] and the time to write the
+/// state of a full gateway on a busy machine. A process that dies takes the rule with it, whenever that is.
+pub(super) const PAUSE_MAX: paceline_wire::Duration = paceline_wire::Duration::from_secs(5);
 /// Our choice: shorter than the service manager's watchdog (2 s), for which the pause is a hang.
 const PATIENCE: Duration = Duration::from_millis(1500);

@@ -273,6 +273,8 @@ impl<'a> Service<'a> {
     fn stopped(&mut self, node: &mut Watched, handing: &mut Handing<'_>) -> io::Result<()> {
         let Some(stream) = self.successor.take() else { return Ok(()) };
         let (Some(control), Some(flows)) = (&self.control, &self.flows) else { return Ok(()) };
+        // Otherwise the kernel would forward again, past both processes, and reset what is split.
+        handing.attached.hold(handover::PAUSE_MAX)?;
         // Counted and written before anything is copied.
         handing.event_loop.finish_turn(node);
         let totals = {
@@ -287,7 +289,7 @@ impl<'a> Service<'a> {
             started: self.identity.started,
             totals,
             event_loop: &mut *handing.event_loop,
-            attached: handing.attached,
+            attached: &*handing.attached,
             flows: flows.as_fd(),
             control: control.descriptor(),
             metrics: self.scrapes.as_ref().map(AsFd::as_fd),

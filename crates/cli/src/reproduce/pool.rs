@@ -97,6 +97,10 @@ impl Watch for UntilInterrupted {
     fn goes_on(&mut self, _now: Instant) -> bool {
         !interrupt::requested()
     }
+
+    fn looks_at_ends(&self) -> bool {
+        false
+    }
 }
 
 fn run(job: &Job<'_>, kept: &Kept, bar: &ProgressBar) -> Result<Record> {

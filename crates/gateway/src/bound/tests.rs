@@ -221,3 +221,32 @@ fn odd_samples_do_no_harm() {
     }
     assert!(bound.limit().is_none_or(|limit| limit >= 2 * PACKET));
 }
+
+/// Flights of so many packets, a round trip apart, over 20 Mbit/s and 100 ms, of which the link's turns take 10 ms after the first.
+fn after_flights(flights: &[u64]) -> QueueBound {
+    let mut bound = QueueBound::new(QueueBoundConfig::default());
+    let packet = Rate::from_mbps(20.0).time_for(PACKET);
+    for (round, &flight) in flights.iter().enumerate() {
+        for n in 1..=flight {
+            let turn = if (round, n) == (0, 1) { 0 } else { 10 };
+            let rtt = ms(100 + turn) + packet * n;
+            bound.on_ack(&BoundSample {
+                now: at(100 * round as u64) + rtt,
+                delivered: PACKET,
+                rtt: Some(rtt),
+                age: Some(rtt),
+                outstanding: (flight - n) * PACKET,
+                limited: false,
+            });
+        }
+    }
+    bound
+}
+
+#[test]
+fn a_burst_of_slow_start_is_no_full_link() {
+    // All wait for longer than the target, and the link is idle for most of the round trip.
+    assert_eq!(after_flights(&[20, 40, 60]).limit(), None);
+    let busy = after_flights(&[20, 40, 80, 160]);
+    assert!(busy.rate() > Rate::from_mbps(15.0) && busy.rate() < Rate::from_mbps(21.0), "{:?}", busy.rate());
+}

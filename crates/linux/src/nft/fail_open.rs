@@ -9,7 +9,7 @@ use super::batch::Batch;
 use super::expression::{
     Expression, Header, Meta, Verdict, end, equals, in_set, load_header, load_meta, mask, set_mark,
 };
-use super::table::{Key, Set, TYPE_MARK, Table, element};
+use super::table::{Key, Set, TYPE_MARK, Table, element, element_for};
 use crate::clock;
 use crate::netlink::{Connection, Netlink};
 use crate::slice::{Side, Slice};
@@ -122,17 +122,22 @@ impl FailOpen {
 
     /// Renews the rule; to be called four times within the timeout. Takes some tens of microseconds.
     pub fn refresh(&mut self) -> Result<Refreshed, SystemError> {
+        self.hold(self.timeout)
+    }
+
+    /// As [`refresh`](Self::refresh), for another time than the usual one.
+    pub fn hold(&mut self, timeout: Duration) -> Result<Refreshed, SystemError> {
         let asked = clock::now();
         let mut batch = Batch::new();
         // All elements go and come in one step. Linux before 6.12 does not renew the time of an element that exists, and
         // deleting one that has expired would be an error.
         self.table.delete_all_elements(&mut batch, FRESH.name);
-        self.add_fresh(&mut batch);
+        self.add_fresh(&mut batch, timeout);
         batch.send(&self.connection).context(|| format!("refresh table {}", self.table.name))?;
         let done = clock::now();
         // Judged at its completion: the old element served until then.
         let lapsed = done + LAPSE_MARGIN >= self.fresh_until;
-        self.fresh_until = asked + self.timeout;
+        self.fresh_until = asked + timeout;
         Ok(if lapsed { Refreshed::AfterLapse(done) } else { Refreshed::InTime })
     }
 
@@ -150,7 +155,7 @@ impl FailOpen {
         self.table.add_set(&mut batch, 2, &Set { timeout: Some(config.timeout), ..FRESH });
         let hosts = config.except_destinations.iter().map(|address| element(address));
         self.table.add_elements(&mut batch, HOST.name, hosts);
-        self.add_fresh(&mut batch);
+        self.add_fresh(&mut batch, config.timeout);
         self.table.add_ingress(&mut batch, CHAIN, &config.ports, PRIORITY);
         match config.mark {
             Some(mark) => {
@@ -185,8 +190,8 @@ impl FailOpen {
         batch.send(&self.connection)
     }
 
-    fn add_fresh(&self, batch: &mut Batch) {
-        let ports = self.ports.iter().map(|port| element(&port.to_ne_bytes()));
+    fn add_fresh(&self, batch: &mut Batch, timeout: Duration) {
+        let ports = self.ports.iter().map(|port| element_for(&port.to_ne_bytes(), timeout));
         self.table.add_elements(batch, FRESH.name, ports);
     }
 

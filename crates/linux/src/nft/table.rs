@@ -139,12 +139,18 @@ pub(super) fn element(key: &[u8]) -> Attributes {
     Attributes::new().nested(1, &value_of(key))
 }
 
+/// The same, to lapse after this time and not that of the set.
+pub(super) fn element_for(key: &[u8], timeout: Duration) -> Attributes {
+    element(key).u64(NFTA_SET_ELEM_TIMEOUT, timeout.as_millis())
+}
+
 /// An element of a map.
 pub(super) fn entry(key: &[u8], data: &Attributes) -> Attributes {
     element(key).nested(2, data)
 }
 
 const LIST_ELEMENT: u16 = 1;
+const NFTA_SET_ELEM_TIMEOUT: u16 = 4;
 const NFT_SET_MAP: u32 = 0x8;
 const NFT_SET_TIMEOUT: u32 = 0x10;
 const NFT_SET_EVAL: u32 = 0x20;

@@ -31,7 +31,7 @@ struct Island {
 /// An island, and an actor's number there.
 #[derive(Clone, Copy, Default)]
 struct Place {
-    island: usize,
+    island: u32,
     actor: u32,
 }
 
@@ -77,12 +77,12 @@ impl Islands {
         islands
     }
 
-    fn settle(&mut self, island: &mut Option<usize>, actor: Actor) -> Place {
+    fn settle(&mut self, island: &mut Option<u32>, actor: Actor) -> Place {
         let island = *island.get_or_insert_with(|| {
             self.islands.push(Island::default());
-            self.islands.len() - 1
+            self.islands.len() as u32 - 1
         });
-        let Island { queue, actors } = &mut self.islands[island];
+        let Island { queue, actors } = &mut self.islands[island as usize];
         let number = actors.len() as u32;
         actors.push(actor);
         queue.add_actor(number);
@@ -117,7 +117,7 @@ impl Islands {
 
     #[inline]
     fn schedule(&mut self, place: Place, at: Instant) {
-        self.islands[place.island].queue.schedule(place.actor, at);
+        self.islands[place.island as usize].queue.schedule(place.actor, at);
     }
 }
 

@@ -100,17 +100,20 @@ impl Group {
         watch: &mut dyn Watch,
     ) {
         let received = ends(network, self.receiver());
+        let watched = watch.looks_at_ends();
         for end in ends(network, self.sender()).iter().filter(|end| !end.is_over()) {
-            let status = end.status(now);
-            let pipe = i64::from(status.unacked) - i64::from(status.sacked) - i64::from(status.lost)
-                + i64::from(status.retrans);
-            if i64::from(status.in_flight) != pipe && findings.len() < FINDINGS_MAX {
-                findings
-                    .push(format!("{} {}: pipe {} is not {pipe}", self.name, end.index, status.in_flight));
+            let pulse = end.connection.pulse();
+            let pipe = i64::from(pulse.unacked) - i64::from(pulse.sacked) - i64::from(pulse.lost)
+                + i64::from(pulse.retrans);
+            if i64::from(pulse.in_flight) != pipe && findings.len() < FINDINGS_MAX {
+                findings.push(format!("{} {}: pipe {} is not {pipe}", self.name, end.index, pulse.in_flight));
             }
             let track = track(&mut self.tracks, end.index);
-            if status.rtt > 0 {
-                track.srtt.record(Duration::from_micros(status.rtt));
+            if pulse.rtt > 0 {
+                track.srtt.record(Duration::from_micros(pulse.rtt));
+            }
+            if !watched {
+                continue;
             }
             // Both hosts of a pair open their transfers in the same order.
             let peer = received.get(end.index as usize).filter(|peer| peer.index == end.index);
@@ -118,7 +121,7 @@ impl Group {
             if let Some(peer) = peer {
                 watch.receiver(now, transfer, &peer.status(now));
             }
-            watch.sender(now, transfer, &status, peer.map_or(0, TransferEnd::read));
+            watch.sender(now, transfer, &end.status(now), peer.map_or(0, TransferEnd::read));
         }
         let enough = enough[usize::from(self.direction == Direction::Up)];
         for end in ends(network, self.receiver()).iter().filter(|end| end.finished.is_none()) {

@@ -31,13 +31,12 @@ use crate::flow::FlowKey;
 ///
 /// What is not one whole TCP segment is *opaque*: it has no TCP view and is passed on byte for byte.
 /// A packet whose `gso_size` is set is a *super-packet*: [`segments`](Packet::segments) splits it.
+///
+/// What every packet needs comes first, so that it lies in two lines of the cache.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Packet {
     payload: Payload,
-    // The first `header_len` bytes count. For an opaque packet they are its first bytes, whatever they mean.
-    header: [u8; HEADER_CAPACITY],
-    link: [u8; LINK_CAPACITY],
-    offload: Option<[u8; 10]>,
     gso_size: Option<u16>,
     link_len: u8,
     header_len: u8,
@@ -45,6 +44,10 @@ pub struct Packet {
     tcp_at: u8,
     opaque: Option<OpaqueReason>,
     checksum: Checksum,
+    offload: Option<[u8; 10]>,
+    // The first `header_len` bytes count. For an opaque packet they are its first bytes, whatever they mean.
+    header: [u8; HEADER_CAPACITY],
+    link: [u8; LINK_CAPACITY],
 }
 
 impl Packet {
@@ -201,7 +204,9 @@ impl Clone for Packet {
         } else {
             self.header = other.header;
         }
-        self.link = other.link;
+        if other.link_len > 0 {
+            self.link = other.link;
+        }
         self.offload = other.offload;
         self.gso_size = other.gso_size;
         self.link_len = other.link_len;

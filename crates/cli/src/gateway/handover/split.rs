@@ -79,6 +79,7 @@ const VERSION: u64 = 1;
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
     use std::net::SocketAddr;
 
     use paceline_gateway::config::FlowMode;
@@ -138,7 +139,7 @@ mod tests {
         // As another version would sign it, without a field that this one needs.
         let other = |n: usize, block: &mut Vec<u8>| {
             if n == 4 {
-                let flow = rmp_serde::to_vec_named(&[("id", 4)]).unwrap();
+                let flow = rmp_serde::to_vec_named(&BTreeMap::from([("id", 4)])).unwrap();
                 *block = XxHash64::oneshot(VERSION, &flow).to_le_bytes().to_vec();
                 block.extend(flow);
             }
