@@ -68,6 +68,14 @@ impl Member {
         }
     }
 
+    /// It sends nothing more, but is kept for what comes late. A split flow goes when it ends.
+    pub(crate) fn has_ended(&self) -> bool {
+        match self {
+            Member::Flow(flow) => flow.has_ended(),
+            Member::Split(_) => false,
+        }
+    }
+
     pub(crate) fn set_path(&mut self, path: PathEstimate) {
         match self {
             Member::Flow(flow) => flow.set_path(path),

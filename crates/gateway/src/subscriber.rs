@@ -47,7 +47,7 @@ pub(crate) fn prefix(config: &SharingConfig, client: IpAddr) -> IpAddr {
 pub(crate) struct PathEstimate {
     /// The shortest RTT of late.
     pub(crate) rtt: Option<Duration>,
-    /// An even share of what the link delivers; zero while unknown.
+    /// An even share of what the link delivers, among the flows that have not ended; zero while unknown.
     pub(crate) share: Rate,
     /// What of each flow may wait in the gateway, if not as configured.
     pub(crate) supply: Option<Duration>,
@@ -60,6 +60,9 @@ pub(crate) struct Subscriber {
     pub(crate) prefix: IpAddr,
     /// Flows in the table.
     pub(crate) flows: u32,
+    /// Of these, flows that have ended and are kept for what comes late.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub(crate) ended: u32,
     /// What it may have of the gateway, beside others.
     pub(crate) share: Share,
     /// Flows that may have something to send.
@@ -101,6 +104,7 @@ impl Subscriber {
         Subscriber {
             prefix,
             flows: 0,
+            ended: 0,
             share: Share::new(&share),
             rings: Rings::default(),
             repairing: 0,
@@ -131,7 +135,7 @@ impl Subscriber {
     pub(crate) fn path(&self) -> PathEstimate {
         match &self.bound {
             Some(bound) => {
-                let share = bound.rate().mul_ratio(1, u64::from(self.flows.max(1)));
+                let share = bound.rate().mul_ratio(1, u64::from((self.flows - self.ended).max(1)));
                 let supply = self.target.as_ref().and_then(QueueTarget::supply);
                 PathEstimate { rtt: bound.rtt_min(), share, supply }
             }
@@ -326,5 +330,24 @@ mod tests {
             prefix(&everyone, "10.0.0.1".parse().unwrap()),
             prefix(&everyone, "192.0.2.1".parse().unwrap())
         );
+    }
+
+    #[test]
+    fn flows_that_have_ended_have_no_share_of_the_link() {
+        let mut subscriber = Subscriber::new(IpAddr::from([10, 0, 0, 1]), &GatewayConfig::default());
+        subscriber.outstanding = 100_000;
+        for step in 1..=500 {
+            // A queue stands in the link from the second report on.
+            let rtt = Some(Duration::from_millis(if step == 1 { 50 } else { 80 }));
+            let report = LinkReport { delivered: 12_500, rtt, age: rtt, ..LinkReport::default() };
+            subscriber.on_report(Instant::ZERO + Duration::from_millis(10) * step, 0, 0, &report);
+        }
+        subscriber.flows = 1;
+        let alone = subscriber.path().share;
+        assert!(alone > Rate::ZERO);
+        (subscriber.flows, subscriber.ended) = (4, 3);
+        assert_eq!(subscriber.path().share, alone);
+        (subscriber.flows, subscriber.ended) = (4, 2);
+        assert_eq!(subscriber.path().share, alone.mul_ratio(1, 2));
     }
 }

@@ -37,6 +37,9 @@ struct Entry {
     links: Links,
     /// It stands there with something lost to repeat.
     repairing: bool,
+    /// It is one of those of its subscriber's that have ended.
+    #[cfg_attr(feature = "serde", serde(default))]
+    has_ended: bool,
     /// Its part of the shared memory, as its subscriber's holdings count it.
     holdings: Holdings,
     /// f_k of Eq. (6), and when its share changes: the schedule looks again at this time.
@@ -250,6 +253,7 @@ impl Table {
             class: None,
             links: Links::default(),
             repairing: false,
+            has_ended: false,
             holdings: Holdings::default(),
             departs_at: None,
             armed: None,
@@ -287,6 +291,7 @@ impl Table {
         subscriber.outstanding = subscriber.outstanding.saturating_sub(entry.member.in_flight());
         subscriber.forget_other();
         subscriber.flows -= 1;
+        subscriber.ended -= u32::from(entry.has_ended);
         if subscriber.is_over() {
             self.forget(index);
         } else if subscriber.rings.is_empty() {
@@ -342,6 +347,9 @@ impl Table {
         let decision = subscriber.on_report(now, in_flight_before, entry.member.in_flight(), report);
         subscriber.holdings.replace(entry.holdings, entry.member.holdings());
         entry.holdings = entry.member.holdings();
+        if entry.member.has_ended() && !core::mem::replace(&mut entry.has_ended, true) {
+            subscriber.ended += 1;
+        }
         entry.member.set_path(subscriber.path());
         entry.departs_at = None;
         if entry.class.is_some() || entry.member.wants_to_send() {

@@ -83,13 +83,7 @@ fn scenario(cell: Cell, gateway: Option<GatewayConfig>) -> Scenario {
         ],
         gateway: gateway.map(|config| GatewayAt { links_before: 1, config }),
         flows: vec![Flow {
-            transport: Transport::Tcp(Box::new(TcpFlow {
-                server,
-                client,
-                load,
-                reader,
-                ..TcpFlow::default()
-            })),
+            transport: Transport::Tcp(Box::new(TcpFlow { server, client, load, reader })),
             ..Flow::default()
         }],
         checked: true,

@@ -265,6 +265,11 @@ impl Flow {
         self.board.first_lost().is_some_and(|lost| lost.start == self.board.una())
     }
 
+    /// Both ends have closed, or one has reset; it is kept for what comes late.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.phase == Phase::Closed
+    }
+
     /// When the flow is forgotten if nothing more comes.
     pub(crate) fn expires_at(&self, idle_timeout_s: u64) -> Instant {
         match self.phase {
