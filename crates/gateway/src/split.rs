@@ -379,10 +379,13 @@ fn is_over_budget(ctx: &Context<'_>, pair: &Pair, from: PortId, packet: &Packet)
     if bytes == 0 || may_keep(pool, *ctx.buffered, ctx.subscriber, bytes.max(PIECE_MIN)) {
         return false;
     }
-    let side = if from == WAN { Some(&pair.server) } else { pair.client.as_ref() };
+    let sides = (Some(&pair.server), pair.client.as_ref());
+    let (side, other) = if from == WAN { sides } else { (sides.1, sides.0) };
     let is_next = |side: &pair::Side| {
         packet.tcp().is_some_and(|tcp| tcp.seq() == side.connection.expected())
             && side.connection.readable() == 0
     };
-    !side.is_some_and(is_next)
+    // As long as the other end has something to acknowledge, the flow moves on by that.
+    let is_idle = other.is_none_or(|other| other.connection.unacknowledged() == 0);
+    !(is_idle && side.is_some_and(is_next))
 }

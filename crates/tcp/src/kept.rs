@@ -27,19 +27,19 @@ macro_rules! kept {
         #[derive(Clone, Debug)]
         #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
         pub enum $state {
-            $(#[doc = concat!("[`", stringify!($type), "`].")] $type($type),)+
+            $(#[doc = concat!("[`", stringify!($type), "`].")] $type(Box<$type>),)+
         }
 
         impl $state {
             /// The algorithm, which goes on from here.
             pub fn build(self) -> Box<dyn $seam> {
-                match self { $($state::$type(algorithm) => Box::new(algorithm),)+ }
+                match self { $($state::$type(algorithm) => algorithm,)+ }
             }
         }
 
         $(impl From<$type> for $state {
             fn from(algorithm: $type) -> Self {
-                $state::$type(algorithm)
+                $state::$type(Box::new(algorithm))
             }
         })+
 

@@ -45,6 +45,9 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// Number, acknowledgement, flags, window, timestamps.
+type Header = (Seq, Seq, Flags, u16, Option<(u32, u32)>);
+
 /// One of the two, and what it sent: everything that a peer can tell.
 struct Subject {
     connection: Connection,
@@ -54,7 +57,7 @@ struct Subject {
     una: u64,
     sent: u64,
     received: u32,
-    log: Vec<(Instant, Seq, Seq, Flags, u16, Option<(u32, u32)>, Vec<u8>)>,
+    log: Vec<(Instant, Header, Vec<u8>)>,
     longest: usize,
 }
 
@@ -146,7 +149,8 @@ impl Subject {
                 self.sent = self.sent.max(u64::from(end));
                 let payload = segment.payload().bytes().unwrap_or_default().to_vec();
                 let (flags, window) = (tcp.flags(), tcp.window());
-                self.log.push((self.now, tcp.seq(), tcp.ack(), flags, window, tcp.timestamps(), payload));
+                let header = (tcp.seq(), tcp.ack(), flags, window, tcp.timestamps());
+                self.log.push((self.now, header, payload));
             }
         }
     }
@@ -206,8 +210,8 @@ fn a_segment_ends_where_a_long_piece_of_memory_does() {
     subject.take(&Step::Ack(1_000));
     subject.take(&Step::Allow(u64::MAX));
     subject.take(&Step::Ack(1_000));
-    let lengths: Vec<usize> = subject.log.iter().map(|sent| sent.6.len()).skip(10).collect();
-    let whole = vec![1_448; 20];
+    let lengths: Vec<usize> = subject.log.iter().map(|sent| sent.2.len()).skip(10).collect();
+    let whole = [1_448; 20];
     // 748 bytes of the long piece fill up the first segment.
     assert_eq!(lengths, [&whole[..], &[700], &[1_448, 1_448, 104]].concat());
 }
