@@ -30,7 +30,7 @@ struct Paper {
 }
 
 const PAPERS: [Paper; 5] = [
-    Paper { name: "or", heading: "Opportunistic retransmission", command: "paceline reproduce or --runs 3" },
+    Paper { name: "or", heading: "Opportunistic retransmission", command: "paceline reproduce or --runs 10" },
     Paper { name: "accelerator", heading: "Mobile accelerator", command: "paceline reproduce accelerator" },
     Paper { name: "ncl", heading: "TCP-NCL", command: "paceline reproduce ncl --runs 3" },
     Paper { name: "rre", heading: "TCP-RRE", command: "paceline reproduce rre --runs 3" },
