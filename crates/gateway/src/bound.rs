@@ -217,6 +217,9 @@ impl QueueBound {
             self.delivery.update(sample.now, sample.delivered, sample.age, rtt_min);
         } else {
             self.delivery.restart(sample.now, sample.delivered);
+            if !link_limited {
+                self.delivery.carried(sample.now, sent, rtt_min);
+            }
         }
     }
 

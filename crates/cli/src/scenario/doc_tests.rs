@@ -104,9 +104,15 @@ fn every_documented_key_is_in_the_example() {
 
 #[test]
 fn every_scenario_of_the_repository_parses() {
-    let folders =
-        ["scenarios", "scenarios/accelerator", "scenarios/rivals", "scenarios/rre", "scenarios/split"]
-            .map(|folder| root().join(folder));
+    let folders = [
+        "scenarios",
+        "scenarios/accelerator",
+        "scenarios/rivals",
+        "scenarios/rre",
+        "scenarios/split",
+        "scenarios/auto",
+    ]
+    .map(|folder| root().join(folder));
     let mut count = 0;
     for entry in folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap()) {
         let path = entry.unwrap().path();

@@ -28,6 +28,16 @@ pub struct DeliveryConfig {
     pub error: Duration,
 }
 
+/// Where the newest stretch begins of which the link's rate is known to be at least what arrived in it.
+#[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+struct Stretch {
+    at: Instant,
+    /// When the newest packet that had arrived by then had left.
+    sent: Instant,
+    delivered: u64,
+}
+
 /// What has been delivered.
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -44,6 +54,7 @@ pub(super) struct Delivery {
     slow: Rate,
     forecast: Rate,
     error: Rate,
+    stretch: Stretch,
 }
 
 impl Delivery {
@@ -61,6 +72,7 @@ impl Delivery {
             slow: Rate::ZERO,
             forecast: Rate::ZERO,
             error: Rate::ZERO,
+            stretch: Stretch::default(),
         }
     }
 
@@ -79,6 +91,24 @@ impl Delivery {
         if self.slow > self.fast {
             self.slow =
                 Rate::from_bytes_per_sec((self.slow.as_bytes_per_sec() + self.fast.as_bytes_per_sec()) / 2);
+        }
+    }
+
+    /// What arrived, the link can carry, whoever was the limit: a stretch of a round trip in which more did than was forecast raises the
+    /// forecast at once. Without it a sender that goes faster for single round trips only, to see whether it gets more (BBR), is never
+    /// followed. As in the delivery rate of draft-ietf-ccwg-bbr, Section 4.1.1, samples of a sender that was the limit count if they are
+    /// higher, and a stretch is as long as its packets took to leave or to be acknowledged, whichever is longer, so that late ACKs
+    /// make no rate.
+    pub(super) fn carried(&mut self, now: Instant, sent: Instant, rtt_min: Duration) {
+        let (passed, round) = (now.saturating_since(self.stretch.at), rtt_min.max(self.config.window / 2));
+        if passed < round {
+            return;
+        }
+        let elapsed = passed.max(sent.saturating_since(self.stretch.sent));
+        let carried = Rate::from_bytes_in(self.delivered - self.stretch.delivered, elapsed);
+        self.stretch = Stretch { at: now, sent, delivered: self.delivered };
+        if !self.forecast.is_zero() && carried > self.forecast && passed < round * 2 {
+            (self.fast, self.slow, self.forecast) = (carried, carried, carried);
         }
     }
 

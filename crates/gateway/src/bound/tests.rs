@@ -250,3 +250,36 @@ fn a_burst_of_slow_start_is_no_full_link() {
     let busy = after_flights(&[20, 40, 80, 160]);
     assert!(busy.rate() > Rate::from_mbps(15.0) && busy.rate() < Rate::from_mbps(21.0), "{:?}", busy.rate());
 }
+
+/// A server that is the limit itself sends so many Mbit/s over an empty path of 60 ms, from and to such a time; its ACKs come as they may.
+fn send_at(bound: &mut QueueBound, mbps: f64, from_ms: u64, to_ms: u64, acked: impl Fn(Instant) -> Instant) {
+    let interval = Rate::from_mbps(mbps).time_for(PACKET);
+    let mut sent = at(from_ms);
+    while sent < at(to_ms) {
+        let now = acked(sent + ms(60));
+        let age = Some(now.saturating_since(sent));
+        let (rtt, outstanding) = (age, Rate::from_mbps(mbps).bytes_in(ms(60)));
+        bound.on_ack(&BoundSample { now, delivered: PACKET, rtt, age, outstanding, limited: false });
+        sent += interval;
+    }
+}
+
+#[test]
+fn what_arrives_the_link_can_carry() {
+    let known = || {
+        let bound = Link::constant(10.0, 60).run(at(5_000)).bound;
+        assert!(bound.rate() < Rate::from_mbps(10.5), "{:?}", bound.rate());
+        bound
+    };
+    // One round trip of BBR's eight, with the others slower than the link.
+    let mut bound = known();
+    send_at(&mut bound, 8.0, 6_000, 6_480, |arrival| arrival);
+    assert!(bound.rate() < Rate::from_mbps(10.5), "{:?}", bound.rate());
+    send_at(&mut bound, 20.0, 6_480, 6_700, |arrival| arrival);
+    assert!(bound.rate() > Rate::from_mbps(19.0), "{:?}", bound.rate());
+    // ACKs that were held up and come at once say nothing of the downlink.
+    let mut bound = known();
+    send_at(&mut bound, 8.0, 6_000, 6_400, |arrival| arrival.max(at(6_400)));
+    send_at(&mut bound, 8.0, 6_400, 6_800, |arrival| arrival);
+    assert!(bound.rate() < Rate::from_mbps(10.5), "{:?}", bound.rate());
+}
