@@ -65,9 +65,9 @@ pub(crate) struct VirtualWindow {
 const BEST_RATE_WINDOW: Duration = Duration::from_secs(10);
 
 /// Our choice: of the client's own window no more than this is promised before there is a rate. What is shown cannot be taken back, and a
-/// server that slow start carries on brings all of it: of 4 MB, nearly two waited here. It is what five rounds of slow start
-/// from ten segments send, and so more than short transfers need.
-pub(crate) const FIRST_WINDOW: u64 = 524_288;
+/// server that slow start carries on brings all of it: 512 KB were a second of queue on 2 Mbit/s. Three rounds of slow start from ten
+/// segments send 101 KB; from there on what has arrived says how much more slow start will send ([`VirtualWindow::doubling`]).
+pub(crate) const FIRST_WINDOW: u64 = 131_072;
 
 impl VirtualWindow {
     /// The window of a flow whose stream starts at `position`.

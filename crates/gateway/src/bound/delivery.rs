@@ -98,7 +98,7 @@ impl Delivery {
     /// forecast at once. Without it a sender that goes faster for single round trips only, to see whether it gets more (BBR), is never
     /// followed. As in the delivery rate of draft-ietf-ccwg-bbr, Section 4.1.1, samples of a sender that was the limit count if they are
     /// higher, and a stretch is as long as its packets took to leave or to be acknowledged, whichever is longer, so that late ACKs
-    /// make no rate.
+    /// make no rate. Our choice: an eighth more, half of BBR's gain; less is the chance of single ACKs.
     pub(super) fn carried(&mut self, now: Instant, sent: Instant, rtt_min: Duration) {
         let (passed, round) = (now.saturating_since(self.stretch.at), rtt_min.max(self.config.window / 2));
         if passed < round {
@@ -107,7 +107,8 @@ impl Delivery {
         let elapsed = passed.max(sent.saturating_since(self.stretch.sent));
         let carried = Rate::from_bytes_in(self.delivered - self.stretch.delivered, elapsed);
         self.stretch = Stretch { at: now, sent, delivered: self.delivered };
-        if !self.forecast.is_zero() && carried > self.forecast && passed < round * 2 {
+        let more = carried > self.forecast.mul_ratio(9, 8);
+        if !self.forecast.is_zero() && more && passed < round * 2 {
             (self.fast, self.slow, self.forecast) = (carried, carried, carried);
         }
     }
