@@ -115,7 +115,10 @@ impl Flow {
         let uplink = self.uplink.get_or_insert_with(|| Uplink::at(tcp.seq()));
         let start = tcp.seq().unwrap_near(uplink.sent);
         if tcp.flags().contains(Flags::RST) {
-            return start == uplink.acked || start == uplink.sent;
+            // After its FIN also the number before, as Linux has it (tcp_reset_check): data that left the server before it knew of the FIN
+            // is answered so.
+            let of_the_fin = self.client_fin == Some(start + 1);
+            return of_the_fin || start == uplink.acked || start == uplink.sent;
         }
         let end = start + u64::from(tcp.seq_len());
         let numbers = end + WINDOW_MAX >= uplink.acked && end <= uplink.acked + WINDOW_MAX;

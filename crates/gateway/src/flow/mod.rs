@@ -244,9 +244,10 @@ impl Flow {
         self
     }
 
-    /// Bytes in flight to the client.
+    /// Bytes in flight to the client. After a timeout none are: what was there is lost (RFC 5681, Section 3.1, the loss window), or a full
+    /// buffer has dropped it. Counted on, it would keep the link from all other flows of the subscriber until the client is heard.
     pub(crate) fn in_flight(&self) -> u64 {
-        self.flight.bytes()
+        if self.timers.is_silent(self.window) { 0 } else { self.flight.bytes() }
     }
 
     /// What the subscriber knows of the path.

@@ -55,6 +55,11 @@ impl Timers {
         self.probing
     }
 
+    /// The client has not said for a timeout that anything arrived.
+    pub(super) fn is_silent(&self, window: u64) -> bool {
+        self.probing || (window == 0 && self.window_probes > 0)
+    }
+
     /// The next retransmission is due whatever the backoff says.
     pub(super) fn allow_probe(&mut self) {
         self.probed = false;

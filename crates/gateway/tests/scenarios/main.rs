@@ -25,4 +25,5 @@ mod slow_reader;
 mod split;
 #[cfg(feature = "serde")]
 mod upgrade;
+mod vanished;
 mod window_limited;

@@ -1,0 +1,56 @@
+//! A client's connection that is gone, and what that is to its other flows.
+
+use paceline_gateway::FlowStage;
+use paceline_gateway::{Gateway, GatewayConfig, RADIO, WAN};
+use paceline_wire::{Duration, Flags, FlowKey, Instant, Node, Packet, Payload, Seq, TcpRepr};
+
+use crate::kit::connection::State;
+use crate::kit::scenario::{FlowSpec, Path, at_ms, modern_client, world};
+
+/// What was on its way is not on the link for ever: after a timeout the others have all of it.
+#[test]
+fn what_nobody_answers_keeps_no_room() {
+    let mut sim = world(Gateway::new(GatewayConfig::default()), &Path::thesis(), 1);
+    sim.add_flow(&FlowSpec::download(modern_client(256 << 10)));
+    let others = [5_100, 6_000, 20_000].map(|start| {
+        sim.add_flow(&FlowSpec::download(modern_client(256 << 10)).bytes(100_000).starting(start))
+    });
+    sim.run_until(at_ms(5_000));
+    sim.clients[0].host.act(0, |gone| {
+        gone.state = State::Reset;
+        (gone.sender, gone.receiver) = (None, None);
+    });
+    sim.run_until(at_ms(30_000));
+    for other in others {
+        let report = sim.download(other);
+        assert!(report.completion.is_some_and(|time| time < Duration::from_secs(3)), "{report:?}");
+    }
+}
+
+/// Linux ends a connection whose peer has sent a FIN by a RST with the number of that FIN, too (`tcp_reset_check`): a client that has closed
+/// answers data which left the server before the FIN got there with what that acknowledges.
+#[test]
+fn a_reset_with_the_number_of_the_fin_ends_the_flow() {
+    let key = FlowKey::new(([10, 0, 0, 2], 1_000).into(), ([192, 0, 2, 1], 80).into());
+    let mut gateway = Gateway::new(GatewayConfig::default());
+    let mut give = |port, seq, ack, flags, bytes| {
+        let key = if port == WAN { key.reversed() } else { key };
+        let repr = TcpRepr { seq: Seq(seq), ack: Seq(ack), flags, window: 60_000, ..TcpRepr::default() };
+        gateway.handle_packet(Instant::ZERO, port, Packet::build_tcp(key, &repr, Payload::Length(bytes)));
+        while gateway.poll_transmit(Instant::ZERO).is_some() {}
+        gateway.flow_statuses(0, 10).items.first().map(|flow| flow.stage)
+    };
+    give(RADIO, 0, 0, Flags::SYN, 0);
+    give(WAN, 0, 1, Flags::SYN | Flags::ACK, 0);
+    give(RADIO, 1, 1, Flags::ACK, 25);
+    give(WAN, 1, 26, Flags::ACK, 1_448);
+    assert_eq!(
+        give(RADIO, 25, 0, Flags::RST, 0),
+        Some(FlowStage::Open),
+        "before any FIN it is another's guess"
+    );
+    give(RADIO, 26, 1, Flags::FIN | Flags::ACK, 0);
+    give(WAN, 1_449, 27, Flags::ACK, 0);
+    assert_eq!(give(RADIO, 25, 0, Flags::RST, 0), Some(FlowStage::Open), "one less");
+    assert_eq!(give(RADIO, 26, 0, Flags::RST, 0), Some(FlowStage::Reset));
+}
