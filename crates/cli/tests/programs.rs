@@ -307,7 +307,16 @@ fn ssh(site: &Site) {
     }
 }
 
+fn is_installed(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).chain(["/usr/sbin".into()]).any(|folder| folder.join(program).is_file())
+}
+
 fn programs_work(kind: GatewayKind, profile: &str, counter: &str) {
+    let servers = ["nginx", "iperf3", "sshd"];
+    if !servers.into_iter().any(is_installed) {
+        return eprintln!("skipped: none of {servers:?} is installed");
+    }
     let Some(mut site) = Site::new(kind, profile) else { return };
     web(&site);
     iperf3(&site);
