@@ -117,7 +117,7 @@ impl Flow {
         if tcp.flags().contains(Flags::RST) {
             // After its FIN also the number before, as Linux has it (tcp_reset_check): data that left the server before it knew of the FIN
             // is answered so.
-            let of_the_fin = self.client_fin == Some(start + 1);
+            let of_the_fin = self.client_fin.is_some() && start + 1 == uplink.sent;
             return of_the_fin || start == uplink.acked || start == uplink.sent;
         }
         let end = start + u64::from(tcp.seq_len());
