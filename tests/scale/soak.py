@@ -25,6 +25,7 @@ import ctypes
 import json
 import os
 import random
+import shutil
 import signal
 import socket
 import subprocess
@@ -241,8 +242,12 @@ async def main(options):
     # What is known of split flows of the process before lapses a minute (idle-timeout-s) after the last upgrade.
     await asyncio.sleep(max(0.0, (soak.restarts or [0.0])[-1] + 65 - time.monotonic()))
     gateway.end()
-    left = subprocess.run(["ip", "netns", "exec", names["g"], "nft", "list", "tables"], capture_output=True, text=True)
-    assert left.returncode == 0 and "paceline" not in left.stdout, "rules are left after the end"
+    if shutil.which("nft"):
+        left = subprocess.run(["ip", "netns", "exec", names["g"], "nft", "list", "tables"], capture_output=True, text=True)
+        assert left.returncode == 0, left.stderr
+        assert "paceline" not in left.stdout, "rules are left after the end"
+    else:
+        print("left out: whether rules are left (Debian: nftables)")
     print("held")
 
 
