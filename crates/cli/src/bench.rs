@@ -58,11 +58,17 @@ pub(crate) fn command(args: &BenchArgs) -> Result<()> {
         println!("Results: {}", path.display());
     }
     let missed = report::least_ratios(&report.summary).into_iter().find(|(_, bound, ratio)| ratio < bound);
-    match missed {
-        Some((kind, _, ratio)) if args.check => {
+    let costly = report::worst_costs(&report.summary).into_iter().find(|cost| cost.2 > report::COST_BOUND);
+    match (missed, costly) {
+        _ if !args.check => Ok(()),
+        (Some((kind, _, ratio)), _) => {
             Err(Error::failed(format!("{} passes {ratio:.2} of what the null forwarder does", kind.name())))
         }
-        _ => Ok(()),
+        (None, Some((kind, flows, ratio))) => Err(Error::failed(format!(
+            "a packet of {flows} flows costs {} {ratio:.2} times what one of 10 flows does",
+            kind.name()
+        ))),
+        (None, None) => Ok(()),
     }
 }
 
@@ -125,7 +131,8 @@ fn measure(
     drop(load);
     let counters = forwarder.finish();
     let duration_s = after.0.duration_since(before.0).as_secs_f64();
-    let gbit = (after.1 - before.1) as f64 * 8e-9;
+    let received: Vec<u64> = after.1.iter().zip(&before.1).map(|(after, before)| after - before).collect();
+    let gbit = received.iter().sum::<u64>() as f64 * 8e-9;
     let traffic = after.2.since(before.2);
     let usage = after.4.zip(before.4).map(|(after, before)| after.since(before));
     let per_packet = |cpu_s: f64| cpu_s * 1e6 / traffic.packets().max(1) as f64;
@@ -136,6 +143,7 @@ fn measure(
         kind,
         flow_count: flows,
         goodput_mbps: gbit * 1e3 / duration_s,
+        starved_flows: received.iter().filter(|&&bytes| bytes == 0).count() as u64,
         retransmitted_segments: after.3.saturating_sub(before.3),
         packets: traffic.packets(),
         packet_bytes_in: traffic.from_server.mean(),
@@ -212,6 +220,7 @@ mod tests {
             kind,
             flow_count: 1,
             goodput_mbps,
+            starved_flows: 0,
             retransmitted_segments: 0,
             packets: 1,
             packet_bytes_in: None,

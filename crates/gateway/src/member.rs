@@ -40,6 +40,9 @@ pub(crate) struct Wish {
     pub(crate) wants: bool,
     /// Payload of a full-sized segment.
     pub(crate) segment: u64,
+    /// Payload of what would leave next as one super-packet.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub(crate) piece: u64,
     /// Its sender keeps the queue short by one-way delays (RRE). The subscriber's bound goes by round trips, and would take a queue of
     /// the uplink for one of the downlink; so it holds others back, not this one.
     #[cfg_attr(feature = "serde", serde(default))]
@@ -109,7 +112,7 @@ impl Member {
     pub(crate) fn next_bytes(&self, quantum: u64) -> u64 {
         match self {
             Member::Flow(flow) => flow.next_bytes(quantum),
-            Member::Split(split) => split.wish.segment,
+            Member::Split(split) => split.wish.piece.min(quantum).max(split.wish.segment),
         }
     }
 

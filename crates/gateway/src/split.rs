@@ -218,6 +218,8 @@ impl Split {
     /// The next packet to send that waits for nobody's turn, or of the flow whose turn it is.
     pub(crate) fn transmit(&mut self, ctx: &mut Context<'_>, table: &mut Table) -> Option<(PortId, Packet)> {
         if let Some((id, left)) = self.turn {
+            let pair = &self.pairs[id as usize];
+            let left = if pair.would_be_cut(table.quantum(pair.place)) { 0 } else { left };
             if let Some(packet) = self.transmit_in_turn(ctx, table, id, left) {
                 return Some((RADIO, packet));
             }

@@ -203,6 +203,11 @@ impl Table {
         if others == 0 { u64::MAX } else { subscriber.quantum() }
     }
 
+    /// What a super-packet to the subscriber of a member is not cut below.
+    pub(crate) fn quantum(&self, id: u32) -> u64 {
+        self.subscribers[self.entries[id as usize].member.subscriber() as usize].quantum()
+    }
+
     /// What all flows of a flow's subscriber hold of the shared memory, as of their last packets and timeouts.
     pub(crate) fn holdings_of_subscriber(&self, id: u32) -> Holdings {
         self.subscribers[self.entries[id as usize].member.subscriber() as usize].holdings

@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -34,14 +34,13 @@ pub(super) struct Load {
     threads: Vec<JoinHandle<io::Result<()>>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Shared {
     /// The server may begin to send.
     go: AtomicBool,
     stop: AtomicBool,
-    received: AtomicU64,
-    /// Flows that have received something.
-    running: AtomicU32,
+    /// Payload bytes that have arrived, by flow.
+    received: Vec<AtomicU64>,
 }
 
 impl Load {
@@ -50,36 +49,41 @@ impl Load {
         let fault = |error: io::Error| Error::io("open the flows", &error);
         let listener = topology.server.run(listen).map_err(system)?.map_err(fault)?;
         let address = listener.local_addr().map_err(fault)?;
-        let mut load = Load { shared: Arc::default(), threads: Vec::new() };
-        let shared = load.shared.clone();
-        // What carries little is opened one after the other, so that little is on its way at a time.
-        shared.go.store(amount != Amount::Endless, Ordering::Relaxed);
+        let shared = Arc::new(Shared {
+            // What carries little is opened one after the other, so that little is on its way at a time.
+            go: AtomicBool::new(amount != Amount::Endless),
+            stop: AtomicBool::new(false),
+            received: (0..flows).map(|_| AtomicU64::new(0)).collect(),
+        });
+        let mut load = Load { shared: shared.clone(), threads: Vec::new() };
         load.threads.push(thread::spawn(move || Sender::new(listener, amount)?.run(&shared)));
         let opened = topology.client.run(|| Receiver::open(&address, flows, clients)).map_err(system)?;
         let mut receiver = opened.map_err(fault)?;
         let shared = load.shared.clone();
         load.threads.push(thread::spawn(move || receiver.run(&shared)));
         load.shared.go.store(true, Ordering::Relaxed);
-        load.wait_until_running(flows)?;
+        load.wait_until_running()?;
         Ok(load)
     }
 
-    /// Payload bytes that have arrived.
-    pub(super) fn received(&self) -> u64 {
-        self.shared.received.load(Ordering::Relaxed)
+    /// Payload bytes that have arrived, by flow.
+    pub(super) fn received(&self) -> Vec<u64> {
+        self.shared.received.iter().map(|bytes| bytes.load(Ordering::Relaxed)).collect()
     }
 
-    fn wait_until_running(&self, flows: u32) -> Result<()> {
-        let begin = Instant::now();
+    fn wait_until_running(&self) -> Result<()> {
+        let (begin, flows) = (Instant::now(), self.shared.received.len());
         loop {
-            let running = self.shared.running.load(Ordering::Relaxed);
-            if running >= flows {
+            let running = self.received().iter().filter(|&&bytes| bytes > 0).count();
+            if running == flows {
                 return Ok(());
             }
             if interrupt::requested() {
                 return Err(Error::interrupted());
             }
-            if begin.elapsed() > PATIENCE || self.threads.iter().any(JoinHandle::is_finished) {
+            if begin.elapsed() > PATIENCE + PATIENCE_PER_FLOW * flows as u32
+                || self.threads.iter().any(JoinHandle::is_finished)
+            {
                 return Err(Error::failed(format!("only {running} of {flows} flows carry data")));
             }
             thread::sleep(Duration::from_millis(10));
@@ -179,13 +183,8 @@ impl Sender {
 /// The client's end of all flows.
 struct Receiver {
     epoll: Epoll,
-    flows: Vec<Incoming>,
+    flows: Vec<Socket>,
     buffer: Vec<MaybeUninit<u8>>,
-}
-
-struct Incoming {
-    socket: Socket,
-    has_received: bool,
 }
 
 impl Receiver {
@@ -203,7 +202,7 @@ impl Receiver {
             socket.set_nonblocking(true)?;
             socket.set_linger(Some(Duration::ZERO))?;
             receiver.epoll.add(&socket, EpollEvent::new(EpollFlags::EPOLLIN, u64::from(number)))?;
-            receiver.flows.push(Incoming { socket, has_received: false });
+            receiver.flows.push(socket);
         }
         Ok(receiver)
     }
@@ -220,17 +219,13 @@ impl Receiver {
     }
 
     fn receive(&mut self, index: usize, shared: &Shared) -> io::Result<()> {
-        let flow = &mut self.flows[index];
+        let socket = &self.flows[index];
         // tcp(7), MSG_TRUNC: the bytes are discarded, not copied.
-        match flow.socket.recv_with_flags(&mut self.buffer, libc::MSG_TRUNC) {
+        match socket.recv_with_flags(&mut self.buffer, libc::MSG_TRUNC) {
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-            Ok(0) | Err(_) => self.epoll.delete(&flow.socket)?,
+            Ok(0) | Err(_) => self.epoll.delete(socket)?,
             Ok(bytes) => {
-                shared.received.fetch_add(bytes as u64, Ordering::Relaxed);
-                if !flow.has_received {
-                    flow.has_received = true;
-                    shared.running.fetch_add(1, Ordering::Relaxed);
-                }
+                shared.received[index].fetch_add(bytes as u64, Ordering::Relaxed);
             }
         }
         Ok(())
@@ -264,3 +259,5 @@ const READ_BYTES: usize = 4 << 20;
 const UNSENT_BYTES_MAX: u32 = 128 << 10;
 /// Our choice: a thousand flows open in a second even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// Our choice: all begin to send at once, and where a queue overflows what is lost comes again after a second, two and four.
+const PATIENCE_PER_FLOW: Duration = Duration::from_millis(5);

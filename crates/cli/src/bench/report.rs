@@ -19,6 +19,8 @@ pub(super) struct Run {
     pub(super) flow_count: u32,
     /// All flows together.
     pub(super) goodput_mbps: f64,
+    /// Flows to which nothing came while it was measured.
+    pub(super) starved_flows: u64,
     pub(super) retransmitted_segments: u64,
     /// Packets in both directions, super-packets as one.
     pub(super) packets: u64,
@@ -85,6 +87,7 @@ pub(super) struct Row {
     pub(super) forwarding: Kind,
     pub(super) flows: u32,
     pub(super) goodput_mbps: Spread,
+    pub(super) starved_flows: Spread,
     /// Of throughputs, run by run.
     pub(super) ratio_to_null: Spread,
     pub(super) ratio_to_kernel: Spread,
@@ -144,6 +147,7 @@ fn row(runs: &[Run], kind: Kind, flows: u32) -> Row {
         forwarding: kind,
         flows,
         goodput_mbps: spread(|run| Some(run.goodput_mbps)),
+        starved_flows: spread(|run| Some(run.starved_flows as f64)),
         ratio_to_null: ratio(Kind::Null),
         ratio_to_kernel: ratio(Kind::Kernel),
         cpu_us_per_packet: spread(|run| run.cpu_us_per_packet),
@@ -181,6 +185,22 @@ pub(super) fn least_ratios(rows: &[Row]) -> Vec<(Kind, f64, f64)> {
     Kind::ALL.into_iter().filter_map(|kind| Some((kind, kind.bound()?, least(kind)?))).collect()
 }
 
+/// What has a bound, and how many times more processor time a packet takes with more flows than with ten: the worst number of flows.
+pub(super) fn worst_costs(rows: &[Row]) -> Vec<(Kind, u32, f64)> {
+    let cost = |row: &Row| row.cpu_us_per_packet.median;
+    let worst = |kind: Kind| {
+        let of = || rows.iter().filter(move |row| row.forwarding == kind);
+        let ten = of().find(|row| row.flows == 10).and_then(cost)?;
+        let ratios =
+            of().filter(|row| row.flows > 10).filter_map(|row| Some((kind, row.flows, cost(row)? / ten)));
+        ratios.max_by(|a, b| a.2.total_cmp(&b.2))
+    };
+    Kind::ALL.into_iter().filter(|kind| kind.bound().is_some()).filter_map(worst).collect()
+}
+
+/// Most that a packet may cost with many flows, of what it costs with ten.
+pub(super) const COST_BOUND: f64 = 1.3;
+
 pub(super) fn print(report: &Report) {
     println!("{}", throughput_table(&report.summary));
     println!("{}", latency_table(&report.latency));
@@ -191,6 +211,13 @@ pub(super) fn print(report: &Report) {
         let verdict = if ratio >= bound { "kept" } else { "missed" };
         println!(
             "Bound: {} passes at least {bound} of what the null forwarder does: {ratio:.2}, {verdict}.",
+            kind.name()
+        );
+    }
+    for (kind, flows, ratio) in worst_costs(&report.summary) {
+        let verdict = if ratio <= COST_BOUND { "kept" } else { "missed" };
+        println!(
+            "Bound: {} takes at most {COST_BOUND} times the processor time of 10 flows for a packet: {ratio:.2} with {flows}, {verdict}.",
             kind.name()
         );
     }
@@ -211,6 +238,7 @@ fn throughput_table(rows: &[Row]) -> comfy_table::Table {
             "bytes/packet in",
             "out",
             "memory MB",
+            "starved",
         ],
     );
     for row in rows {
@@ -228,6 +256,7 @@ fn throughput_table(rows: &[Row]) -> comfy_table::Table {
             number(row.packet_bytes_in.median, 0),
             number(row.packet_bytes_out.median, 0),
             number(row.resident_mb.median, 1),
+            number(row.starved_flows.max, 0),
         ]);
     }
     table

@@ -68,6 +68,7 @@ impl Pair {
             holdings: Holdings { kept: self.counted, promised: self.promised },
             wants,
             segment: client.map_or(0, Connection::segment),
+            piece: client.filter(|_| wants).map_or(0, Connection::next_piece),
             needs_no_room: self.measures_one_way(),
         }
     }

@@ -271,6 +271,12 @@ impl Pair {
         self.client.as_ref().map_or(1, |client| client.connection.segment().max(1))
     }
 
+    /// What it may still send is not even a packet of `quantum`, nor its next one: cut there it would cost as much as a whole one.
+    pub(super) fn would_be_cut(&self, quantum: u64) -> bool {
+        let client = self.client.as_ref().map(|client| &client.connection);
+        client.is_some_and(|client| client.next_piece().min(quantum) > client.allowance())
+    }
+
     /// Its client's side may send so many bytes.
     pub(super) fn allow(&mut self, bytes: u64) {
         if let Some(client) = &mut self.client {

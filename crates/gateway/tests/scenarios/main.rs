@@ -26,4 +26,5 @@ mod split;
 #[cfg(feature = "serde")]
 mod upgrade;
 mod vanished;
+mod whole_pieces;
 mod window_limited;

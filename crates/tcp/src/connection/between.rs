@@ -59,6 +59,25 @@ impl Connection {
         u64::from(self.sender.mss)
     }
 
+    /// Bytes that the next super-packet would have if only the windows bound it: new data that lies side by side in memory; zero if there
+    /// is none that may go. One segment where something is to be repeated first, and where a pace spreads what leaves.
+    pub fn next_piece(&self) -> u64 {
+        let sender = &self.sender;
+        let segment = self.segment();
+        if sender.board.lost_out() > 0 || sender.congestion().pacing_rate().is_some() {
+            return segment;
+        }
+        let nxt = sender.board.nxt();
+        let (_, piece_end) = self.queue.piece(nxt);
+        let room = u64::from(sender.window.cwnd.saturating_sub(sender.in_flight())) * segment;
+        piece_end.saturating_sub(nxt).min(room).min(sender.offered_end().saturating_sub(nxt))
+    }
+
+    /// Bytes that may still be sent; see [`set_allowance`](Self::set_allowance).
+    pub fn allowance(&self) -> u64 {
+        self.sender.allowance
+    }
+
     /// What was reported since the last call.
     pub fn take_delivery(&mut self) -> Delivery {
         let lost_total = self.sender.board.lost_total();

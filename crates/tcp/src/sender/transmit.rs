@@ -227,7 +227,7 @@ impl Sender {
     }
 
     /// Where the peer's window ends, or will have ended when data arrives.
-    pub(super) fn offered_end(&self) -> u64 {
+    pub(crate) fn offered_end(&self) -> u64 {
         let extension = self.schedule.as_ref().map_or(0, |schedule| schedule.extension());
         self.board.una() + self.snd_wnd + extension
     }

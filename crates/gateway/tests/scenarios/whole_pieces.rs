@@ -1,0 +1,70 @@
+//! What came as super-packets leaves as super-packets, however many flows of a client take turns: packets cost more than bytes.
+
+use paceline_gateway::config::FlowMode;
+use paceline_gateway::{Gateway, GatewayConfig};
+use paceline_wire::{Instant, Node, Packet, PortId};
+
+use crate::kit::scenario::{FlowSpec, Path, at_ms, modern_client, world};
+use crate::kit::sender::SenderConfig;
+use crate::kit::sim::{RADIO, WAN};
+
+/// A gateway whose packets of data towards the clients are counted.
+struct Counted {
+    gateway: Gateway,
+    came: (u64, u64),
+    left: (u64, u64),
+    since: Instant,
+}
+
+fn count(counted: &mut (u64, u64), packet: &Packet) {
+    counted.0 += 1;
+    counted.1 += packet.payload().len() as u64;
+}
+
+impl Node for Counted {
+    fn handle_packet(&mut self, arrival: Instant, port: PortId, packet: Packet) {
+        if port == WAN && !packet.payload().is_empty() && arrival >= self.since {
+            count(&mut self.came, &packet);
+        }
+        self.gateway.handle_packet(arrival, port, packet);
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.gateway.handle_timeout(now);
+    }
+
+    fn poll_transmit(&mut self, now: Instant) -> Option<(PortId, Packet)> {
+        let (port, packet) = self.gateway.poll_transmit(now)?;
+        if port == RADIO && !packet.payload().is_empty() && now >= self.since {
+            count(&mut self.left, &packet);
+        }
+        Some((port, packet))
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.gateway.poll_timeout()
+    }
+}
+
+/// Mean payload of a packet from the servers and to the client of eight flows, in the last two of four seconds.
+fn mean_payloads(mode: FlowMode) -> (u64, u64) {
+    let gateway = Gateway::new(GatewayConfig { mode, ..GatewayConfig::default() });
+    let counted = Counted { gateway, came: (0, 0), left: (0, 0), since: at_ms(2_000) };
+    // A millisecond of the link is 25,000 bytes.
+    let mut sim = world(counted, &Path::new(200.0, 2, 10), 1);
+    let mut spec = FlowSpec::download(modern_client(4 << 20));
+    spec.server.sender = SenderConfig { gso_segments: 20, ..SenderConfig::default() };
+    (0..8).for_each(|_| drop(sim.add_flow(&spec)));
+    sim.run_until(at_ms(4_000));
+    let Counted { came, left, .. } = sim.gateway;
+    assert!(left.1 * 8 > 2 * 180_000_000, "{mode:?}: the link is busy, {left:?}");
+    (came.1 / came.0, left.1 / left.0)
+}
+
+#[test]
+fn super_packets_stay_whole_where_flows_take_turns() {
+    for mode in [FlowMode::Transparent, FlowMode::Split] {
+        let (came, left) = mean_payloads(mode);
+        assert!(left * 10 > came * 9, "{mode:?}: {left} bytes a packet of {came}");
+    }
+}
