@@ -117,7 +117,8 @@ fn measure(
     seed: u32,
     args: &BenchArgs,
 ) -> Result<Run> {
-    let load = Load::start(topology, flows, args.clients, Amount::Endless)?;
+    let load = Load::start(topology, flows, args.clients, Amount::Endless)
+        .map_err(|error| Error::failed(format!("{}: {error}", kind.name())))?;
     pause(RAMP_UP)?;
     let look = || -> Result<_> {
         let traffic = topology.traffic().map_err(system)?;
