@@ -110,7 +110,7 @@ pub struct Config {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum ReceiveBuffer {
-    /// Always this much.
+    /// Always this much. How it is offered is for the window to say: Linux's opens as data comes, `fixed` is whole from the start.
     Fixed(u32),
     /// As Linux tunes it: twice what the application read in a round trip (tcp_input.c:tcp_rcv_space_adjust).
     Auto {

@@ -102,7 +102,9 @@ fn all_receivers() -> Vec<String> {
 
 fn receiver(name: &str) -> Result<Case> {
     if let Some((_, window)) = FIXED.iter().find(|(known, _)| *known == name) {
-        return Ok(case(name, &[("client.receive-buffer", (*window).into())]));
+        let fixed = ReceiveWindowName::Fixed.as_str();
+        let keys = [("client.receive-buffer", (*window).into()), ("client.tcp.receive-window", fixed.into())];
+        return Ok(case(name, &keys));
     }
     match name.parse::<ReceiveWindowName>() {
         Ok(window) if window != ReceiveWindowName::Fixed => {

@@ -32,7 +32,7 @@ impl DrsLinux {
         let advmss = u64::from(advmss);
         DrsLinux {
             size: u64::from(config.initial()),
-            rcv_ssthresh: u64::from(config.initial()),
+            rcv_ssthresh: u64::from(config.initial()).min(FIRST_OFFER),
             max: u64::from(config.max()),
             auto: matches!(config, ReceiveBuffer::Auto { .. }),
             advmss,
@@ -105,6 +105,10 @@ impl ReceiveWindow for DrsLinux {
     }
 }
 
+/// Of however large a buffer, fixed or not, Linux offers no more at first than the field of a SYN can say
+/// (tcp_output.c:tcp_select_initial_window, tcp_connect_init: rcv_ssthresh = rcv_wnd), 65,535 bytes; ACKs round them up to the unit of the
+/// scaled window (__tcp_select_window).
+const FIRST_OFFER: u64 = 65_536;
 /// Linux TCP_INIT_CWND, segments.
 const INITIAL_WINDOW: u64 = 10;
 /// Linux tcp_event_data_recv: shorter segments do not let the window grow.
@@ -112,6 +116,7 @@ const SMALL: u64 = 128;
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec;
     use alloc::vec::Vec;
 
     use super::*;
@@ -150,10 +155,29 @@ mod tests {
     }
 
     #[test]
-    fn a_fixed_buffer_is_offered_whole() {
+    fn a_small_fixed_buffer_is_offered_whole() {
         let mut space = DrsLinux::new(ReceiveBuffer::Fixed(17_520), 1_460);
         assert!(!space.on_segment(&arrival(1_460)));
         assert_eq!((space.free(0), space.free(2_920)), (17_520, 14_600));
+    }
+
+    /// As the virtual lab's Linux 6.1 offers a buffer of 8 MB, in units of 128 bytes, after 3, 10 and 75 segments that came as
+    /// super-packets.
+    #[test]
+    fn a_large_fixed_buffer_opens_as_data_comes() {
+        let mut space = DrsLinux::new(ReceiveBuffer::Fixed(8_000_000), 1_460);
+        let mut offered = vec![space.free(0)];
+        for segments in [&[3][..], &[7], &[2, 20, 43]] {
+            segments.iter().for_each(|count| assert!(space.on_segment(&arrival(count * 1_448))));
+            offered.push(space.free(0).next_multiple_of(128));
+        }
+        assert_eq!(offered, [65_536, 74_240, 94_592, 282_752]);
+        // Segments one by one: twice the MSS for each, until all is offered.
+        assert!(space.on_segment(&arrival(1_448)));
+        assert_eq!(space.free(0), 65_536 + 75 * 2_896 + 2_920);
+        (0..2_650).for_each(|_| _ = space.on_segment(&arrival(1_448)));
+        assert_eq!(space.free(0), 8_000_000);
+        assert!(!space.on_segment(&arrival(1_448)));
     }
 
     #[test]

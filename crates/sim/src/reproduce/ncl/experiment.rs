@@ -1,6 +1,6 @@
 //! One run: long flows, of which the second half of the time counts (Section V).
 
-use paceline_tcp::{Config, NclConfig};
+use paceline_tcp::{Config, NclConfig, ReceiveWindowName};
 use paceline_wire::Duration;
 
 use super::scheme::Scheme;
@@ -63,8 +63,13 @@ impl NclExperiment {
     pub fn run(&self, seed: u64, watch: &mut dyn Watch) -> Result<NclRun, ScenarioError> {
         let duration = Duration::from_secs(self.seconds);
         let times = Measurement { seed, warm_up: duration / 2, duration };
-        // As ns-2's receiver, which answers every packet.
-        let receiver = Config { delayed_ack: false, sack_compression: false, ..Config::default() };
+        // As ns-2's receiver, which answers every packet, and whose window is a constant.
+        let receiver = Config {
+            delayed_ack: false,
+            sack_compression: false,
+            receive_window: ReceiveWindowName::Fixed,
+            ..Config::default()
+        };
         let sender =
             Config { rto_min: self.rto_min, cwnd_clamp: self.window_max, ..self.scheme.config(self.ncl) };
         let flows = measure_watched(&self.path, &sender, &receiver, times, watch)?;

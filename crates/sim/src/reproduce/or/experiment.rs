@@ -3,8 +3,8 @@
 use paceline_path::random::{Probability, Random};
 use paceline_path::{Delay, LinkConfig, Loss, LossScope, QueueLimit, RateProcess, ScriptedLoss};
 use paceline_tcp::{
-    Config, CongestionName, DetectionName, HystartName, ReceiveBuffer, ReductionName, SendBufferName,
-    ValidationName,
+    Config, CongestionName, DetectionName, HystartName, ReceiveBuffer, ReceiveWindowName, ReductionName,
+    SendBufferName, ValidationName,
 };
 use paceline_wire::{Duration, Rate};
 
@@ -127,6 +127,8 @@ impl Setup {
         let window = self.window_segments() * SEGMENT_BYTES;
         let client = Config {
             receive_buffer: ReceiveBuffer::Fixed(window),
+            // AW is a constant of the text, from the first packet on.
+            receive_window: ReceiveWindowName::Fixed,
             // The paper's receiver answers every packet behind a hole; Linux does not since 4.18.
             sack_compression: sender.detection != DetectionName::Fack,
             ..Config::default()

@@ -2,7 +2,7 @@
 
 use paceline_path::random::Probability;
 use paceline_path::{Delay, DelayStep, LinkConfig, Loss, QueueLimit, RateProcess, RateStep};
-use paceline_tcp::{Config, CongestionName, HystartName, ReceiveBuffer, TimestampClock};
+use paceline_tcp::{Config, CongestionName, HystartName, ReceiveBuffer, ReceiveWindowName, TimestampClock};
 use paceline_wire::{Duration, Rate};
 
 use crate::result::Direction;
@@ -121,6 +121,8 @@ impl Setup {
     fn flow(&self, transfer: &Transfer) -> Flow {
         let host = Config {
             receive_buffer: ReceiveBuffer::Fixed(RECEIVE_WINDOW_BYTES),
+            // As ns-2's, offered whole at once; Linux opens one as data comes.
+            receive_window: ReceiveWindowName::Fixed,
             // Section III-C: CUBIC, Reno and Westwood are hard to tell apart, since slow start is the same. With HyStart it is not. ns-2.35
             // has the CUBIC of Linux 2.6.22 (tcp/linux/src/tcp_cubic.c), to which HyStart came with 2.6.29.
             hystart: HystartName::Off,
