@@ -2,7 +2,7 @@
 
 use paceline_gateway::config::FlowMode;
 use paceline_gateway::{Gateway, GatewayConfig};
-use paceline_wire::{Instant, Node, Packet, PortId};
+use paceline_wire::{Duration, Instant, Node, Packet, PortId};
 
 use crate::kit::scenario::{FlowSpec, Path, at_ms, modern_client, world};
 use crate::kit::sender::SenderConfig;
@@ -66,5 +66,24 @@ fn super_packets_stay_whole_where_flows_take_turns() {
     for mode in [FlowMode::Transparent, FlowMode::Split] {
         let (came, left) = mean_payloads(mode);
         assert!(left * 10 > came * 9, "{mode:?}: {left} bytes a packet of {came}");
+    }
+}
+
+/// One flow over a short path, in Mbit/s.
+fn over_a_short_path(mode: FlowMode) -> f64 {
+    let path = Path { radio_rtt: Duration::from_micros(300), ..Path::new(50.0, 2, 0) };
+    let mut sim = world(Gateway::new(GatewayConfig { mode, ..GatewayConfig::default() }), &path, 1);
+    let mut spec = FlowSpec::download(modern_client(4 << 20));
+    spec.server.sender = SenderConfig { gso_segments: 40, ..SenderConfig::default() };
+    let flow = sim.add_flow(&spec);
+    sim.run_until(at_ms(4_000));
+    sim.goodput_between(flow, at_ms(2_000), at_ms(4_000))
+}
+
+#[test]
+fn a_super_packet_is_no_reason_for_a_short_link_to_run_dry() {
+    for mode in [FlowMode::Transparent, FlowMode::Split] {
+        let mbps = over_a_short_path(mode);
+        assert!(mbps > 0.95 * 50.0 * 1_448.0 / 1_500.0, "{mode:?}: {mbps} Mbit/s");
     }
 }
