@@ -44,7 +44,7 @@ const SPLIT_PLACES: usize = usize::MAX / 2;
 pub struct Gateway {
     pub(crate) table: Table,
     pub(crate) split: Split,
-    passed_syns: PassedSyns,
+    pub(crate) passed_syns: PassedSyns,
     pub(crate) shared: Shared,
 }
 

@@ -18,6 +18,7 @@ use crate::config::GatewayConfig;
 use crate::counters::Counters;
 use crate::gateway::Gateway;
 use crate::observe::Observer;
+use crate::passed_syns::PassedSyns;
 use crate::split::Split;
 use crate::split::handover::Order;
 pub use crate::split::handover::{SplitState, SplitTakenOver};
@@ -35,6 +36,7 @@ pub struct State<'a> {
     buffered: u64,
     promised: u64,
     memory: &'a Memory,
+    passed_syns: &'a PassedSyns,
 }
 
 /// A [`State`] that was read.
@@ -50,6 +52,8 @@ pub struct TakenOver {
     promised: u64,
     #[serde(default)]
     memory: Memory,
+    #[serde(default)]
+    passed_syns: PassedSyns,
 }
 
 impl TakenOver {
@@ -71,6 +75,7 @@ impl Gateway {
             buffered: self.shared.buffered.saturating_sub(self.split.buffered()),
             promised: self.shared.promised.saturating_sub(self.split.promised()),
             memory: &self.shared.memory,
+            passed_syns: &self.passed_syns,
         }
     }
 
@@ -100,6 +105,7 @@ impl Gateway {
         shared.buffered = state.buffered.saturating_add(gateway.split.buffered());
         shared.promised = state.promised.saturating_add(gateway.split.promised());
         shared.memory = state.memory;
+        gateway.passed_syns = state.passed_syns.continued();
         gateway
     }
 }

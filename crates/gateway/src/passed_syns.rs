@@ -11,6 +11,7 @@ use paceline_wire::{Duration, FlowKey, Instant, Seq};
 /// Two Bloom filters, the older of which is dropped from time to time. What they take for known by mistake only passes unedited, and
 /// in a flood of SYNs that is what should happen.
 #[derive(Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct PassedSyns {
     /// Empty where nothing was noted.
     newer: Vec<u64>,
@@ -19,6 +20,13 @@ pub(crate) struct PassedSyns {
 }
 
 impl PassedSyns {
+    /// As it was in another process; nothing, if its filters are of another size there.
+    #[cfg(feature = "serde")]
+    pub(crate) fn continued(self) -> Self {
+        let fits = |words: &Vec<u64>| words.is_empty() || words.len() == WORDS;
+        if fits(&self.newer) && fits(&self.older) { self } else { PassedSyns::default() }
+    }
+
     /// A SYN with this number passed.
     pub(crate) fn note(&mut self, now: Instant, key: &FlowKey, seq: Seq) {
         self.turn(now);
@@ -109,6 +117,19 @@ mod tests {
         assert!(passed.knows(at(228), &key(2), Seq(7)), "noted just before the filters turn");
         assert!(!passed.knows(at(400), &key(1), Seq(7)) && !passed.knows(at(400), &key(2), Seq(7)));
         assert!(passed.newer.is_empty() && passed.older.is_empty());
+    }
+
+    #[cfg(feature = "serde")]
+    #[test]
+    fn another_process_knows_them_and_takes_no_filters_of_another_size() {
+        let mut passed = PassedSyns::default();
+        passed.note(at(100), &key(1), Seq(7));
+        let written = rmp_serde::to_vec_named(&passed).unwrap();
+        let mut continued = rmp_serde::from_slice::<PassedSyns>(&written).unwrap().continued();
+        assert!(continued.knows(at(101), &key(1), Seq(7)));
+        let mut other = PassedSyns { newer: alloc::vec![u64::MAX; 3], ..passed }.continued();
+        assert!(!other.knows(at(101), &key(1), Seq(7)));
+        other.note(at(101), &key(1), Seq(7));
     }
 
     #[test]
