@@ -54,7 +54,7 @@ fn mean_payloads(mode: FlowMode) -> (u64, u64) {
     let mut sim = world(counted, &Path::new(200.0, 2, 10), 1);
     let mut spec = FlowSpec::download(modern_client(4 << 20));
     spec.server.sender = SenderConfig { gso_segments: 20, ..SenderConfig::default() };
-    (0..8).for_each(|_| drop(sim.add_flow(&spec)));
+    (0..8).for_each(|_| _ = sim.add_flow(&spec));
     sim.run_until(at_ms(4_000));
     let Counted { came, left, .. } = sim.gateway;
     assert!(left.1 * 8 > 2 * 180_000_000, "{mode:?}: the link is busy, {left:?}");
