@@ -25,6 +25,9 @@ const RTT_MIN_WINDOW: Duration = Duration::from_secs(10);
 /// Before there is a sample: the second of RFC 6298, Section 2.1.
 const RTT_UNKNOWN: Duration = Duration::from_secs(1);
 
+/// Linux net.ipv4.tcp_tso_win_divisor.
+const TSO_WIN_DIVISOR: u64 = 3;
+
 /// The address prefix that names a subscriber.
 pub(crate) fn prefix(config: &SharingConfig, client: IpAddr) -> IpAddr {
     match client {
@@ -181,11 +184,12 @@ impl Subscriber {
     }
 
     /// A super-packet is not cut smaller than this, because packets cost more than bytes: as tcp_tso_autosize() of Linux
-    /// has it, what the link carries in a millisecond, and on very short paths up to 64 KB (tcp_tso_rtt_log = 9).
+    /// has it, what the link carries in a millisecond, and on very short paths up to 64 KB (tcp_tso_rtt_log = 9); but never more than a
+    /// third of what may be outstanding (tcp_tso_win_divisor = 3), for which all flows would have to wait until the link is nearly idle.
     pub(crate) fn quantum(&self) -> u64 {
         self.bound.as_ref().map_or(0, |bound| {
             let near = bound.rtt_min().map_or(0, |rtt| (1 << 16) >> (rtt.as_micros() >> 9).min(31));
-            bound.rate().bytes_in(Duration::from_millis(1)) + near
+            (bound.rate().bytes_in(Duration::from_millis(1)) + near).min(self.limit() / TSO_WIN_DIVISOR)
         })
     }
 
@@ -332,16 +336,33 @@ mod tests {
         );
     }
 
-    #[test]
-    fn flows_that_have_ended_have_no_share_of_the_link() {
+    /// A subscriber to whom `delivered` bytes came each 10 ms over a path of `rtt`, in front of which a queue stood.
+    fn busy(delivered: u64, rtt: Duration) -> Subscriber {
         let mut subscriber = Subscriber::new(IpAddr::from([10, 0, 0, 1]), &GatewayConfig::default());
         subscriber.outstanding = 100_000;
         for step in 1..=500 {
-            // A queue stands in the link from the second report on.
-            let rtt = Some(Duration::from_millis(if step == 1 { 50 } else { 80 }));
-            let report = LinkReport { delivered: 12_500, rtt, age: rtt, ..LinkReport::default() };
+            // From the second report on.
+            let rtt = Some(if step == 1 { rtt } else { rtt + Duration::from_millis(30) });
+            let report = LinkReport { delivered, rtt, age: rtt, ..LinkReport::default() };
             subscriber.on_report(Instant::ZERO + Duration::from_millis(10) * step, 0, 0, &report);
         }
+        subscriber
+    }
+
+    #[test]
+    fn nobody_waits_for_room_for_more_than_a_third_of_what_may_be_outstanding() {
+        // 10 Mbit/s: a millisecond is 1,250 bytes, and 8 ms of queue are no room for 64 KB.
+        let subscriber = busy(12_500, Duration::from_micros(200));
+        assert!(subscriber.limit() < 65_536, "{}", subscriber.limit());
+        assert_eq!(subscriber.quantum(), subscriber.limit() / 3);
+        let subscriber = busy(12_500, Duration::from_millis(50));
+        assert!(subscriber.quantum() < subscriber.limit() / 3);
+        assert!((1_000..1_500).contains(&subscriber.quantum()), "{}", subscriber.quantum());
+    }
+
+    #[test]
+    fn flows_that_have_ended_have_no_share_of_the_link() {
+        let mut subscriber = busy(12_500, Duration::from_millis(50));
         subscriber.flows = 1;
         let alone = subscriber.path().share;
         assert!(alone > Rate::ZERO);
