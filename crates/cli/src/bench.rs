@@ -212,9 +212,8 @@ mod tests {
         assert!(Kind::ALL.iter().all(|kind| firsts.contains(kind)), "{firsts:?}");
     }
 
-    #[test]
-    fn ratios_compare_runs_that_followed_each_other() {
-        let run = |kind: Kind, seed: u64, goodput_mbps: f64| Run {
+    fn run(kind: Kind, seed: u64, goodput_mbps: f64) -> Run {
+        Run {
             variant: String::new(),
             seed,
             duration_s: 1.0,
@@ -231,7 +230,31 @@ mod tests {
             cpu_s_per_gbit: None,
             resident_bytes: None,
             gateway: Gateway::default(),
+        }
+    }
+
+    #[test]
+    fn the_cost_of_a_packet_is_compared_with_that_of_ten_flows() {
+        let of = |kind, flow_count, cpu_us: f64| Run {
+            flow_count,
+            cpu_us_per_packet: Some(cpu_us),
+            ..run(kind, 1, 1.0)
         };
+        let runs = [
+            of(Kind::Gateway, 1, 9.0),
+            of(Kind::Gateway, 10, 2.0),
+            of(Kind::Gateway, 100, 3.0),
+            of(Kind::Gateway, 1_000, 1.0),
+            of(Kind::Null, 10, 1.0),
+            of(Kind::Null, 100, 9.0),
+            // Without ten flows there is nothing to compare with.
+            of(Kind::Split, 100, 9.0),
+        ];
+        assert_eq!(report::worst_costs(&report::summarize(&runs)), [(Kind::Gateway, 100, 1.5)]);
+    }
+
+    #[test]
+    fn ratios_compare_runs_that_followed_each_other() {
         let runs = [
             run(Kind::Null, 1, 1000.0),
             run(Kind::Gateway, 1, 900.0),

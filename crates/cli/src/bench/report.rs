@@ -185,6 +185,9 @@ pub(super) fn least_ratios(rows: &[Row]) -> Vec<(Kind, f64, f64)> {
     Kind::ALL.into_iter().filter_map(|kind| Some((kind, kind.bound()?, least(kind)?))).collect()
 }
 
+/// Most that a packet may cost with many flows, of what it costs with ten.
+pub(super) const COST_BOUND: f64 = 1.3;
+
 /// What has a bound, and how many times more processor time a packet takes with more flows than with ten: the worst number of flows.
 pub(super) fn worst_costs(rows: &[Row]) -> Vec<(Kind, u32, f64)> {
     let cost = |row: &Row| row.cpu_us_per_packet.median;
@@ -197,9 +200,6 @@ pub(super) fn worst_costs(rows: &[Row]) -> Vec<(Kind, u32, f64)> {
     };
     Kind::ALL.into_iter().filter(|kind| kind.bound().is_some()).filter_map(worst).collect()
 }
-
-/// Most that a packet may cost with many flows, of what it costs with ten.
-pub(super) const COST_BOUND: f64 = 1.3;
 
 pub(super) fn print(report: &Report) {
     println!("{}", throughput_table(&report.summary));
