@@ -95,7 +95,8 @@ fn measure_all(topology: &Topology, args: &BenchArgs, bar: &ProgressBar) -> Resu
             }
         }
         bar.set_message(format!("run {seed} of {}, memory", args.runs));
-        let flows = args.flows.iter().copied().max().unwrap_or(1).max(MEMORY_FLOWS_MIN);
+        let most = args.flows.iter().copied().max().unwrap_or(1);
+        let flows = most.saturating_sub(memory::FIRST_FLOWS).max(MEMORY_FLOWS_MIN);
         measured.memory.extend(memory::bytes_per_flow(topology, flows, args.clients)?);
         bar.inc(1);
     }

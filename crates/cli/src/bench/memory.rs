@@ -19,4 +19,5 @@ pub(super) fn bytes_per_flow(topology: &Topology, flows: u32, clients: u8) -> Re
 }
 
 const ONE_PACKET: Amount = Amount::Bytes(1_000);
-const FIRST_FLOWS: u32 = 100;
+/// These stay open beside the others.
+pub(super) const FIRST_FLOWS: u32 = 100;
