@@ -4,10 +4,11 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use nix::net::if_::if_nametoindex;
+use paceline_wire::{BufferPool, Packet};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::filter::Filter;
-use crate::frame::{Frame, FrameError};
+use crate::frame::FrameError;
 use crate::mmsg::{ReceiveBatch, SendBatch};
 use crate::outbox::{Outbox, Sent};
 use crate::sockopt;
@@ -99,9 +100,9 @@ impl PacketSocket {
         self.received.receive(self.socket.as_fd())
     }
 
-    /// Packet `index` of the batch that was received last.
-    pub(crate) fn frame(&self, index: usize) -> Result<Frame<'_>, FrameError> {
-        self.received.frame(index)
+    /// Packet `index` of the batch that was received last, its payload kept in memory of `pool`. Once only.
+    pub(crate) fn take(&mut self, index: usize, pool: &mut BufferPool) -> Result<Packet, FrameError> {
+        self.received.take(index, pool)
     }
 
     /// When the kernel received packet `index` of the batch, on `CLOCK_REALTIME`.

@@ -15,7 +15,7 @@ use crate::timer::Timer;
 /// How an event loop runs.
 #[derive(Clone, Copy, Debug)]
 pub struct EventLoopConfig {
-    /// Memory for payload.
+    /// Memory for payload. Beside it each device has memory for the packets of a batch.
     pub pool_bytes: usize,
     /// How often the housekeeping is called.
     pub housekeeping_interval: Duration,

@@ -1,5 +1,7 @@
 //! Between the bytes of a device and a [`Packet`]: link headers, VLAN tags, and the state of the checksum.
 
+use std::ops::Range;
+
 use paceline_wire::{BufferPool, Checksum, Flags, Packet, Payload};
 
 use crate::virtio::{self, VirtioHeader};
@@ -50,21 +52,30 @@ impl<'a> Frame<'a> {
 
     /// The packet, its payload copied to the pool.
     pub(crate) fn to_packet(&self, pool: &mut BufferPool) -> Result<Packet, FrameError> {
-        let packet = if self.link.is_ip() {
-            Packet::parse(self.link.bytes(), self.ip, pool)
+        let (mut packet, payload) = self.headers()?;
+        packet.set_payload(pool.copy_from(&self.ip[payload]).ok_or(FrameError::PoolExhausted)?);
+        Ok(packet)
+    }
+
+    /// The packet without its payload, and where that is, counted from the IP header.
+    pub(crate) fn headers(&self) -> Result<(Packet, Range<usize>), FrameError> {
+        let (mut packet, payload) = if self.link.is_ip() {
+            Packet::parse_headers(self.link.bytes(), self.ip)
         } else {
-            pool.copy_from(self.ip).map(|bytes| {
-                let mut packet = Packet::from(bytes);
-                packet.set_link(self.link.bytes());
-                packet
-            })
+            let mut packet = Packet::default();
+            packet.set_link(self.link.bytes());
+            (packet, 0..self.ip.len())
         };
-        let mut packet = packet.ok_or(FrameError::PoolExhausted)?;
         match packet.tcp_offset() {
             Some(tcp_offset) => self.describe_tcp(&mut packet, tcp_offset)?,
             None => packet.set_offload(self.offload()?),
         }
-        Ok(packet)
+        Ok((packet, payload))
+    }
+
+    /// Where the IP header is in the bytes that the frame was parsed from.
+    pub(crate) fn ip_at(&self) -> usize {
+        virtio::HEADER_LEN + self.ip_start
     }
 
     fn describe_tcp(&self, packet: &mut Packet, tcp_offset: usize) -> Result<(), FrameError> {

@@ -1,8 +1,11 @@
-//! Many packets per system call: `recvmmsg` and `sendmmsg` over buffers that are allocated once.
+//! Many packets per system call: `recvmmsg` and `sendmmsg`. A batch is received into blocks of its own, one for each packet. Where the
+//! payload is long, the block's memory and a piece of the payload memory change places, so that nothing long is copied.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
+
+use paceline_wire::{Block, BufferPool, Packet};
 
 use crate::frame::{Frame, FrameError, PREFIX_MAX, VlanTag};
 use crate::outbox::{Outbox, Sent};
@@ -11,13 +14,14 @@ use crate::virtio::HEADER_LEN;
 /// The packets of one `recvmmsg`.
 #[derive(Debug)]
 pub(crate) struct ReceiveBatch {
-    bytes: Box<[u8]>,
+    blocks: Box<[Block]>,
     control: Box<[ControlBuffer]>,
     iovecs: Box<[libc::iovec]>,
     headers: Box<[libc::mmsghdr]>,
 }
 
-// SAFETY: the pointers in `iovecs` and `headers` lead to the heap memory of the other fields, which moves with the value.
+// SAFETY: the pointers in `iovecs` and `headers` lead to heap memory that the other fields own, each block's bytes among it. It stays
+// where it is when the value moves.
 unsafe impl Send for ReceiveBatch {}
 
 impl ReceiveBatch {
@@ -25,11 +29,11 @@ impl ReceiveBatch {
     /// super-packets.
     pub(crate) fn new(capacity: usize) -> Self {
         let capacity = capacity.clamp(1, CAPACITY_MAX);
-        let mut bytes = vec![0; capacity * SLOT_BYTES].into_boxed_slice();
+        let mut blocks: Box<[Block]> = (0..capacity).map(|_| Block::default()).collect();
         let mut control = vec![ControlBuffer([0; CONTROL_BYTES]); capacity].into_boxed_slice();
-        let mut iovecs: Box<[libc::iovec]> = bytes
-            .chunks_exact_mut(SLOT_BYTES)
-            .map(|slot| libc::iovec { iov_base: slot.as_mut_ptr().cast(), iov_len: SLOT_BYTES })
+        let mut iovecs: Box<[libc::iovec]> = blocks
+            .iter_mut()
+            .map(|block| libc::iovec { iov_base: block.as_mut_ptr().cast(), iov_len: Block::LEN })
             .collect();
         let headers = iovecs
             .iter_mut()
@@ -39,7 +43,7 @@ impl ReceiveBatch {
                 msg_len: 0,
             })
             .collect();
-        ReceiveBatch { bytes, control, iovecs, headers }
+        ReceiveBatch { blocks, control, iovecs, headers }
     }
 
     pub(crate) fn capacity(&self) -> usize {
@@ -58,7 +62,8 @@ impl ReceiveBatch {
         }
         let len = self.headers.len() as libc::c_uint;
         let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
-        // SAFETY: the headers point to buffers of the stated lengths that this value owns and that outlive the call.
+        // SAFETY: the headers point to buffers of the stated lengths that this value owns and that outlive the call: `take` leaves no
+        // pointer to a block's memory behind that it has given away.
         let count = unsafe {
             libc::recvmmsg(socket.as_raw_fd(), self.headers.as_mut_ptr(), len, flags, ptr::null_mut())
         };
@@ -73,15 +78,23 @@ impl ReceiveBatch {
         }
     }
 
-    /// Packet `index` of the last batch.
-    pub(crate) fn frame(&self, index: usize) -> Result<Frame<'_>, FrameError> {
+    /// Packet `index` of the last batch, its payload kept in memory of `pool`. Once only: what was received may be there no longer.
+    pub(crate) fn take(&mut self, index: usize, pool: &mut BufferPool) -> Result<Packet, FrameError> {
+        let frame = self.frame(index)?;
+        let ip_at = frame.ip_at();
+        let (mut packet, payload) = frame.headers()?;
+        let block = &mut self.blocks[index];
+        let payload = pool.keep(block, ip_at + payload.start..ip_at + payload.end);
+        // Whether the block has other memory or not, the next packet goes where the block is.
+        self.iovecs[index].iov_base = block.as_mut_ptr().cast();
+        packet.set_payload(payload.ok_or(FrameError::PoolExhausted)?);
+        Ok(packet)
+    }
+
+    fn frame(&self, index: usize) -> Result<Frame<'_>, FrameError> {
         let len = self.headers[index].msg_len as usize;
-        if len > SLOT_BYTES {
-            return Err(FrameError::TooLong);
-        }
-        let tag = self.control_messages(index).find_map(vlan_tag);
-        let start = index * SLOT_BYTES;
-        Frame::parse(&self.bytes[start..start + len], tag)
+        let bytes = self.blocks[index].get(..len).ok_or(FrameError::TooLong)?;
+        Frame::parse(bytes, self.control_messages(index).find_map(vlan_tag))
     }
 
     /// The kernel's receive stamp of packet `index`, in nanoseconds of `CLOCK_REALTIME`.
@@ -156,9 +169,8 @@ impl SendBatch {
     }
 }
 
-/// Bytes for one received packet: the virtio header, a link header with tags, and the largest IP packet without jumbo
-/// payload option.
-const SLOT_BYTES: usize = (HEADER_LEN + 22 + 65_535_usize).next_multiple_of(64);
+/// A link header with tags, and the largest IP packet without jumbo payload option.
+const _: () = assert!(HEADER_LEN + 22 + 65_535 <= Block::LEN, "a block holds any packet");
 /// The kernel's own limit on messages per call.
 const CAPACITY_MAX: usize = 1024;
 /// A time stamp and the auxiliary data of a packet socket take 72.
@@ -237,38 +249,4 @@ fn vlan_tag(message: ControlMessage<'_>) -> Option<VlanTag> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn control(level: i32, kind: i32, data: &[u8]) -> Vec<u8> {
-        let mut bytes = (16 + data.len()).to_ne_bytes().to_vec();
-        bytes.extend(level.to_ne_bytes());
-        bytes.extend(kind.to_ne_bytes());
-        bytes.extend(data);
-        bytes.resize(bytes.len().next_multiple_of(8), 0);
-        bytes
-    }
-
-    #[test]
-    fn control_messages_are_found_in_any_order() {
-        let mut auxiliary = libc::TP_STATUS_VLAN_VALID.to_ne_bytes().to_vec();
-        auxiliary.extend([0; 12]);
-        auxiliary.extend(7u16.to_ne_bytes());
-        auxiliary.extend(0u16.to_ne_bytes());
-        let mut bytes = control(libc::SOL_PACKET, libc::PACKET_AUXDATA, &auxiliary);
-        let stamp = [2u64.to_ne_bytes(), 5u64.to_ne_bytes()].concat();
-        bytes.extend(control(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &stamp));
-        assert_eq!(ControlMessages(&bytes).find_map(stamp_ns), Some(2_000_000_005));
-        assert_eq!(ControlMessages(&bytes).find_map(vlan_tag), Some(VlanTag { tpid: 0x8100, tci: 7 }));
-    }
-
-    #[test]
-    fn broken_control_data_ends_the_walk() {
-        for len in 0..40 {
-            let bytes = vec![0xff; len];
-            assert_eq!(ControlMessages(&bytes).count(), 0);
-            let bytes = vec![0; len];
-            assert!(ControlMessages(&bytes).count() <= 1);
-        }
-    }
-}
+mod tests;

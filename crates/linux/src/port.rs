@@ -146,8 +146,8 @@ impl Port {
     }
 
     fn take_frame(&mut self, index: usize, pool: &mut BufferPool) -> Result<(PortId, Packet), FrameError> {
-        match &self.device {
-            Device::Packet { port, socket } => Ok((*port, socket.frame(index)?.to_packet(pool)?)),
+        match &mut self.device {
+            Device::Packet { port, socket } => Ok((*port, socket.take(index, pool)?)),
             Device::Overheard { port, from } => Ok((*port, from.frame(index)?.to_packet(pool)?)),
             Device::Tun { tun, clients, wan, radio } => {
                 let frame: Frame<'_> = tun.frame(index)?;

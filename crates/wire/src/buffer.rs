@@ -1,19 +1,21 @@
 //! Payload bytes that are shared, and a pool that recycles them.
 //!
 //! A chunk of memory goes back to its pool when the last [`Buffer`] over it is dropped, on whatever thread that happens,
-//! so that packets cost no allocation once the pool has grown to what the traffic needs.
+//! so that packets cost no allocation once the pool has grown to what the traffic needs. What is received into a [`Block`] becomes
+//! a buffer by changing places with a chunk of the pool: long payload is not copied.
 
 use alloc::boxed::Box;
 use alloc::sync::{Arc, Weak};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
-use core::ops::{Deref, Range};
+use core::mem;
+use core::ops::{Deref, DerefMut, Range};
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use spin::Mutex;
 
-/// Copies bytes into recycled memory; never holds more than a fixed amount of it.
+/// Keeps bytes in recycled memory; never holds more than a fixed amount of it.
 #[derive(Debug)]
 pub struct BufferPool {
     shared: Arc<Shared>,
@@ -56,6 +58,23 @@ impl BufferPool {
         Some(Buffer { chunk: Some(chunk), start: 0, end })
     }
 
+    /// A buffer with the bytes of `range` of `block`; a range that leaves the block is cut. `None` when the pool is exhausted.
+    ///
+    /// What would take as much memory as a block anyway is not copied: the block's memory becomes the buffer's, and the block gets other
+    /// memory of the pool in its place, with whatever bytes are in it. Of shorter bytes the buffer is a copy and the block keeps its memory,
+    /// so that few bytes never hold much of it.
+    pub fn keep(&mut self, block: &mut Block, range: Range<usize>) -> Option<Buffer> {
+        let end = range.end.min(Block::LEN);
+        let start = range.start.min(end);
+        if end - start <= COPIED_MAX {
+            return self.copy_from(&block[start..end]);
+        }
+        let mut chunk = self.chunk(Block::LEN)?;
+        // Unique, as above. Both are as long, so that the pool has as much memory as before.
+        mem::swap(&mut Arc::get_mut(&mut chunk)?.bytes, &mut block.bytes);
+        Some(Buffer { chunk: Some(chunk), start: start as u32, end: end as u32 })
+    }
+
     /// Bytes of memory that buffers occupy: whole chunks, not the bytes stored in them.
     pub fn in_use(&self) -> usize {
         self.allocated().saturating_sub(self.shared.spare_bytes())
@@ -95,6 +114,47 @@ impl BufferPool {
             }
         }
         fits(self).then_some(())
+    }
+}
+
+/// Memory of its owner, to receive a packet into. It counts in no pool; [`BufferPool::keep`] makes a buffer of what is in it.
+///
+/// The bytes are on the heap, and stay where they are until then, also while the block itself is moved.
+pub struct Block {
+    // `Block::LEN` of them: chunks of a pool are told apart by their length.
+    bytes: Box<[u8]>,
+}
+
+impl Block {
+    /// Bytes of a block: the longest that a device delivers, in whole lines of the cache. That is an IP packet of 65,535 bytes, a link
+    /// header of 22 (Ethernet with two VLAN tags) and a virtio header of 10.
+    pub const LEN: usize = (65_535_usize + 22 + 10).next_multiple_of(64);
+}
+
+/// A block of zeros. Where the machine's memory is mapped lazily, it takes little of it until it is written to.
+impl Default for Block {
+    fn default() -> Block {
+        Block { bytes: vec![0; Block::LEN].into_boxed_slice() }
+    }
+}
+
+impl Deref for Block {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl DerefMut for Block {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes
+    }
+}
+
+impl fmt::Debug for Block {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Block")
     }
 }
 
@@ -196,8 +256,12 @@ impl<'de> serde::Deserialize<'de> for Buffer {
     }
 }
 
-/// Chunk sizes: an Ethernet payload, then doubling up to the largest super-packet. Longer buffers are made to measure.
-const CLASSES: [usize; 6] = [2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10];
+/// Chunk sizes: an Ethernet payload, then doubling; the last holds the largest super-packet together with the headers that it is received
+/// with, so that it changes places with a block. Longer buffers are made to measure.
+const CLASSES: [usize; 6] = [2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10, Block::LEN];
+
+/// What is longer has a chunk as long as a block.
+const COPIED_MAX: usize = CLASSES[CLASSES.len() - 2];
 
 /// Spare chunks kept in each class. Our choice: the burst of a large receive ring, while the queues stay small.
 const MAX_SPARE_CHUNKS: usize = 8192;
@@ -302,12 +366,49 @@ mod tests {
 
     #[test]
     fn spare_memory_of_another_size_gives_way() {
-        let mut pool = BufferPool::new(64 << 10);
+        let mut pool = BufferPool::new(Block::LEN);
         drop(pool.copy_from(&[0; 60_000]).unwrap());
         let small: Vec<_> = core::iter::from_fn(|| pool.copy_from(&[0; 1448])).collect();
         assert_eq!(small.len(), 32);
         drop(small);
         assert!(pool.copy_from(&[0; 60_000]).is_some());
+    }
+
+    #[test]
+    fn a_long_range_of_a_block_is_not_copied() {
+        let mut pool = BufferPool::new(Block::LEN);
+        let mut block = Block::default();
+        block.fill(1);
+        let received_at = block.as_ptr();
+        let long = pool.keep(&mut block, 100..100 + COPIED_MAX + 1).unwrap();
+        assert_eq!(long.as_ptr(), received_at.wrapping_add(100));
+        assert_ne!(block.as_ptr(), received_at);
+        block.fill(2);
+        assert!(long.len() == COPIED_MAX + 1 && long.iter().all(|&byte| byte == 1));
+        assert_eq!((pool.in_use(), pool.allocated()), (Block::LEN, Block::LEN));
+        // Without other memory the block keeps its own.
+        let other = block.as_ptr();
+        assert!(pool.keep(&mut block, 0..Block::LEN).is_none());
+        assert_eq!((block.as_ptr(), block[0]), (other, 2));
+        drop(long);
+        assert_eq!((pool.in_use(), pool.allocated()), (0, Block::LEN));
+        // The two pieces of memory take turns.
+        let next = pool.keep(&mut block, 7..Block::LEN + 9).unwrap();
+        assert_eq!((next.as_ptr(), next.len()), (other.wrapping_add(7), Block::LEN - 7));
+        assert_eq!(block.as_ptr(), received_at);
+    }
+
+    #[test]
+    fn a_short_range_of_a_block_is_copied() {
+        let mut pool = BufferPool::new(1 << 20);
+        let mut block = Block::default();
+        block.fill(1);
+        let received_at = block.as_ptr();
+        for (len, capacity) in [(0, 0), (10, 2 << 10), (COPIED_MAX, COPIED_MAX)] {
+            let short = pool.keep(&mut block, 100..100 + len).unwrap();
+            assert_eq!((short.len(), pool.in_use()), (len, capacity));
+            assert_eq!(block.as_ptr(), received_at);
+        }
     }
 
     #[test]
@@ -342,20 +443,32 @@ mod tests {
     }
 
     fn capacity(len: usize) -> usize {
-        if len > 64 << 10 { len } else { len.next_power_of_two().max(2 << 10) }
+        match len {
+            0..=COPIED_MAX => len.next_power_of_two().max(2 << 10),
+            _ => len.max(Block::LEN),
+        }
     }
 
     proptest! {
-        /// Whatever is taken and given back, the bound holds and no two live buffers share memory.
+        /// Whatever is copied, kept where it was received and given back, the bound holds and no two live buffers share memory, nor do a
+        /// buffer and a block.
         #[test]
         fn memory_is_bounded_and_never_shared(
             max_bytes in 0usize..300_000,
-            operations in proptest::collection::vec((any::<u8>(), 1usize..70_000, any::<bool>()), 1..60),
+            operations in proptest::collection::vec((any::<u8>(), 1usize..70_000, any::<bool>(), any::<bool>()), 1..60),
         ) {
             let mut pool = BufferPool::new(max_bytes);
+            let mut blocks = [Block::default(), Block::default()];
             let mut live = VecDeque::new();
-            for (mark, len, give_back) in operations {
-                let buffer = pool.copy_from(&vec![mark; len]);
+            for (mark, len, receive, give_back) in operations {
+                let (buffer, len) = if receive {
+                    let block = &mut blocks[usize::from(mark % 2)];
+                    let len = len.min(Block::LEN);
+                    block.fill(mark);
+                    (pool.keep(block, Block::LEN - len..Block::LEN), len)
+                } else {
+                    (pool.copy_from(&vec![mark; len]), len)
+                };
                 // Spare memory is never a reason to refuse.
                 let needed = live.iter().map(|&(_, _, len)| capacity(len)).sum::<usize>() + capacity(len);
                 prop_assert_eq!(buffer.is_some(), needed <= max_bytes);
@@ -369,6 +482,7 @@ mod tests {
                     prop_assert_eq!(buffer.len(), *len);
                     prop_assert!(buffer.iter().all(|byte| byte == mark));
                 }
+                prop_assert!(blocks.iter().all(|block| block.len() == Block::LEN));
             }
             live.clear();
             prop_assert_eq!(pool.in_use(), 0);

@@ -13,7 +13,7 @@ pub mod rate;
 pub mod seq;
 pub mod time;
 
-pub use buffer::{Buffer, BufferPool};
+pub use buffer::{Block, Buffer, BufferPool};
 pub use flow::FlowKey;
 pub use node::{Node, PortId};
 pub use packet::{

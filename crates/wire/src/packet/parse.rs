@@ -1,5 +1,7 @@
 //! From bytes to a [`Packet`].
 
+use core::ops::Range;
+
 use etherparse::{IpNumber, Ipv4HeaderSlice, Ipv6HeaderSlice, Ipv6RawExtHeaderSlice, TcpHeaderSlice};
 
 use super::{HEADER_CAPACITY, OpaqueReason, Packet, Payload};
@@ -11,15 +13,28 @@ impl Packet {
     /// Bytes beyond the length that the IP header states (Ethernet padding) are left out.
     /// `None` only when the pool is exhausted.
     pub fn parse(link: &[u8], ip: &[u8], pool: &mut BufferPool) -> Option<Packet> {
+        let (mut packet, payload) = Packet::parse_headers(link, ip);
+        packet.set_payload(pool.copy_from(&ip[payload])?);
+        Some(packet)
+    }
+
+    /// What [`parse`](Self::parse) makes of `ip`, as yet without payload, and where in `ip` the payload is: for callers that have
+    /// another way than to copy it.
+    pub fn parse_headers(link: &[u8], ip: &[u8]) -> (Packet, Range<usize>) {
         let found = inspect(ip);
         let ip = &ip[..found.ip_len];
         let (header_len, tcp_at, opaque) = match found.headers {
             Ok(headers) => (headers.len, headers.tcp_at, None),
             Err(reason) => (ip.len().min(HEADER_CAPACITY), 0, Some(reason)),
         };
-        let (header, payload) = ip.split_at(header_len);
-        let payload = pool.copy_from(payload)?;
-        Some(Packet::from_parts(link, header, tcp_at, opaque, payload.into()))
+        let packet = Packet::from_parts(link, &ip[..header_len], tcp_at, opaque, Payload::default());
+        (packet, header_len..ip.len())
+    }
+
+    /// Gives a packet of [`parse_headers`](Self::parse_headers) its payload; the headers stay as they are.
+    #[inline]
+    pub fn set_payload(&mut self, payload: Buffer) {
+        self.payload = payload.into();
     }
 
     /// `header` fits `HEADER_CAPACITY`; the callers have seen to that.

@@ -70,7 +70,13 @@ proptest! {
         prop_assert_eq!(packet.opaque_reason(), None);
         prop_assert_eq!(packet.link(), &link[..]);
         prop_assert_eq!(packet.ip_len(), bytes.len());
-        prop_assert_eq!(packet.to_vec(), bytes);
+        prop_assert_eq!(packet.to_vec(), &bytes[..]);
+        // The same by halves.
+        let (mut packet, payload) = Packet::parse_headers(&link, &padded);
+        prop_assert_eq!(&padded[payload.clone()], &sample.payload[..]);
+        prop_assert_eq!(packet.ip_len(), payload.start);
+        packet.set_payload(padded[payload].to_vec().into());
+        prop_assert_eq!((packet.link(), packet.to_vec()), (&link[..], bytes));
     }
 
     #[test]
