@@ -10,6 +10,8 @@ const UNEXPLAINED_ROUNDS: u32 = 8;
 const FLAT_ROUNDS: u32 = 4;
 /// The same, four times as long: no need to drain.
 const FAR_ROUNDS: u32 = 2;
+/// Round trips between two drains, at least: one takes two or three, of somewhat less than the link carries.
+const DRAIN_EVERY: u64 = 100;
 /// Packets of a round that a drain listens to.
 const LISTEN_SAMPLES: u32 = 4;
 /// Rounds more that it listens to while they get shorter.
@@ -71,6 +73,8 @@ pub(super) struct Expected {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Baseline {
     window: Duration,
+    /// Half of the queue that shall stand: a round trip that is longer by more has not seen the minimum.
+    near: Duration,
     min: Option<Duration>,
     seen: Instant,
     phase: Phase,
@@ -83,6 +87,8 @@ pub(super) struct Baseline {
     level: Duration,
     /// Packets sent until then belong to a drain.
     drained: Instant,
+    /// The minimum as it was when the last drain began.
+    before: Duration,
     raised: Option<Instant>,
     /// The drain only refreshes the minimum.
     routine: bool,
@@ -91,9 +97,10 @@ pub(super) struct Baseline {
 }
 
 impl Baseline {
-    pub(super) fn new(window: Duration) -> Self {
+    pub(super) fn new(window: Duration, target: Duration) -> Self {
         Baseline {
             window,
+            near: target / 2,
             min: None,
             seen: Instant::ZERO,
             phase: Phase::Watch,
@@ -105,6 +112,7 @@ impl Baseline {
             flat: 0,
             level: Duration::ZERO,
             drained: Instant::ZERO,
+            before: Duration::ZERO,
             raised: None,
             routine: true,
             trusted: false,
@@ -140,8 +148,8 @@ impl Baseline {
         held: bool,
     ) -> Option<Round> {
         let min = self.min.map_or(rtt, |min| min.min(rtt));
-        // Our choice: within a sixteenth of the minimum counts as having seen it, jitter hides the rest.
-        if rtt <= min + min / 16 {
+        // Our choice: within a sixteenth of the minimum counts as having seen it, jitter hides the rest; but a queue of our own does not.
+        if rtt <= min + (min / 16).min(self.near) {
             self.seen = now;
         }
         self.min = Some(min);
@@ -154,13 +162,15 @@ impl Baseline {
         self.round_min = Duration::MAX;
         let expected = expected?;
         let unexplained = self.judge(min, expected, held);
-        let stale = now.saturating_since(self.seen) > self.window;
+        let stale =
+            now.saturating_since(self.seen) > self.window.max(self.min.unwrap_or_default() * DRAIN_EVERY);
         let longer = unexplained && self.flat >= FLAT_ROUNDS
             || self.unexplained >= UNEXPLAINED_ROUNDS
             || self.long >= LONG_ROUNDS;
         if self.phase == Phase::Watch && (stale || longer) {
             self.phase = Phase::Lower;
             self.routine = !longer;
+            self.before = self.min.unwrap_or_default();
         }
         Some(Round {
             unexplained,
@@ -235,6 +245,10 @@ impl Baseline {
         let near = if trusted { before * 4 } else { before + before / 4 };
         if found <= near {
             self.min = Some(found);
+            if found < self.before - self.before / 16 {
+                // What was taken for the path was a queue of our own, and some of it may be left.
+                (self.phase, self.routine, self.before) = (Phase::Lower, true, found);
+            }
             return Drained::Confirmed;
         }
         if self.routine && !trusted {

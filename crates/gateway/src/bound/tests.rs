@@ -167,6 +167,15 @@ fn a_flow_that_fills_the_queue_does_not_starve_ours_and_leaves_no_queue_behind()
     assert!(outcome.p95(60_000, 65_000) <= ms(20), "{:?}", outcome.p95(60_000, 65_000));
 }
 
+/// The link carries no more than four packets in 10 ms and a round trip: ours is the least bound that there is when the other's queue comes.
+#[test]
+fn the_least_bound_competes_too() {
+    let link = Link { rival: Some((100, 4_000, 40_000)), ..Link::constant(2.0, 2) };
+    let outcome = link.run(at(130_000));
+    assert!(outcome.mbps(25_000, 40_000) > 0.4 * 2.0, "{}", outcome.mbps(25_000, 40_000));
+    assert!(outcome.p95(120_000, 130_000) <= ms(30), "{:?}", outcome.p95(120_000, 130_000));
+}
+
 #[test]
 fn the_standing_queue_does_not_creep_into_the_minimum() {
     let outcome = Link::constant(20.0, 60).run(at(60_000));
