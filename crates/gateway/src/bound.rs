@@ -102,7 +102,7 @@ impl QueueBound {
     pub fn new(config: QueueBoundConfig) -> Self {
         QueueBound {
             config,
-            baseline: Baseline::new(config.rtt_min_window, config.target),
+            baseline: Baseline::new(config.rtt_min_window),
             delivery: Delivery::new(config.delivery),
             contest: None,
             backoff: Backoff::default(),
@@ -190,18 +190,19 @@ impl QueueBound {
     /// Somebody else's queue seems to stand there.
     fn contend(&mut self, now: Instant, rtt: Duration) {
         let rate = self.delivery.forecast();
-        // Some few packets on a very slow link look like that, too: what competes has to be more than twice the least, or half of it
-        // would show nothing. Alone on such a link the first check ends it.
-        let window = rate.bytes_in(rtt).max(3 * self.config.floor);
-        self.contest = Some(Contest::new(now, window, self.config.floor, rate, rtt));
-        self.limit = Some(window);
+        let window = rate.bytes_in(rtt);
+        // Some few packets on a very slow link look like that, too.
+        if window > 2 * self.config.floor {
+            self.contest = Some(Contest::new(now, window, self.config.floor, rate, rtt));
+            self.limit = Some(window);
+        }
     }
 
     /// Looks at the round trips; true when they show that somebody else's queue stands there.
     fn watch(&mut self, sample: &BoundSample, rtt: Duration) -> bool {
         let held = sample.outstanding <= self.limit.unwrap_or(u64::MAX);
-        let expected = self.expected();
-        let Some(round) = self.baseline.on_rtt(sample.now, rtt, expected, held) else { return false };
+        let (target, expected) = (self.config.target, self.expected());
+        let Some(round) = self.baseline.on_rtt(sample.now, rtt, target, expected, held) else { return false };
         if round.unexplained {
             self.delivery.too_high();
         }

@@ -246,6 +246,9 @@ impl Attached {
         }
         if let Attached::Bridged(bridged) = self {
             if let Refreshed::AfterLapse(until) = bridged.rule.refresh().map_err(io::Error::other)? {
+                tracing::warn!(
+                    "stood still for half a second: meanwhile the kernel forwarded, and split flows whose packets it forwarded may be reset"
+                );
                 bridged.stale_before = Some(until);
             }
             if let Some(until) = bridged.stale_before.take() {

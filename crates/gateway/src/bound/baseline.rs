@@ -73,8 +73,6 @@ pub(super) struct Expected {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Baseline {
     window: Duration,
-    /// Half of the queue that shall stand: a round trip that is longer by more has not seen the minimum.
-    near: Duration,
     min: Option<Duration>,
     seen: Instant,
     phase: Phase,
@@ -88,6 +86,7 @@ pub(super) struct Baseline {
     /// Packets sent until then belong to a drain.
     drained: Instant,
     /// The minimum as it was when the last drain began.
+    #[cfg_attr(feature = "serde", serde(default))]
     before: Duration,
     raised: Option<Instant>,
     /// The drain only refreshes the minimum.
@@ -97,10 +96,9 @@ pub(super) struct Baseline {
 }
 
 impl Baseline {
-    pub(super) fn new(window: Duration, target: Duration) -> Self {
+    pub(super) fn new(window: Duration) -> Self {
         Baseline {
             window,
-            near: target / 2,
             min: None,
             seen: Instant::ZERO,
             phase: Phase::Watch,
@@ -144,12 +142,15 @@ impl Baseline {
         &mut self,
         now: Instant,
         rtt: Duration,
+        target: Duration,
         expected: Option<Expected>,
         held: bool,
     ) -> Option<Round> {
         let min = self.min.map_or(rtt, |min| min.min(rtt));
-        // Our choice: within a sixteenth of the minimum counts as having seen it, jitter hides the rest; but a queue of our own does not.
-        if rtt <= min + (min / 16).min(self.near) {
+        // Our choice: within a sixteenth of the minimum counts as having seen it, jitter hides the rest. Where a queue of our own, which is as
+        // long as the target, would hide there, too, half of it.
+        let near = if min / 16 < target { min / 16 } else { target / 2 };
+        if rtt <= min + near {
             self.seen = now;
         }
         self.min = Some(min);

@@ -21,8 +21,6 @@ struct Link {
     rtt_ms: Vec<(u64, u64)>,
     /// A flow that bypasses the gateway with this window, in packets, from its start to its end in milliseconds.
     rival: Option<(u64, u64, u64)>,
-    /// Its window falls by a third in every second, and rises again.
-    swings: bool,
 }
 
 /// Departures and the queueing delay of each packet.
@@ -33,7 +31,7 @@ struct Outcome {
 
 impl Link {
     fn constant(mbps: f64, rtt_ms: u64) -> Self {
-        Link { mbps: Vec::from([(0, mbps)]), rtt_ms: Vec::from([(0, rtt_ms)]), rival: None, swings: false }
+        Link { mbps: Vec::from([(0, mbps)]), rtt_ms: Vec::from([(0, rtt_ms)]), rival: None }
     }
 
     fn run(&self, until: Instant) -> Outcome {
@@ -88,13 +86,7 @@ impl Link {
 
     /// What the other flow has on its way, in packets.
     fn rival_window(&self, now: Instant) -> u64 {
-        let Some((window, from, to)) = self.rival else { return 0 };
-        if now < at(from) || now >= at(to) {
-            return 0;
-        }
-        let second = now.saturating_since(at(from)).as_micros() % 1_000_000;
-        let fallen = if self.swings { window * second.min(1_000_000 - second) / 1_500_000 } else { 0 };
-        window - fallen
+        self.rival.filter(|rival| now >= at(rival.1) && now < at(rival.2)).map_or(0, |rival| rival.0)
     }
 }
 
@@ -177,14 +169,6 @@ fn a_flow_that_fills_the_queue_does_not_starve_ours_and_leaves_no_queue_behind()
     let outcome = link.run(at(65_000));
     assert!(outcome.mbps(15_000, 30_000) > 0.4 * 20.0, "{}", outcome.mbps(15_000, 30_000));
     assert!(outcome.p95(60_000, 65_000) <= ms(20), "{:?}", outcome.p95(60_000, 65_000));
-}
-
-/// The link carries no more than four packets in 10 ms and a round trip: ours is the least bound that there is when the other's queue comes.
-#[test]
-fn the_least_bound_competes_too() {
-    let link = Link { rival: Some((100, 4_000, 30_000)), swings: true, ..Link::constant(2.0, 2) };
-    let outcome = link.run(at(30_000));
-    assert!(outcome.mbps(15_000, 30_000) > 0.4 * 2.0, "{}", outcome.mbps(15_000, 30_000));
 }
 
 /// Whose queue never varies is taken for a longer path, of over half a second.
