@@ -246,9 +246,9 @@ impl Baseline {
         let near = if trusted { before * 4 } else { before + before / 4 };
         if found <= near {
             self.min = Some(found);
-            if found < self.before - self.before / 16 {
+            if self.routine && found < self.before - self.before / 16 {
                 // What was taken for the path was a queue of our own, and some of it may be left.
-                (self.phase, self.routine, self.before) = (Phase::Lower, true, found);
+                (self.phase, self.before) = (Phase::Lower, found);
             }
             return Drained::Confirmed;
         }
