@@ -53,11 +53,12 @@ pub(crate) fn command(args: &GatewayArgs) -> Result<()> {
     let args = &args.of_worker();
     if args.forward_only {
         let mut told = false;
-        return drive(args, &mut NullForwarder::new(), Around::default(), |_, moment| match moment {
+        let tell = |_: &mut NullForwarder, moment: Moment<'_, '_>| match moment {
             // Once, for those who wait until it forwards.
             Moment::Turn(_) if !std::mem::replace(&mut told, true) => write_whole_io(args, "{}\n"),
             _ => Ok(()),
-        });
+        };
+        return drive(args, &mut NullForwarder::new(), Around::default(), |_| false, tell);
     }
     service::run(args, config)
 }
@@ -107,11 +108,13 @@ struct Around {
     pool_bytes: Option<usize>,
 }
 
-/// Lets packets pass through `node` until a signal comes, or a successor.
+/// Lets packets pass through `node` until a signal comes, or a successor. `is_needed` says whether it has flows that cannot go on
+/// without it.
 fn drive<N: Node>(
     args: &GatewayArgs,
     node: &mut N,
     around: Around,
+    is_needed: impl Fn(&N) -> bool,
     mut tell: impl FnMut(&mut N, Moment<'_, '_>) -> io::Result<()>,
 ) -> Result<()> {
     // Before anything else runs: the threads of this process inherit the mask.
@@ -152,7 +155,7 @@ fn drive<N: Node>(
     }
     loop {
         let turn = |node: &mut N, housekeeping: &mut Housekeeping<'_>| {
-            attached.refresh(housekeeping)?;
+            attached.refresh(housekeeping, is_needed(node))?;
             if args.parent.is_some_and(|parent| getppid().as_raw() != parent) {
                 housekeeping.stop();
             }

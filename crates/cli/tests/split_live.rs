@@ -10,6 +10,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use paceline_linux::lab::{GatewayKind, Lab, LabConfig};
 use paceline_linux::netns::{Netns, check_permitted};
 
@@ -323,4 +325,38 @@ fn a_killed_gateway_on_a_bridge_leaves_no_split_flow_hanging() {
 #[test]
 fn a_killed_gateway_on_a_router_leaves_no_split_flow_hanging() {
     ends_split_flows(GatewayKind::Routed);
+}
+
+/// Servers that send a little every ten milliseconds while the gateway stands still for longer than transparent flows would wait.
+/// What the kernel carried on meanwhile would be missing here, or end in a reset.
+#[test]
+fn a_gateway_that_stands_still_for_a_second_loses_nothing() {
+    const PIECES: usize = 200;
+    let Some(split) = Split::new(GatewayKind::Bridged) else { return };
+    let listener = split.listen(false);
+    let flows: Vec<_> = (0..32).map(|_| split.flow(&listener)).collect();
+    let sent = pattern(PIECES * 4096);
+    let gateway = Pid::from_raw(split.gateway.as_ref().unwrap().id() as i32);
+    thread::scope(|scope| {
+        for (client, server) in &flows {
+            let sent = &sent;
+            scope.spawn(move || {
+                let mut server = server;
+                for piece in sent.chunks(4096) {
+                    server.write_all(piece).unwrap();
+                    thread::sleep(Duration::from_millis(10));
+                }
+                server.shutdown(Shutdown::Write).unwrap();
+            });
+            scope.spawn(move || {
+                let (mut client, mut received) = (client, Vec::new());
+                client.read_to_end(&mut received).unwrap();
+                assert!(received == *sent, "{} bytes of {}", received.len(), sent.len());
+            });
+        }
+        thread::sleep(Duration::from_millis(500));
+        kill(gateway, Signal::SIGSTOP).unwrap();
+        thread::sleep(Duration::from_millis(1_200));
+        kill(gateway, Signal::SIGCONT).unwrap();
+    });
 }

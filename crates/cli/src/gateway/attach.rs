@@ -235,19 +235,23 @@ fn distinct<'a>(wan: &'a str, radio: &'a str) -> Vec<&'a str> {
 }
 
 impl Attached {
-    /// To be called eight times a second.
-    pub(super) fn refresh(&mut self, housekeeping: &mut Housekeeping<'_>) -> io::Result<()> {
+    /// To be called eight times a second. With flows that cannot go on without the gateway the kernel is given their packets later.
+    pub(super) fn refresh(&mut self, housekeeping: &mut Housekeeping<'_>, is_needed: bool) -> io::Result<()> {
+        let renew = |rule: &mut FailOpen| match is_needed {
+            true => rule.hold(NEEDED),
+            false => rule.refresh(),
+        };
         if let Attached::Routed(routed) = self {
             // What the device holds after a lapse has gone nowhere else.
-            routed.rule.as_mut().map(FailOpen::refresh).transpose().map_err(io::Error::other)?;
+            routed.rule.as_mut().map(renew).transpose().map_err(io::Error::other)?;
             if let Routes::Waiting(config) = &routed.routes {
                 routed.routes = Routes::Laid(TunRoutes::install(config).map_err(io::Error::other)?);
             }
         }
         if let Attached::Bridged(bridged) = self {
-            if let Refreshed::AfterLapse(until) = bridged.rule.refresh().map_err(io::Error::other)? {
+            if let Refreshed::AfterLapse(until) = renew(&mut bridged.rule).map_err(io::Error::other)? {
                 tracing::warn!(
-                    "stood still for half a second: meanwhile the kernel forwarded, and split flows whose packets it forwarded may be reset"
+                    "stood still for so long that the kernel forwarded; split flows whose packets it forwarded may end"
                 );
                 bridged.stale_before = Some(until);
             }
@@ -312,6 +316,10 @@ impl Attached {
     }
 }
 
+/// How long the kernel leaves split flows alone when the gateway stands still. It cannot carry them on: an end that hears of the other
+/// resets the flow, or takes for delivered what the gateway still waits for. Our choice: longer than a busy machine stands still, and
+/// no longer than what is asked of a gateway that has died.
+const NEEDED: Duration = Duration::from_secs(2);
 /// Linux drivers/net/tun.c: MAX_MTU.
 const TUN_MTU_MAX: u32 = 65_535;
 /// Set in packets that go through the TUN device. Our choice: a bit that common programs leave alone.

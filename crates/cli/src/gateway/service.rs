@@ -76,7 +76,7 @@ pub(super) fn run(args: &GatewayArgs, config: GatewayConfig) -> Result<()> {
     let slice = args.slice(config_prefixes);
     let mut node = Watched::new(node, service.desk.clone());
     let around = Around { rescaling: Some(rescaling), inherited, datagrams, slice, pool_bytes };
-    drive(args, &mut node, around, |node, moment| service.on(node, moment))
+    drive(args, &mut node, around, |node| node.split_flows() > 0, |node, moment| service.on(node, moment))
 }
 
 fn take_over(config: GatewayConfig, tap: Box<Tap>, state: TakenOver, split: Vec<SplitTakenOver>) -> Gateway {
