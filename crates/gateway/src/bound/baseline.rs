@@ -10,7 +10,7 @@ const UNEXPLAINED_ROUNDS: u32 = 8;
 const FLAT_ROUNDS: u32 = 4;
 /// The same, four times as long: no need to drain.
 const FAR_ROUNDS: u32 = 2;
-/// Round trips between two drains, at least: one takes two or three, of somewhat less than the link carries.
+/// Round trips between two drains for a closer look, at least: one takes two or three, of somewhat less than the link carries.
 const DRAIN_EVERY: u64 = 100;
 /// Packets of a round that a drain listens to.
 const LISTEN_SAMPLES: u32 = 4;
@@ -75,6 +75,8 @@ pub(super) struct Baseline {
     window: Duration,
     min: Option<Duration>,
     seen: Instant,
+    #[cfg_attr(feature = "serde", serde(default))]
+    seen_closely: Instant,
     phase: Phase,
     round_start: Instant,
     round_min: Duration,
@@ -101,6 +103,7 @@ impl Baseline {
             window,
             min: None,
             seen: Instant::ZERO,
+            seen_closely: Instant::ZERO,
             phase: Phase::Watch,
             round_start: Instant::ZERO,
             round_min: Duration::MAX,
@@ -148,10 +151,12 @@ impl Baseline {
     ) -> Option<Round> {
         let min = self.min.map_or(rtt, |min| min.min(rtt));
         // Our choice: within a sixteenth of the minimum counts as having seen it, jitter hides the rest. Where a queue of our own, which is as
-        // long as the target, would hide there, too, half of it.
-        let near = if min / 16 < target { min / 16 } else { target / 2 };
-        if rtt <= min + near {
+        // long as the target, would hide there, too, it has to be seen more closely now and then.
+        if rtt <= min + min / 16 {
             self.seen = now;
+        }
+        if rtt <= min + if min / 16 < target { min / 16 } else { target / 2 } {
+            self.seen_closely = now;
         }
         self.min = Some(min);
         self.round_min = self.round_min.min(rtt);
@@ -163,8 +168,9 @@ impl Baseline {
         self.round_min = Duration::MAX;
         let expected = expected?;
         let unexplained = self.judge(min, expected, held);
-        let stale =
-            now.saturating_since(self.seen) > self.window.max(self.min.unwrap_or_default() * DRAIN_EVERY);
+        let stale = now.saturating_since(self.seen) > self.window
+            || now.saturating_since(self.seen_closely)
+                > self.window.max(self.min.unwrap_or_default() * DRAIN_EVERY);
         let longer = unexplained && self.flat >= FLAT_ROUNDS
             || self.unexplained >= UNEXPLAINED_ROUNDS
             || self.long >= LONG_ROUNDS;
@@ -239,7 +245,7 @@ impl Baseline {
         let flat = self.flat >= FLAT_ROUNDS;
         self.phase = Phase::Watch;
         (self.long, self.far, self.unexplained, self.flat) = (0, 0, 0, 0);
-        self.seen = now;
+        (self.seen, self.seen_closely) = (now, now);
         self.drained = now;
         let before = self.min.unwrap_or(found);
         let trusted = core::mem::take(&mut self.trusted);
