@@ -10,7 +10,7 @@ const UNEXPLAINED_ROUNDS: u32 = 8;
 const FLAT_ROUNDS: u32 = 4;
 /// The same, four times as long: no need to drain.
 const FAR_ROUNDS: u32 = 2;
-/// Round trips between two drains for a closer look, at least: one takes two or three, of somewhat less than the link carries.
+/// Our choice: round trips between two drains for a closer look, at least. One takes two or three, of somewhat less than the link carries.
 const DRAIN_EVERY: u64 = 100;
 /// Packets of a round that a drain listens to.
 const LISTEN_SAMPLES: u32 = 4;
