@@ -312,6 +312,31 @@ fn the_window_shrinks_after_an_idle_time() {
     assert_eq!(cwnd, 10);
 }
 
+/// How long two hundred segments of a third of a millisecond take, of what their rate says, each sent so much later than it
+/// might leave.
+fn paced_late(late: Duration) -> f64 {
+    let mut bench = Bench::new(Config { congestion: CongestionName::Bbr, ..Config::default() }, 1_000_000);
+    assert_eq!(bench.send().len(), 10);
+    bench.now = 100;
+    bench.ack(2_000, &[]);
+    let share = bench.sender.congestion.pacing_rate().expect("BBR paces").time_for(10);
+    assert!((300..400).contains(&share.as_micros()), "{share:?}");
+    bench.sender.totals.segments_sent = 11;
+    bench.sender.next_departure = at(1_000);
+    for _ in 0..200 {
+        bench.sender.pace(bench.sender.next_departure + late, 10);
+    }
+    let took = bench.sender.next_departure.saturating_since(at(1_000));
+    took.as_secs_f64() / (share * 200).as_secs_f64()
+}
+
+#[test]
+fn a_paced_sender_that_wakes_late_keeps_its_rate_within_half_a_millisecond() {
+    let (punctual, late, too_late) = (0, 480, 600);
+    let rates = [punctual, late, too_late].map(|us| paced_late(Duration::from_micros(us)));
+    assert!(rates[0] == 1.0 && rates[1] == 1.0 && rates[2] > 1.1, "{rates:?}");
+}
+
 proptest! {
     /// Whatever is acknowledged in whatever order: never more in flight than the window unless the window shrank, never
     /// past the peer's window, and pipe is the sum of the board.

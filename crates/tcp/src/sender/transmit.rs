@@ -9,6 +9,9 @@ use crate::event::Event;
 use crate::reduction::Holes;
 use crate::scoreboard::Mark;
 
+/// What Linux lets go at once takes so long at the pacing rate (sk_pacing_shift of 10).
+const SUPER_PACKET_TIME: Duration = Duration::from_nanos(1_000_000_000 >> 10);
+
 /// What must be sent whatever cwnd says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -442,8 +445,8 @@ impl Sender {
     }
 
     /// When the next packet may leave (Linux tcp_update_skb_after_send). The first ten are not paced; time lost is made up
-    /// for by up to half of a packet's share.
-    fn pace(&mut self, now: Instant, bytes: u64) {
+    /// for by up to half of what Linux lets go at once, a millisecond's worth or a segment (tcp_tso_autosize).
+    pub(super) fn pace(&mut self, now: Instant, bytes: u64) {
         if self.window.burst > 0 {
             self.window.burst -= 1;
             return;
@@ -452,10 +455,12 @@ impl Sender {
         if rate.is_zero() || self.totals.segments_sent <= u64::from(self.config.initial_cwnd) {
             return;
         }
-        let late = now.saturating_since(self.next_departure);
         let share = rate.time_for(bytes);
-        let credit = if self.next_departure == Instant::ZERO { Duration::ZERO } else { late.min(share / 2) };
-        self.next_departure = now.max(self.next_departure) + (share - credit);
+        let earliest = match self.next_departure {
+            Instant::ZERO => now,
+            due => due.max(now - share.max(SUPER_PACKET_TIME) / 2),
+        };
+        self.next_departure = earliest + share;
     }
 
     /// Whether what else bounds the bytes in flight lets a segment go.
