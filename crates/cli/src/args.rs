@@ -428,6 +428,9 @@ pub(crate) struct BenchArgs {
     /// Client addresses that the flows are spread over, each a subscriber of its own
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u8).range(1..=250))]
     pub(crate) clients: u8,
+    /// What the servers send, all flows together and each as much as the others, such as 500mbit; otherwise as much as passes
+    #[arg(long, value_name = "RATE")]
+    pub(crate) offered: Option<Rate>,
     /// Every packet at most as long as on the wire, as with network cards without offloads; otherwise super-packets pass
     #[arg(long)]
     pub(crate) wire_size: bool,

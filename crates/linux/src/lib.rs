@@ -47,4 +47,5 @@ pub use port::{Device, PortCounters};
 pub use quantiles::Quantiles;
 pub use signal::{StopHandle, Termination};
 pub use slice::{Side, Slice};
+pub use sockopt::set_max_pacing_rate;
 pub use tun::Tun;

@@ -4,6 +4,7 @@ use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsFd, AsRawFd};
 
+use paceline_wire::Rate;
 use socket2::Socket;
 
 /// Plain data that the kernel reads or fills as an option: any bytes are a valid value.
@@ -41,6 +42,13 @@ pub(crate) fn get<T: OptionValue>(socket: &impl AsFd, level: i32, name: i32) -> 
     }
     // SAFETY: zeroed or written by the kernel, and every bit pattern is a valid `OptionValue`.
     Ok(unsafe { value.assume_init() })
+}
+
+/// The kernel paces the connection at no more than this rate (`SO_MAX_PACING_RATE`, tcp(7); at most 34 Gbit/s).
+pub fn set_max_pacing_rate(socket: &impl AsFd, rate: Rate) -> io::Result<()> {
+    // The kernel takes four bytes for an unsigned number, and all ones for none.
+    let bytes_per_sec = u32::try_from(rate.as_bytes_per_sec()).unwrap_or(u32::MAX);
+    set(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, bytes_per_sec as i32)
 }
 
 /// Sets the sizes of both buffers, beyond the system's limits where that is permitted.

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use nix::libc;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use paceline_wire::Rate;
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use super::topology::{CONGESTION_CONTROL, Topology};
@@ -23,6 +24,8 @@ use crate::run::lab::system;
 pub(super) enum Amount {
     /// As much as passes.
     Endless,
+    /// The same, at no more than this rate.
+    Paced(Rate),
     /// So many bytes, then the connection stays open and idle.
     Bytes(u64),
 }
@@ -52,7 +55,7 @@ impl Load {
         let address = listener.local_addr().map_err(fault)?;
         let shared = Arc::new(Shared {
             // What carries little is opened one after the other, so that little is on its way at a time.
-            go: AtomicBool::new(amount != Amount::Endless),
+            go: AtomicBool::new(matches!(amount, Amount::Bytes(_))),
             stop: AtomicBool::new(false),
             received: (0..flows).map(|_| AtomicU64::new(0)).collect(),
         });
@@ -83,7 +86,7 @@ impl Load {
                 return Err(Error::interrupted());
             }
             let is_late = begin.elapsed() > PATIENCE + PATIENCE_PER_FLOW * flows as u32;
-            if is_late && amount == Amount::Endless && running > 0 {
+            if is_late && !matches!(amount, Amount::Bytes(_)) && running > 0 {
                 return Ok(());
             }
             if is_late || self.threads.iter().any(JoinHandle::is_finished) {
@@ -160,6 +163,9 @@ impl Sender {
                 // What waits unsent in the kernel only costs memory.
                 socket.set_tcp_notsent_lowat(UNSENT_BYTES_MAX)?;
                 socket.set_linger(Some(Duration::ZERO))?;
+                if let Amount::Paced(rate) = self.amount {
+                    paceline_linux::set_max_pacing_rate(&socket, rate)?;
+                }
                 let left = if let Amount::Bytes(bytes) = self.amount { bytes } else { u64::MAX };
                 self.flows.push(Outgoing { socket, left });
                 Ok(())
