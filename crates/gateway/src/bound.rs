@@ -79,6 +79,8 @@ pub struct BoundSample {
     pub outstanding: u64,
     /// Packets waited in the gateway because of the bound; otherwise the servers are the limit.
     pub limited: bool,
+    /// Packets wait for the gateway itself, behind those of all other subscribers.
+    pub crowded: bool,
 }
 
 /// The bound of one subscriber.
@@ -147,7 +149,7 @@ impl QueueBound {
         });
         self.set_limit(sample.now);
         if let Some(rtt) = sample.rtt.filter(|_| occupied || drained == Some(Drained::Occupied)) {
-            self.contend(sample.now, rtt);
+            self.contend(sample, rtt);
         }
     }
 
@@ -188,12 +190,13 @@ impl QueueBound {
     }
 
     /// Somebody else's queue seems to stand there.
-    fn contend(&mut self, now: Instant, rtt: Duration) {
-        let rate = self.delivery.forecast();
-        let window = rate.bytes_in(rtt);
-        // Some few packets on a very slow link look like that, too.
-        if window > 2 * self.config.floor {
-            self.contest = Some(Contest::new(now, window, self.config.floor, rate, rtt));
+    fn contend(&mut self, sample: &BoundSample, rtt: Duration) {
+        let (rate, floor) = (self.delivery.forecast(), self.config.floor);
+        // Some few packets on a very slow link look like that, too. Where the queue is known to be that of the gateway itself, the least
+        // competes as well: with what half of it shows something of.
+        let window = rate.bytes_in(rtt).max(if sample.crowded { 3 * floor } else { 0 });
+        if window > 2 * floor {
+            self.contest = Some(Contest::new(sample.now, window, floor, rate, rtt));
             self.limit = Some(window);
         }
     }

@@ -6,9 +6,10 @@
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
-use paceline_wire::{Flags, FlowKey, Instant, Node, Packet, PortId};
+use paceline_wire::{Duration, Flags, FlowKey, Instant, Node, Packet, PortId};
 
 use crate::auto::{Decision, Memory, Reason, What, may_open};
+use crate::bound::QueueBoundConfig;
 use crate::config::{GatewayConfig, OtherMode, RetransmissionMode, VirtualWindowMode};
 use crate::counters::{Counters, PassReason};
 use crate::flow::{Context, Flow, LinkReport, Phase, SynIs};
@@ -142,6 +143,12 @@ impl Gateway {
         if self.split.find(&client_to_server).is_none() {
             self.split.lapsed.add(client_to_server);
         }
+    }
+
+    /// So long did a packet wait for this gateway to look at it: from as much as the target of a queue on, whatever stands there is
+    /// that of a crowded machine, and no subscriber's own.
+    pub fn note_wait(&mut self, waited: Duration) {
+        self.table.crowded = waited >= QueueBoundConfig::default().target;
     }
 
     /// What flows showed of clients and servers.

@@ -265,6 +265,7 @@ impl Subscriber {
         before: u64,
         after: u64,
         report: &LinkReport,
+        crowded: bool,
     ) -> Option<Decision> {
         self.outstanding = (self.outstanding + after).saturating_sub(before);
         let arrived = self.other_arrived(report.age.map(|age| now - age));
@@ -290,6 +291,7 @@ impl Subscriber {
             age: report.age.map(|age| age.saturating_sub(report.uplink)),
             outstanding: self.outstanding.saturating_sub(answered),
             limited: self.limited,
+            crowded,
         });
         self.limited = false;
         let target = self.target.as_mut()?;
@@ -344,7 +346,7 @@ mod tests {
             // From the second report on.
             let rtt = Some(if step == 1 { rtt } else { rtt + Duration::from_millis(30) });
             let report = LinkReport { delivered, rtt, age: rtt, ..LinkReport::default() };
-            subscriber.on_report(Instant::ZERO + Duration::from_millis(10) * step, 0, 0, &report);
+            subscriber.on_report(Instant::ZERO + Duration::from_millis(10) * step, 0, 0, &report, false);
         }
         subscriber
     }

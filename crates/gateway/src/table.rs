@@ -74,6 +74,9 @@ pub(crate) struct Table {
     stirred: Vec<u32>,
     max_flows: usize,
     idle_timeout_s: u64,
+    /// Packets wait for the gateway itself.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub(crate) crowded: bool,
 }
 
 impl Table {
@@ -93,6 +96,7 @@ impl Table {
             stirred: Vec::new(),
             max_flows: config.limits.max_flows,
             idle_timeout_s: config.limits.idle_timeout_s,
+            crowded: false,
         }
     }
 
@@ -349,7 +353,8 @@ impl Table {
         let entry = &mut self.entries[id as usize];
         let index = entry.member.subscriber();
         let subscriber = &mut self.subscribers[index as usize];
-        let decision = subscriber.on_report(now, in_flight_before, entry.member.in_flight(), report);
+        let in_flight = entry.member.in_flight();
+        let decision = subscriber.on_report(now, in_flight_before, in_flight, report, self.crowded);
         subscriber.holdings.replace(entry.holdings, entry.member.holdings());
         entry.holdings = entry.member.holdings();
         if entry.member.has_ended() && !core::mem::replace(&mut entry.has_ended, true) {

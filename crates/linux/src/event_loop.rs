@@ -361,6 +361,12 @@ impl Housekeeping<'_> {
         }
     }
 
+    /// How long the packet that comes next has waited for this thread.
+    pub fn waited(&self) -> Duration {
+        let arrival = self.event_loop.earliest().map_or(self.now, |(arrival, _)| arrival);
+        self.now.saturating_since(arrival)
+    }
+
     /// The counters of the devices, in the order in which they were added.
     pub fn port_counters(&mut self) -> Vec<PortCounters> {
         self.event_loop.port_counters()

@@ -220,6 +220,7 @@ impl<'a> Service<'a> {
 
     fn turn(&mut self, node: &mut Gateway, housekeeping: &mut Housekeeping<'_>) -> io::Result<()> {
         self.supervisor.beat();
+        node.note_wait(housekeeping.waited());
         self.reload.finish(node);
         self.successor = self.board.successor();
         if self.successor.is_some() {

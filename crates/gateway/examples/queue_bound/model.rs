@@ -372,6 +372,7 @@ impl Model<'_> {
             age: Some(self.now.saturating_since(newest.sent)),
             outstanding: self.outstanding,
             limited: self.waiting > 0,
+            crowded: false,
         };
         self.rule.on_ack(&sample);
         let Server { wired_rtt, total } = self.path.server;

@@ -262,8 +262,15 @@ mod tests {
         *now += ms(after_ms);
         let outstanding = contest.limit();
         let rtt = ms(rtt_ms);
-        let sample =
-            BoundSample { now: *now, delivered, rtt: Some(rtt), age: Some(rtt), outstanding, limited: true };
+        let sample = BoundSample {
+            now: *now,
+            delivered,
+            rtt: Some(rtt),
+            age: Some(rtt),
+            outstanding,
+            limited: true,
+            crowded: false,
+        };
         contest.on_ack(&sample, rtt, ms(100))
     }
 

@@ -21,6 +21,10 @@ struct Link {
     rtt_ms: Vec<(u64, u64)>,
     /// A flow that bypasses the gateway with this window, in packets, from its start to its end in milliseconds.
     rival: Option<(u64, u64, u64)>,
+    /// Its window falls by a third in every second, and rises again.
+    swings: bool,
+    /// The gateway itself is crowded, and says so.
+    crowded: bool,
 }
 
 /// Departures and the queueing delay of each packet.
@@ -31,7 +35,13 @@ struct Outcome {
 
 impl Link {
     fn constant(mbps: f64, rtt_ms: u64) -> Self {
-        Link { mbps: Vec::from([(0, mbps)]), rtt_ms: Vec::from([(0, rtt_ms)]), rival: None }
+        Link {
+            mbps: Vec::from([(0, mbps)]),
+            rtt_ms: Vec::from([(0, rtt_ms)]),
+            rival: None,
+            swings: false,
+            crowded: false,
+        }
     }
 
     fn run(&self, until: Instant) -> Outcome {
@@ -78,6 +88,7 @@ impl Link {
                 age: rtt,
                 outstanding,
                 limited: waiting > 0,
+                crowded: self.crowded,
             });
             waiting += 2;
         }
@@ -86,7 +97,13 @@ impl Link {
 
     /// What the other flow has on its way, in packets.
     fn rival_window(&self, now: Instant) -> u64 {
-        self.rival.filter(|rival| now >= at(rival.1) && now < at(rival.2)).map_or(0, |rival| rival.0)
+        let Some((window, from, to)) = self.rival else { return 0 };
+        if now < at(from) || now >= at(to) {
+            return 0;
+        }
+        let second = now.saturating_since(at(from)).as_micros() % 1_000_000;
+        let fallen = if self.swings { window * second.min(1_000_000 - second) / 1_500_000 } else { 0 };
+        window - fallen
     }
 }
 
@@ -171,6 +188,15 @@ fn a_flow_that_fills_the_queue_does_not_starve_ours_and_leaves_no_queue_behind()
     assert!(outcome.p95(60_000, 65_000) <= ms(20), "{:?}", outcome.p95(60_000, 65_000));
 }
 
+/// A link of four packets in a round trip, and its queue full of another's: ours is the least bound that there is.
+#[test]
+fn the_least_bound_competes_where_the_gateway_is_crowded() {
+    let link = Link { rival: Some((100, 4_000, 30_000)), swings: true, ..Link::constant(2.0, 2) };
+    let share = |link: &Link| link.run(at(30_000)).mbps(15_000, 30_000) / 2.0;
+    let (alone, crowded) = (share(&link), share(&Link { crowded: true, ..link }));
+    assert!(alone < 0.1 && crowded > 0.4, "{alone} {crowded}");
+}
+
 /// Whose queue never varies is taken for a longer path, of over half a second.
 #[test]
 fn a_path_that_was_learnt_beside_another_s_queue_is_forgotten() {
@@ -205,6 +231,7 @@ fn servers_that_send_little_do_not_lower_the_rate() {
                 age: rtt,
                 outstanding: left,
                 limited: false,
+                crowded: false,
             });
         }
     }
@@ -221,8 +248,15 @@ fn nothing_is_bounded_before_the_first_estimate() {
 #[test]
 fn odd_samples_do_no_harm() {
     let mut bound = QueueBound::new(QueueBoundConfig::default());
-    let zero =
-        BoundSample { now: Instant::ZERO, delivered: 0, rtt: None, age: None, outstanding: 0, limited: true };
+    let zero = BoundSample {
+        now: Instant::ZERO,
+        delivered: 0,
+        rtt: None,
+        age: None,
+        outstanding: 0,
+        limited: true,
+        crowded: false,
+    };
     for now in [0, 0, 5, 3, 1_000_000_000, 7] {
         let now = at(now);
         for rtt in [None, Some(Duration::ZERO), Some(Duration::MAX), Some(ms(5))] {
@@ -250,6 +284,7 @@ fn after_flights(flights: &[u64]) -> QueueBound {
                 age: Some(rtt),
                 outstanding: (flight - n) * PACKET,
                 limited: false,
+                crowded: false,
             });
         }
     }
@@ -272,7 +307,15 @@ fn send_at(bound: &mut QueueBound, mbps: f64, from_ms: u64, to_ms: u64, acked: i
         let now = acked(sent + ms(60));
         let age = Some(now.saturating_since(sent));
         let (rtt, outstanding) = (age, Rate::from_mbps(mbps).bytes_in(ms(60)));
-        bound.on_ack(&BoundSample { now, delivered: PACKET, rtt, age, outstanding, limited: false });
+        bound.on_ack(&BoundSample {
+            now,
+            delivered: PACKET,
+            rtt,
+            age,
+            outstanding,
+            limited: false,
+            crowded: false,
+        });
         sent += interval;
     }
 }
