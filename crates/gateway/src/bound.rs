@@ -79,6 +79,8 @@ pub struct BoundSample {
     pub outstanding: u64,
     /// Packets waited in the gateway because of the bound; otherwise the servers are the limit.
     pub limited: bool,
+    /// The sender paces: its pacer and the bound hold its packets in turns.
+    pub paced: bool,
     /// Packets wait for the gateway itself, behind those of all other subscribers.
     pub crowded: bool,
 }
@@ -216,6 +218,7 @@ impl QueueBound {
         let queued = sample.age.map(|age| age.saturating_sub(rtt_min));
         let link_limited = sample.limited || queued.is_some_and(|queued| queued > self.config.target);
         let sent = sample.now - sample.age.unwrap_or(rtt_min);
+        self.delivery.held(sample.paced && sample.limited);
         if link_limited && !self.baseline.in_drain(sent) {
             self.delivery.update(sample.now, sample.delivered, sample.age, rtt_min);
         } else {

@@ -291,6 +291,7 @@ impl Subscriber {
             age: report.age.map(|age| age.saturating_sub(report.uplink)),
             outstanding: self.outstanding.saturating_sub(answered),
             limited: self.limited,
+            paced: report.paced,
             crowded,
         });
         self.limited = false;

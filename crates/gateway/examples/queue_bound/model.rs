@@ -372,6 +372,7 @@ impl Model<'_> {
             age: Some(self.now.saturating_since(newest.sent)),
             outstanding: self.outstanding,
             limited: self.waiting > 0,
+            paced: false,
             crowded: false,
         };
         self.rule.on_ack(&sample);

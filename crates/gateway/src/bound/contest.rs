@@ -269,6 +269,7 @@ mod tests {
             age: Some(rtt),
             outstanding,
             limited: true,
+            paced: false,
             crowded: false,
         };
         contest.on_ack(&sample, rtt, ms(100))

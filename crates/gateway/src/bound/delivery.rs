@@ -36,6 +36,9 @@ struct Stretch {
     /// When the newest packet that had arrived by then had left.
     sent: Instant,
     delivered: u64,
+    /// For a part of it the bound held packets of a sender that paces.
+    #[cfg_attr(feature = "serde", serde(default))]
+    held: bool,
 }
 
 /// What has been delivered.
@@ -98,7 +101,9 @@ impl Delivery {
     /// forecast at once. Without it a sender that goes faster for single round trips only, to see whether it gets more (BBR), is never
     /// followed. As in the delivery rate of draft-ietf-ccwg-bbr, Section 4.1.1, samples of a sender that was the limit count if they are
     /// higher, and a stretch is as long as its packets took to leave or to be acknowledged, whichever is longer, so that late ACKs
-    /// make no rate. Our choice: an eighth more, half of BBR's gain; less is the chance of single ACKs.
+    /// make no rate. Our choice: an eighth more, half of BBR's gain; less is the chance of single ACKs. Where the bound held packets for a part
+    /// of the stretch half of that, as on a path of 64 ms and more the bound itself leaves no eighth: BBR, held at it by turns with its own
+    /// pacer, would go on probing there for ever, with neither the limit for long enough to be measured.
     pub(super) fn carried(&mut self, now: Instant, sent: Instant, rtt_min: Duration) {
         let (passed, round) = (now.saturating_since(self.stretch.at), rtt_min.max(self.config.window / 2));
         if passed < round {
@@ -106,11 +111,18 @@ impl Delivery {
         }
         let elapsed = passed.max(sent.saturating_since(self.stretch.sent));
         let carried = Rate::from_bytes_in(self.delivered - self.stretch.delivered, elapsed);
-        self.stretch = Stretch { at: now, sent, delivered: self.delivered };
-        let more = carried > self.forecast.mul_ratio(9, 8);
+        let least =
+            if self.stretch.held { self.forecast.mul_ratio(17, 16) } else { self.forecast.mul_ratio(9, 8) };
+        self.stretch = Stretch { at: now, sent, delivered: self.delivered, held: false };
+        let more = carried > least;
         if !self.forecast.is_zero() && more && passed < round * 2 {
             (self.fast, self.slow, self.forecast) = (carried, carried, carried);
         }
+    }
+
+    /// Whether the bound held packets of a sender that paces.
+    pub(super) fn held(&mut self, held: bool) {
+        self.stretch.held |= held;
     }
 
     /// The servers were the limit: measure anew from `now`.

@@ -88,6 +88,7 @@ impl Link {
                 age: rtt,
                 outstanding,
                 limited: waiting > 0,
+                paced: false,
                 crowded: self.crowded,
             });
             waiting += 2;
@@ -231,6 +232,7 @@ fn servers_that_send_little_do_not_lower_the_rate() {
                 age: rtt,
                 outstanding: left,
                 limited: false,
+                paced: false,
                 crowded: false,
             });
         }
@@ -255,6 +257,7 @@ fn odd_samples_do_no_harm() {
         age: None,
         outstanding: 0,
         limited: true,
+        paced: false,
         crowded: false,
     };
     for now in [0, 0, 5, 3, 1_000_000_000, 7] {
@@ -284,6 +287,7 @@ fn after_flights(flights: &[u64]) -> QueueBound {
                 age: Some(rtt),
                 outstanding: (flight - n) * PACKET,
                 limited: false,
+                paced: false,
                 crowded: false,
             });
         }
@@ -314,6 +318,7 @@ fn send_at(bound: &mut QueueBound, mbps: f64, from_ms: u64, to_ms: u64, acked: i
             age,
             outstanding,
             limited: false,
+            paced: false,
             crowded: false,
         });
         sent += interval;
@@ -338,4 +343,31 @@ fn what_arrives_the_link_can_carry() {
     send_at(&mut bound, 8.0, 6_000, 6_400, |arrival| arrival.max(at(6_400)));
     send_at(&mut bound, 8.0, 6_400, 6_800, |arrival| arrival);
     assert!(bound.rate() < Rate::from_mbps(10.5), "{:?}", bound.rate());
+}
+
+/// An acknowledgement each millisecond: first the link is full, then it is not any more, a tenth more arrives, and the bound holds every other
+/// packet. The rate then forecast.
+fn forecast_held_by_turns(paced: bool) -> f64 {
+    let mut bound = QueueBound::new(QueueBoundConfig::default());
+    for n in 0..2_000 {
+        let by_turns = n >= 1_000;
+        let rtt = Some(ms(if by_turns || n == 0 { 50 } else { 60 }));
+        bound.on_ack(&BoundSample {
+            now: at(1_000 + n),
+            delivered: if by_turns { 12_210 } else { 11_100 },
+            rtt,
+            age: rtt,
+            outstanding: 600_000,
+            limited: !by_turns || n % 2 == 0,
+            paced,
+            crowded: false,
+        });
+    }
+    bound.rate().as_mbps()
+}
+
+#[test]
+fn what_a_paced_sender_gets_through_raises_the_forecast_though_it_is_held_by_turns() {
+    let (paced, other) = (forecast_held_by_turns(true), forecast_held_by_turns(false));
+    assert!((95.0..100.0).contains(&paced) && (85.0..92.0).contains(&other), "{paced} {other}");
 }

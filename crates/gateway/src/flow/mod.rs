@@ -92,6 +92,8 @@ pub(crate) struct LinkReport {
     pub(crate) age: Option<Duration>,
     /// How long the report itself waited on the uplink; zero unless `auto` decides.
     pub(crate) uplink: Duration,
+    /// Its packets leave at a rate of their own, within the bound.
+    pub(crate) paced: bool,
 }
 
 /// How far a flow is.

@@ -174,7 +174,7 @@ impl Flow {
         self.stop_needless_repairs(ctx);
         self.adapt_delay(ctx);
         let age = left.sent_at.filter(|_| !probed).map(|sent_at| ctx.now.saturating_since(sent_at));
-        LinkReport { delivered, lost, rtt, age, uplink: self.uplink_queue() }
+        LinkReport { delivered, lost, rtt, age, uplink: self.uplink_queue(), paced: false }
     }
 
     /// Finds the latest transmission that brought `range`.

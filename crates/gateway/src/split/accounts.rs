@@ -13,6 +13,8 @@ use crate::pool::{Holdings, most_promised};
 impl Pair {
     /// What the client has reported since the last call, and how many timeouts there were.
     pub(super) fn report(&mut self, now: Instant) -> (LinkReport, u64) {
+        // Who goes by the client's clock is not bounded.
+        let may_be_held = !self.measures_one_way();
         let Some(client) = &mut self.client else { return Default::default() };
         let delivery = client.connection.take_delivery();
         let timeouts = client.connection.timeouts();
@@ -23,6 +25,7 @@ impl Pair {
             rtt: delivery.rtt,
             age: delivery.sent_at.map(|sent| now.saturating_since(sent)),
             uplink: if self.reason.is_some() { self.uplink.queue() } else { Duration::ZERO },
+            paced: may_be_held && client.connection.is_paced(),
         };
         (report, newly)
     }

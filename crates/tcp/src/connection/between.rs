@@ -139,4 +139,9 @@ impl Connection {
     pub fn srtt(&self) -> Duration {
         self.sender.rtt.srtt()
     }
+
+    /// Its packets leave at a rate, not by the clock of ACKs alone.
+    pub fn is_paced(&self) -> bool {
+        self.sender.congestion().pacing_rate().is_some()
+    }
 }
