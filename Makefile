@@ -82,7 +82,7 @@ lint: ## formatting, clippy (warnings are errors), the rules of CONTRIBUTING.md 
 doc: ## API documentation, private items included; warnings are errors
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --document-private-items
 
-deb: ## a Debian package of the gateway in target/debian (cargo install cargo-deb)
+deb: setup ## a Debian package of the gateway in target/debian (cargo install cargo-deb)
 	$(CARGO) deb --locked --package paceline-cli
 
 fuzz: ## every fuzz target for FUZZ_SECONDS each (nightly Rust and cargo-fuzz)

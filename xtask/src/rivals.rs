@@ -265,7 +265,9 @@ fn write_misses(page: &mut String, misses: &[(&str, &str)], scenario: &str, reas
     let fits = |reason: &Reason, (cell, scheme): (&str, &str)| {
         reason.scenario == scenario
             && reason.schemes.iter().any(|name| name == scheme)
-            && reason.cell.split(',').all(|part| part.is_empty() || cell.split(',').any(|own| own == part))
+            && reason.cell.split(',').all(|part| {
+                part.is_empty() || part.split('|').any(|one| cell.split(',').any(|own| own == one))
+            })
     };
     let first = |miss| reasons.iter().position(|reason| fits(reason, miss));
     let known = reasons.iter().enumerate().map(|(n, reason)| (Some(n), reason.reason.as_str()));
@@ -328,7 +330,8 @@ mod tests {
             cell: cell.into(),
             reason: reason.into(),
         };
-        let reasons = [why(&["split"], "size=1,loss=0", "one"), why(&["split", "auto"], "loss=0", "two")];
+        let reasons =
+            [why(&["split"], "size=1,loss=0", "one"), why(&["split", "auto"], "loss=1|loss=0", "two")];
         let missed = [
             ("size=1,loss=0", "split"),
             ("size=2,loss=0", "split"),

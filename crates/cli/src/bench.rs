@@ -18,6 +18,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::args::BenchArgs;
 use crate::error::{Error, Result};
 use crate::interrupt;
+use crate::output::say;
 use crate::result::{SCHEMA, write_whole};
 use crate::run::lab::system;
 use forwarder::{Forwarder, Kind};
@@ -52,10 +53,10 @@ pub(crate) fn command(args: &BenchArgs) -> Result<()> {
     let path = args.out.join("results.json");
     write_whole(&path, &format!("{text}\n"))?;
     if args.json {
-        println!("{text}");
+        say!("{text}");
     } else {
         report::print(&report);
-        println!("Results: {}", path.display());
+        say!("Results: {}", path.display());
     }
     let missed = report::least_ratios(&report).into_iter().find(|(_, bound, ratio)| ratio < bound);
     let costly = report::worst_costs(&report.summary).into_iter().find(|cost| cost.2 > report::COST_BOUND);

@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::gateway::capture::Wanted;
 use crate::gateway::control;
 use crate::interrupt;
+use crate::output::say;
 
 pub(crate) fn command(args: &CaptureArgs) -> Result<()> {
     let ((client, client_port), (server, server_port)) = (args.flow.client, args.flow.server);
@@ -42,6 +43,6 @@ pub(crate) fn command(args: &CaptureArgs) -> Result<()> {
             Err(error) => return Err(Error::io("read the capture from the gateway", &error)),
         }
     }
-    println!("{}: {written} bytes", args.out.display());
+    say!("{}: {written} bytes", args.out.display());
     Ok(())
 }

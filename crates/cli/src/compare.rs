@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::args::CompareArgs;
 use crate::error::{Error, Result};
+use crate::output::say;
 use crate::result::{SCHEMA, new_table, write_whole};
 use crate::run::simulated::{self, Simulated};
 use crate::scenario::{ScenarioFile, Vary, load_varied, parse_varied};
@@ -69,18 +70,18 @@ fn report(file: &ScenarioFile, rows: &[Row], folder: &Path, args: &CompareArgs) 
     let text = serde_json::to_string_pretty(&object).map_err(|error| Error::failed(error.to_string()))?;
     write_whole(&folder.join("compare.json"), &text)?;
     if args.json {
-        println!("{text}");
+        say!("{text}");
         return Ok(());
     }
-    println!("{}: {}", file.base.name, file.base.title);
+    say!("{}: {}", file.base.name, file.base.title);
     for cell in cells(rows) {
         let of_cell: Vec<&Row> = rows.iter().filter(|row| row.cell == cell).collect();
         if !cell.is_empty() {
-            println!("{cell}");
+            say!("{cell}");
         }
-        println!("{}", table(&of_cell));
+        say!("{}", table(&of_cell));
         if let Some(row) = pick(&of_cell) {
-            println!(
+            say!(
                 "Least delay at 95 % or more of the highest throughput: {} ({:.2} Mbit/s, p95 {:.0} ms)",
                 row.scheme(),
                 row.throughput_mbps,
@@ -89,7 +90,7 @@ fn report(file: &ScenarioFile, rows: &[Row], folder: &Path, args: &CompareArgs) 
         }
     }
     for figure in figures {
-        println!("Plot: {}", figure.display());
+        say!("Plot: {}", figure.display());
     }
     Ok(())
 }

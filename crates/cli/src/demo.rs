@@ -11,6 +11,7 @@ use serde::Deserialize;
 use crate::args::DemoArgs;
 use crate::error::{Error, Result};
 use crate::interrupt;
+use crate::output::say;
 use crate::plot::{self, Line, Panel};
 use crate::result::{Results, Run, RunFiles, SCHEMA, Store, summary_table, write_whole};
 use crate::run::lab::{self, Watch};
@@ -53,17 +54,14 @@ fn report(args: &DemoArgs, runs: Vec<Run>, plot: &Path) -> Result<()> {
     let text = serde_json::to_string_pretty(&results).map_err(|error| Error::failed(error.to_string()))?;
     write_whole(&args.out.join("results.json"), &format!("{text}\n"))?;
     if args.json {
-        println!("{text}");
+        say!("{text}");
         return Ok(());
     }
-    println!("{}", summary_table(&results.runs));
+    say!("{}", summary_table(&results.runs));
     let goodput = |index: usize| results.runs[index].flows[0].goodput_mbps;
-    println!(
-        "{:.1} times as fast. SHA-256 of what was received: as sent, both times.",
-        goodput(1) / goodput(0)
-    );
+    say!("{:.1} times as fast. SHA-256 of what was received: as sent, both times.", goodput(1) / goodput(0));
     let shown = fs::canonicalize(plot).unwrap_or_else(|_| plot.to_path_buf());
-    println!("Plot of throughput, window and RTT over time: {}", shown.display());
+    say!("Plot of throughput, window and RTT over time: {}", shown.display());
     Ok(())
 }
 

@@ -12,6 +12,7 @@ use paceline_wire::{Duration, PortId};
 
 use crate::args::EmulateArgs;
 use crate::error::{Error, Result};
+use crate::output::say;
 use crate::result::write_whole;
 use crate::run::{link_result, links_table};
 use crate::scenario::{Path, explain, line_of};
@@ -48,7 +49,7 @@ pub(crate) fn command(args: &EmulateArgs) -> Result<()> {
     eprintln!("Emulating the link between {} and {}; Ctrl-C ends it.", args.up, args.down);
     event_loop.run(&mut emulator, |_, _| Ok(())).map_err(|error| Error::io("emulate the link", &error))?;
     let report = emulator.report(clock::now());
-    println!("{}", links_table(&report.directions, report.duration));
+    say!("{}", links_table(&report.directions, report.duration));
     match &args.stats_json {
         Some(path) => write_stats(path, &report.directions, report.duration),
         None => Ok(()),

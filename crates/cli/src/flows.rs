@@ -4,16 +4,17 @@ use crate::args::FlowsArgs;
 use crate::error::{Error, Result};
 use crate::gateway::control;
 use crate::gateway::rows::{FlowRow, Report, SubscriberRow};
+use crate::output::say;
 use crate::result::new_table;
 
 pub(crate) fn command(args: &FlowsArgs) -> Result<()> {
     let report = control::ask(args.control.as_deref())?;
     if args.json {
         let text = serde_json::to_string(&report).map_err(|error| Error::failed(error.to_string()))?;
-        println!("{text}");
+        say!("{text}");
         return Ok(());
     }
-    print!("{}", tables(&report));
+    say!("{}", tables(&report).trim_end());
     Ok(())
 }
 

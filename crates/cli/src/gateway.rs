@@ -33,6 +33,7 @@ use paceline_wire::Node;
 
 use crate::args::{GatewayAction, GatewayArgs};
 use crate::error::{Error, Result};
+use crate::output::say;
 use crate::result::write_whole;
 use attach::Attached;
 use handover::Inherited;
@@ -225,7 +226,7 @@ fn from_file(args: &GatewayArgs, path: &Path, base: &GatewayConfig) -> Result<Ga
 /// `--check`: says whether the file would be taken, and what is in it.
 fn check(args: &GatewayArgs, path: &Path) -> Result<()> {
     let config = configuration(args, Some(path))?;
-    println!("{}: all right: {}", path.display(), policy::summary(&config));
+    say!("{}: all right: {}", path.display(), policy::summary(&config));
     Ok(())
 }
 

@@ -11,6 +11,7 @@ mod error;
 mod flows;
 mod gateway;
 mod interrupt;
+mod output;
 mod plot;
 mod pool;
 mod predict;
@@ -33,7 +34,7 @@ use error::Result;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    match dispatch(cli.command) {
+    match dispatch(cli.command).and_then(|()| output::finish()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("paceline: {error}");

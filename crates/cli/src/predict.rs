@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::args::{GrowthArg, LostRepairArg, PredictArgs};
 use crate::error::{Error, Result};
+use crate::output::say;
 
 /// Everything that is printed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -90,7 +91,7 @@ pub(crate) fn command(args: &PredictArgs) -> Result<()> {
     if args.json {
         let text =
             serde_json::to_string_pretty(&prediction).map_err(|error| Error::failed(error.to_string()))?;
-        println!("{text}");
+        say!("{text}");
     } else {
         tables::print(&prediction);
     }

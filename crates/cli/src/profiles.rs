@@ -7,6 +7,7 @@ mod judge;
 
 use crate::args::ProfilesArgs;
 use crate::error::{Error, Result};
+use crate::output::say;
 use crate::result::{SCHEMA, new_table, write_whole};
 use crate::run::simulated::{self, Simulated};
 use judge::{Cell, Verdict};
@@ -28,14 +29,14 @@ pub(crate) fn command(args: &ProfilesArgs) -> Result<()> {
         failed.extend(failures);
         let of_file = judge::cells(&file.base.name, &runs);
         if !args.json {
-            println!("{}: {}\n{}", file.base.name, file.base.title, table(&of_file));
+            say!("{}: {}\n{}", file.base.name, file.base.title, table(&of_file));
         }
         all.extend(of_file);
     }
     let text = json(&all)?;
     write_whole(&args.out.join("profiles.json"), &text)?;
     if args.json {
-        println!("{text}");
+        say!("{text}");
     }
     simulated::judge(&failed)?;
     let missed: Vec<String> = all.iter().flat_map(Cell::missed).collect();

@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use crate::args::reproduce::ReproduceHow;
 use crate::error::{Error, Result};
+use crate::output::say;
 use crate::pool::cores;
 use kept::Kept;
 use pool::{Job, Records};
@@ -43,7 +44,7 @@ fn conclude<C: Serialize>(
         report.save(&how.out.join(format!("{name}.json")))?;
     }
     if how.json {
-        println!("{}", report.to_json()?);
+        say!("{}", report.to_json()?);
     } else {
         print_cells(&report.cells);
         report.print_rest(&how.out);

@@ -25,6 +25,7 @@ use paceline_wire::Duration;
 use crate::args::{On, RunArgs};
 use crate::error::{Error, Kind, Result};
 use crate::interrupt;
+use crate::output::say;
 use crate::pool::{cores, work_off};
 use crate::result::{
     LinkResult, Results, Run, SCHEMA, Store, bounds_table, check_bounds, summary_table, write_whole,
@@ -47,7 +48,7 @@ pub(crate) fn command(args: &RunArgs) -> Result<()> {
     let file = load_file(&args.scenario, args.of.duration)?;
     let variants = select(&file, &args.of.only)?;
     if args.list {
-        variants.iter().for_each(|variant| println!("{}", variant.name));
+        variants.iter().for_each(|variant| say!("{}", variant.name));
         return Ok(());
     }
     let places: &[Place] = match args.on {
@@ -290,11 +291,11 @@ fn report(file: &ScenarioFile, done: &[Done], args: &RunArgs) -> Result<()> {
     if args.json {
         print_json(done, &differences)?;
     } else {
-        println!("{}: {}", file.base.name, file.base.title);
+        say!("{}: {}", file.base.name, file.base.title);
         done.iter().for_each(|done| print_tables(file, done));
         if !differences.is_empty() {
-            println!("Simulator less lab, medians over runs:");
-            println!("{}", difference::table(&differences));
+            say!("Simulator less lab, medians over runs:");
+            say!("{}", difference::table(&differences));
         }
     }
     judge(file, done, args)
@@ -316,17 +317,17 @@ fn print_json(done: &[Done], differences: &[difference::Difference]) -> Result<(
             serde_json::to_string_pretty(&all)
         }
     };
-    println!("{}", text.map_err(|error| Error::failed(error.to_string()))?);
+    say!("{}", text.map_err(|error| Error::failed(error.to_string()))?);
     Ok(())
 }
 
 fn print_tables(file: &ScenarioFile, done: &Done) {
-    println!("On: {}", done.place.name());
-    println!("{}", summary_table(&done.results.runs));
+    say!("On: {}", done.place.name());
+    say!("{}", summary_table(&done.results.runs));
     if let Some(table) = bounds_table(&check_bounds(&file.base.bounds, &done.results.runs)) {
-        println!("{table}");
+        say!("{table}");
     }
-    println!("Results and time series: {}", done.store.folder().display());
+    say!("Results and time series: {}", done.store.folder().display());
 }
 
 fn judge(file: &ScenarioFile, done: &[Done], args: &RunArgs) -> Result<()> {

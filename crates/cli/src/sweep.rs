@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::args::SweepArgs;
 use crate::error::{Error, Result};
+use crate::output::say;
 use crate::result::{Run, SCHEMA, Store, write_whole};
 use crate::run::simulated::{self, Simulated};
 use crate::scenario::{ScenarioFile, load_varied};
@@ -60,13 +61,13 @@ fn report(
             "cells": means.json(&keys, &chosen),
         });
         let text = serde_json::to_string_pretty(&object).map_err(|error| Error::failed(error.to_string()))?;
-        println!("{text}");
+        say!("{text}");
         return Ok(());
     }
-    println!("{}: {}", file.base.name, file.base.title);
-    println!("Means over {} runs and 95 % confidence intervals (Student):", args.runs);
-    println!("{}", means.table());
-    println!("Results: {}/{{runs,means}}.{{csv,parquet}}", store.folder().display());
+    say!("{}: {}", file.base.name, file.base.title);
+    say!("Means over {} runs and 95 % confidence intervals (Student):", args.runs);
+    say!("{}", means.table());
+    say!("Results: {}/{{runs,means}}.{{csv,parquet}}", store.folder().display());
     Ok(())
 }
 

@@ -12,6 +12,7 @@ use crate::args::{
     GapsArg, ModelArg, TraceCommand, TraceConvert, TraceFormatArg, TraceGenerate, TraceInput, TracePlot,
 };
 use crate::error::{Error, Result};
+use crate::output::say;
 use crate::plot::{self, Line, Panel};
 use crate::result::write_whole;
 
@@ -51,7 +52,7 @@ fn info(input: &TraceInput) -> Result<()> {
     ] {
         table.add_row([what, value]);
     }
-    println!("{table}");
+    say!("{table}");
     Ok(())
 }
 
@@ -85,7 +86,7 @@ fn draw(args: &TracePlot) -> Result<()> {
     let line = Line { label: format!("mean of {}", args.input.window), colour: 0, points: points.collect() };
     let panel = Panel { title: "rate (Mbit/s)".into(), lines: vec![line] };
     plot::write(&args.out, &args.input.file.display().to_string(), &[panel])?;
-    println!("{}", args.out.display());
+    say!("{}", args.out.display());
     Ok(())
 }
 
@@ -115,7 +116,7 @@ fn emit(trace: &Trace, format: TraceFormatArg, window: Duration, out: Option<&Pa
     match out {
         Some(path) => write_whole(path, &text),
         None => {
-            print!("{text}");
+            say!("{}", text.trim_end());
             Ok(())
         }
     }

@@ -31,6 +31,23 @@ fn bad_arguments_end_with_code_2() {
 }
 
 #[test]
+fn output_that_cannot_be_written_is_an_error_and_one_that_nobody_reads_is_none() {
+    let list = |stdout: std::process::Stdio| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_paceline"));
+        command.args(["run", &scenario("lossy"), "--list"]).stdout(stdout).output().unwrap()
+    };
+    let full = list(fs::File::options().write(true).open("/dev/full").unwrap().into());
+    assert_eq!(full.status.code(), Some(1));
+    let told = String::from_utf8(full.stderr).unwrap();
+    assert!(told.starts_with("paceline: cannot write to standard output: "), "{told}");
+    assert_eq!(told.lines().count(), 1);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let closed = list(writer.into());
+    assert!(closed.status.success() && closed.stderr.is_empty(), "{closed:?}");
+}
+
+#[test]
 fn a_missing_scenario_is_named() {
     paceline().args(["run", "nosuch.toml"]).assert().code(2).stderr(
         is_match(r"^paceline: cannot read scenario nosuch.toml: .*; give the path of a .toml file\n$")

@@ -166,7 +166,7 @@ fn route_links(lab: &Lab) {
                 ipv6,
                 priority: 100,
                 input_interface: from.to_owned(),
-                tcp_only: false,
+                protocol: None,
                 source: None,
                 destination: None,
                 mark: None,

@@ -28,7 +28,9 @@ struct Gateway(Child);
 impl Drop for Gateway {
     fn drop(&mut self) {
         // The workers end with it.
-        let _ = kill(Pid::from_raw(self.0.id() as i32), Signal::SIGTERM);
+        if matches!(self.0.try_wait(), Ok(None)) {
+            let _ = kill(Pid::from_raw(self.0.id() as i32), Signal::SIGTERM);
+        }
         let _ = self.0.wait();
     }
 }
@@ -150,4 +152,9 @@ fn a_killed_worker_costs_only_its_own_subscribers_their_acceleration() {
         let told = downlink(&other, flow.client);
         assert_eq!(told, of(1, flow).then_some(6 * CHUNK as u64), "{other}");
     }
+
+    // Without a configuration to read again, a terminal that goes takes the gateway with it.
+    let mut gateway = gateway;
+    kill(Pid::from_raw(gateway.0.id() as i32), Signal::SIGHUP).unwrap();
+    assert!(gateway.0.wait().unwrap().success());
 }

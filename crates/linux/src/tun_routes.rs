@@ -1,7 +1,7 @@
 //! Fail-open of a routed gateway: routes that lead through its TUN device, and go with it.
 //!
-//! Rules by incoming interface send TCP between servers and clients to a routing table of its own, which has one route: the
-//! TUN. When the process is gone so is the device, and with it the route; the rules then find an empty table, and the main
+//! Rules by incoming interface send TCP, and UDP if asked for, between servers and clients to a routing table of its own, which
+//! has one route: the TUN. When the process is gone so is the device, and with it the route; the rules then find an empty table, and the main
 //! table forwards as if there were no gateway. What the gateway writes comes in by the TUN, which no rule names: it leaves
 //! by the main table, so nothing runs in circles. The host's own packets are found in the local table before any rule of ours.
 //!
@@ -10,7 +10,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use crate::netlink::{Netlink, Prefix, Route, RouteTarget, Rule};
+use crate::netlink::{Netlink, Prefix, Protocol, Route, RouteTarget, Rule};
 use crate::sysctl;
 use crate::system_error::SystemError;
 
@@ -27,14 +27,12 @@ pub struct TunRoutesConfig {
     pub clients: Vec<Prefix>,
     /// Only packets with these bits in their marks, which those from the TUN must have, too.
     pub mark: Option<u32>,
-    /// A routing table that nobody else uses.
-    pub table: u32,
-    /// Of the rules; below 32766, that of the main table.
-    pub priority: u32,
+    /// UDP, too.
+    pub datagrams: bool,
 }
 
 impl TunRoutesConfig {
-    /// Whatever the mark, with table and priority 7700.
+    /// TCP, whatever the mark.
     pub fn new(tun: &str, wan: &[&str], radio: &[&str], clients: Vec<Prefix>) -> Self {
         let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
         TunRoutesConfig {
@@ -43,8 +41,7 @@ impl TunRoutesConfig {
             radio: owned(radio),
             clients,
             mark: None,
-            table: 7700,
-            priority: 7700,
+            datagrams: false,
         }
     }
 }
@@ -54,16 +51,17 @@ impl TunRoutesConfig {
 pub struct TunRoutes {
     netlink: Netlink,
     table: u32,
-    priority: u32,
+    /// Those that rules name.
+    interfaces: Vec<String>,
     families: Vec<bool>,
 }
 
 impl TunRoutes {
     /// Installs routes and rules in the calling thread's network namespace, in place of what an earlier process left. The
-    /// packet loop should run already: TCP comes to the TUN from here on.
+    /// packet loop should run already: packets come to the TUN from here on.
     pub fn install(config: &TunRoutesConfig) -> Result<TunRoutes, SystemError> {
+        families(config).into_iter().try_for_each(check_forwarding)?;
         let routes = TunRoutes::adopt(config)?;
-        routes.families.iter().try_for_each(|&ipv6| check_forwarding(ipv6))?;
         routes.remove_rules()?;
         // Loose: what the gateway writes has source addresses that lie behind other interfaces. The larger of this and the
         // setting for all interfaces holds, so that need not be changed.
@@ -80,7 +78,7 @@ impl TunRoutes {
                 Prefix::new(Ipv4Addr::UNSPECIFIED, 0)
             };
             let route = Route::new(default, RouteTarget::Interface(config.tun.clone()));
-            routes.netlink.set_route(&Route { table: Some(config.table), ..route })?;
+            routes.netlink.set_route(&Route { table: Some(routes.table), ..route })?;
         }
         routes.add_rules(config)?;
         Ok(routes)
@@ -88,10 +86,12 @@ impl TunRoutes {
 
     /// What another process has installed, to be removed by this one.
     pub fn adopt(config: &TunRoutesConfig) -> Result<TunRoutes, SystemError> {
-        let mut families: Vec<bool> = config.clients.iter().map(|prefix| prefix.address.is_ipv6()).collect();
-        families.sort_unstable();
-        families.dedup();
-        Ok(TunRoutes { netlink: Netlink::open()?, table: config.table, priority: config.priority, families })
+        let mut interfaces = [&config.wan[..], &config.radio[..]].concat();
+        interfaces.sort_unstable();
+        interfaces.dedup();
+        let netlink = Netlink::open()?;
+        let table = TABLE_BASE + netlink.link(&config.tun)?.index;
+        Ok(TunRoutes { netlink, table, interfaces, families: families(config) })
     }
 
     /// Removes the rules: from here on the main table forwards everything.
@@ -101,21 +101,25 @@ impl TunRoutes {
 
     fn add_rules(&self, config: &TunRoutesConfig) -> Result<(), SystemError> {
         for &client in &config.clients {
-            let rule = |interface: &String| Rule {
-                ipv6: client.address.is_ipv6(),
-                priority: self.priority,
-                input_interface: interface.clone(),
-                tcp_only: true,
-                source: None,
-                destination: None,
-                mark: config.mark,
-                table: self.table,
-            };
-            for interface in &config.wan {
-                self.netlink.add_rule(&Rule { destination: Some(client), ..rule(interface) })?;
-            }
-            for interface in &config.radio {
-                self.netlink.add_rule(&Rule { source: Some(client), ..rule(interface) })?;
+            for protocol in
+                [Some(Protocol::Tcp), config.datagrams.then_some(Protocol::Udp)].into_iter().flatten()
+            {
+                let rule = |interface: &String| Rule {
+                    ipv6: client.address.is_ipv6(),
+                    priority: PRIORITY,
+                    input_interface: interface.clone(),
+                    protocol: Some(protocol),
+                    source: None,
+                    destination: None,
+                    mark: config.mark,
+                    table: self.table,
+                };
+                for interface in &config.wan {
+                    self.netlink.add_rule(&Rule { destination: Some(client), ..rule(interface) })?;
+                }
+                for interface in &config.radio {
+                    self.netlink.add_rule(&Rule { source: Some(client), ..rule(interface) })?;
+                }
             }
         }
         Ok(())
@@ -123,7 +127,9 @@ impl TunRoutes {
 
     fn remove_rules(&self) -> Result<(), SystemError> {
         for &ipv6 in &self.families {
-            self.netlink.delete_rules(ipv6, self.priority, self.table)?;
+            for interface in &self.interfaces {
+                self.netlink.delete_rules(ipv6, PRIORITY, interface)?;
+            }
         }
         Ok(())
     }
@@ -136,6 +142,14 @@ impl Drop for TunRoutes {
     }
 }
 
+/// IPv4, IPv6 or both, by the clients.
+fn families(config: &TunRoutesConfig) -> Vec<bool> {
+    let mut families: Vec<bool> = config.clients.iter().map(|prefix| prefix.address.is_ipv6()).collect();
+    families.sort_unstable();
+    families.dedup();
+    families
+}
+
 fn check_forwarding(ipv6: bool) -> Result<(), SystemError> {
     let name = if ipv6 { "net.ipv6.conf.all.forwarding" } else { "net.ipv4.ip_forward" };
     if sysctl::get(name)? == "0" {
@@ -144,3 +158,8 @@ fn check_forwarding(ipv6: bool) -> Result<(), SystemError> {
     }
     Ok(())
 }
+
+/// Of the rules. Our choice: before the main table's, 32766.
+const PRIORITY: u32 = 7700;
+/// The device's number is added, so that gateways of one machine have a table each. Our choice: beyond those that have names (253 to 255).
+const TABLE_BASE: u32 = 7700;

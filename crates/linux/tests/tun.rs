@@ -5,7 +5,7 @@ mod common;
 
 use common::{Driven, permitted, transfer};
 use paceline_linux::lab::{GatewayKind, Lab, LabConfig};
-use paceline_linux::netlink::{Prefix, Route, RouteTarget, Rule};
+use paceline_linux::netlink::{Prefix, Protocol, Route, RouteTarget, Rule};
 use paceline_linux::{Device, EventLoop, EventLoopConfig, NullForwarder, Tun};
 use paceline_wire::PortId;
 
@@ -58,7 +58,7 @@ fn route_through(lab: &Lab, tun: &str) {
                 ipv6,
                 priority: 100,
                 input_interface: interface.to_owned(),
-                tcp_only: true,
+                protocol: Some(Protocol::Tcp),
                 source: prefix.filter(|_| client_is_source),
                 destination: prefix.filter(|_| !client_is_source),
                 mark: None,

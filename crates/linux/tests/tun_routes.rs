@@ -4,7 +4,7 @@
 
 mod common;
 
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::thread;
 use std::time::Duration as StdDuration;
 
@@ -123,6 +123,53 @@ fn only_marked_packets_pass_the_device() {
     assert!(!connects(false));
     thread::sleep(StdDuration::from_millis(1200));
     assert!(connects(false) && connects(true), "it has lapsed");
+}
+
+#[test]
+fn datagrams_pass_the_device_if_asked_for() {
+    if !permitted() {
+        return;
+    }
+    let lab = Lab::build(LabConfig { gateway: GatewayKind::Routed, ..LabConfig::default() }).unwrap();
+    lab.join_links().unwrap();
+    for datagrams in [false, true] {
+        let gateway = start(&lab);
+        let config =
+            TunRoutesConfig { datagrams, ..TunRoutesConfig::new(TUN, &["g0"], &["g1"], clients(&lab)) };
+        let routes = lab.gateway.run(|| TunRoutes::install(&config)).unwrap().unwrap();
+        for ipv6 in [false, true] {
+            let bind = || UdpSocket::bind((lab.server_address(ipv6), 0));
+            let server = lab.server.run(bind).unwrap().unwrap();
+            server.set_read_timeout(Some(StdDuration::from_secs(5))).unwrap();
+            let bind = || UdpSocket::bind((lab.client_address(ipv6, 0), 0));
+            let client = lab.client.run(bind).unwrap().unwrap();
+            client.send_to(b"ping", server.local_addr().unwrap()).unwrap();
+            let mut buffer = [0; 16];
+            assert_eq!(server.recv_from(&mut buffer).unwrap(), (4, client.local_addr().unwrap()));
+        }
+        drop(routes);
+        let (_, counters) = gateway.finish();
+        assert_eq!(counters[0].received_packets, if datagrams { 2 } else { 0 });
+    }
+}
+
+#[test]
+fn gateways_of_one_machine_leave_each_other_alone() {
+    if !permitted() {
+        return;
+    }
+    let lab = Lab::build(LabConfig { gateway: GatewayKind::Routed, ..LabConfig::default() }).unwrap();
+    lab.join_links().unwrap();
+    let gateway = start(&lab);
+    let _routes = install(&lab, None);
+    let _other_tun = lab.gateway.run(|| Tun::open("paceline1")).unwrap().unwrap();
+    let other = TunRoutesConfig::new("paceline1", &["x0"], &["x1"], clients(&lab));
+    drop(lab.gateway.run(|| TunRoutes::install(&other)).unwrap().unwrap());
+    let listener = lab.server.run(|| TcpListener::bind((lab.server_address(false), 0))).unwrap().unwrap();
+    let to = listener.local_addr().unwrap();
+    lab.client.run(|| TcpStream::connect_timeout(&to, StdDuration::from_secs(5))).unwrap().unwrap();
+    let (_, counters) = gateway.finish();
+    assert!(counters[0].received_packets >= 3, "{counters:?}");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::forwarder::Kind;
+use crate::output::say;
 use crate::result::{Percentiles, new_table};
 use crate::scenario::Statistic;
 
@@ -209,21 +210,21 @@ pub(super) fn worst_costs(rows: &[Row]) -> Vec<(Kind, u32, f64)> {
 }
 
 pub(super) fn print(report: &Report) {
-    println!("{}", throughput_table(&report.summary));
-    println!("{}", latency_table(&report.latency));
+    say!("{}", throughput_table(&report.summary));
+    say!("{}", latency_table(&report.latency));
     if let Some(bytes) = report.memory_per_flow_bytes.median {
-        println!("Memory of the gateway per open flow: {:.1} kB.", bytes / 1e3);
+        say!("Memory of the gateway per open flow: {:.1} kB.", bytes / 1e3);
     }
     for (kind, bound, ratio) in least_ratios(report) {
         let verdict = if ratio >= bound { "kept" } else { "missed" };
-        println!(
+        say!(
             "Bound: {} passes at least {bound} of what the null forwarder does: {ratio:.2}, {verdict}.",
             kind.name()
         );
     }
     for (kind, flows, ratio) in worst_costs(&report.summary) {
         let verdict = if ratio <= COST_BOUND { "kept" } else { "missed" };
-        println!(
+        say!(
             "Bound: {} takes at most {COST_BOUND} times the processor time of 10 flows for a packet: {ratio:.2} with {flows}, {verdict}.",
             kind.name()
         );

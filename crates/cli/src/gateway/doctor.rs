@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::args::DoctorArgs;
 use crate::error::{Error, Result};
+use crate::output::say;
 use crate::result::new_table;
 
 /// What was found.
@@ -71,12 +72,9 @@ pub(super) fn command(args: &DoctorArgs) -> Result<()> {
     let problems = findings.iter().filter(|one| one.status == Status::Problem).count();
     let warnings = findings.iter().filter(|one| one.status == Status::Warning).count();
     if args.json {
-        println!(
-            "{}",
-            json!({ "schema": 1, "problems": problems, "warnings": warnings, "findings": findings })
-        );
+        say!("{}", json!({ "schema": 1, "problems": problems, "warnings": warnings, "findings": findings }));
     } else {
-        print!("{}", table(&findings));
+        say!("{}", table(&findings).trim_end());
     }
     match problems {
         0 => Ok(()),

@@ -80,8 +80,8 @@ impl Log {
     }
 
     pub(super) fn flush(&mut self) -> io::Result<()> {
-        if let Some(error) = self.error.take() {
-            return Err(error);
+        if let Some(error) = &self.error {
+            return Err(io::Error::new(error.kind(), error.to_string()));
         }
         for file in [&mut self.events, &mut self.series].into_iter().flatten() {
             file.flush()?;
@@ -94,7 +94,7 @@ impl Log {
         if let Event::Sent { sojourn, retransmission: false, .. } = event {
             self.sojourn.record(*sojourn);
         }
-        if matches!(event, Event::Closed) {
+        if matches!(event, Event::Closed | Event::SplitClosed) {
             self.sampled.remove(flow);
         }
         let written = self.write_event(now, flow, event).and_then(|()| self.write_sample(now, flow, event));
@@ -294,5 +294,19 @@ mod tests {
         assert_eq!(lines[1]["time_s"], 0.02);
         assert_eq!(std::fs::read_to_string(series).unwrap().lines().count(), 2);
         assert_eq!(shared.lock().unwrap().sojourn.count(), 1);
+        assert_eq!(shared.lock().unwrap().sampled.len(), 1);
+        tap.on_event(start + Duration::from_millis(40), &flow, &Event::SplitClosed);
+        assert_eq!(shared.lock().unwrap().sampled.len(), 0);
+    }
+
+    #[test]
+    fn a_disk_that_is_full_is_told_each_time_it_is_asked() {
+        let mut log = Log::create(Instant::ZERO, Some(Path::new("/dev/full")), None, false).unwrap();
+        let flow = FlowKey { src: "10.0.0.2:40000".parse().unwrap(), dst: "10.0.0.1:80".parse().unwrap() };
+        for _ in 0..1000 {
+            log.note(Instant::ZERO, &flow, &Event::SplitClosed);
+        }
+        assert_eq!(log.flush().unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(log.flush().unwrap_err().kind(), io::ErrorKind::StorageFull);
     }
 }

@@ -107,10 +107,7 @@ fn apply(file: &File, config: &mut GatewayConfig, interfaces: &[&str]) -> std::r
             flows.extend(compiled);
         }
         if flows.len() > RULES_MAX {
-            return Err((
-                start,
-                format!("more than {RULES_MAX} combinations of matches; write fewer or wider ones"),
-            ));
+            return Err(too_many(start));
         }
     }
     flows.append(&mut config.sharing.flows);
@@ -122,6 +119,10 @@ fn apply(file: &File, config: &mut GatewayConfig, interfaces: &[&str]) -> std::r
     subscribers.append(&mut config.sharing.subscribers);
     config.sharing.subscribers = subscribers;
     Ok(())
+}
+
+fn too_many(start: usize) -> Wrong {
+    (start, format!("more than {RULES_MAX} combinations of matches; write fewer or wider ones"))
 }
 
 /// What is in it, in a few words.

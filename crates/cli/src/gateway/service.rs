@@ -104,6 +104,8 @@ struct Service<'a> {
     collector: Collector,
     /// When statistics are due.
     due: Instant,
+    /// They could not be written, which has been told.
+    unwritten: bool,
     reload: Reload,
     supervisor: Supervisor,
     control: Option<Control>,
@@ -173,6 +175,7 @@ impl<'a> Service<'a> {
             desk: Arc::default(),
             collector: Collector::default(),
             due: Instant::ZERO,
+            unwritten: false,
             reload: Reload::new(config.clone()),
             supervisor: Supervisor::default(),
             control,
@@ -233,7 +236,9 @@ impl<'a> Service<'a> {
         }
         self.due = housekeeping.now + STATS_INTERVAL;
         self.show(node, housekeeping);
-        self.write_stats(node, Some(housekeeping))
+        let written = self.write_stats(node, Some(housekeeping));
+        warn_once(&mut self.unwritten, &written);
+        Ok(())
     }
 
     /// Leaves the numbers for others to read.
@@ -278,11 +283,11 @@ impl<'a> Service<'a> {
         handing.attached.hold(handover::PAUSE_MAX)?;
         // Counted and written before anything is copied.
         handing.event_loop.finish_turn(node);
-        let totals = {
+        let (flushed, totals) = {
             let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
-            log.flush()?;
-            log.totals
+            (log.flush(), log.totals)
         };
+        warn_once(&mut self.unwritten, &flushed);
         let path = flows_file(self.args).map_err(io::Error::other)?;
         let estate = Estate {
             args: self.args,
@@ -350,3 +355,13 @@ fn bind_control(args: &GatewayArgs) -> Result<Option<Control>> {
 }
 
 const STATS_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A full disk is no reason to stop forwarding.
+fn warn_once(unwritten: &mut bool, written: &io::Result<()>) {
+    if let Err(error) = written
+        && !*unwritten
+    {
+        tracing::warn!("cannot write statistics, events or series, and goes on without: {error}");
+    }
+    *unwritten = written.is_err();
+}

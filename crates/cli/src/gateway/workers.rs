@@ -48,7 +48,9 @@ pub(super) fn run(args: &GatewayArgs, config: &GatewayConfig) -> Result<()> {
     loop {
         for signal in signals.pending() {
             match signal {
-                SIGHUP => workers.iter().for_each(|worker| worker.signal(Signal::SIGHUP)),
+                SIGHUP if args.config.is_some() => {
+                    workers.iter().for_each(|worker| worker.signal(Signal::SIGHUP))
+                }
                 SIGUSR2 => workers.iter_mut().for_each(Worker::succeed),
                 _ => {
                     supervisor.stopping();

@@ -3,12 +3,13 @@
 use paceline_theory::or::flow::{LARGEST_ERROR, MEAN_ERROR};
 
 use super::{FlowRow, Prediction, RecoveryRow};
+use crate::output::say;
 use crate::result::new_table;
 use crate::units::tidy;
 
 pub(super) fn print(prediction: &Prediction) {
     let path = &prediction.path;
-    println!(
+    say!(
         "{} Mbit/s and {} ms hold {:.1} packets of {} bytes; the receive window holds {}.\n",
         tidy(path.rate_mbps),
         tidy(path.rtt_ms),
@@ -16,21 +17,21 @@ pub(super) fn print(prediction: &Prediction) {
         path.packet_bytes,
         path.window_packets
     );
-    println!(
+    say!(
         "One recovery from a burst of {} lost packets, cwnd to {} of what it was (Theorems 1 to 9):",
         path.burst_packets,
         tidy(path.beta)
     );
-    println!("{}\n", recovery_table(&prediction.recovery));
-    println!("Send buffer: recoveries in which the application is woken too late (Theorems 10, 11):");
-    println!("{}\n", buffer_table(prediction));
-    println!(
+    say!("{}\n", recovery_table(&prediction.recovery));
+    say!("Send buffer: recoveries in which the application is woken too late (Theorems 10, 11):");
+    say!("{}\n", buffer_table(prediction));
+    say!(
         "A whole flow with {} % loss; the last columns are the smallest rate x RTT at which {} % of the link is lost:",
         tidy(path.loss * 100.0),
         tidy(path.efficiency * 100.0)
     );
-    println!("{}", flow_table(&prediction.flow));
-    println!(
+    say!("{}", flow_table(&prediction.flow));
+    say!(
         "The simulator differs from these shares of the link by {} % on average and {} % at most, on 64 paths and senders\n\
          (docs/reproduction.md; `paceline reproduce or --part formulas` measures it).",
         tidy(MEAN_ERROR * 100.0),

@@ -13,6 +13,7 @@ mod series;
 use crate::args::{AcceleratorPart, ReproduceAcceleratorArgs};
 use crate::error::Result;
 use crate::interrupt;
+use crate::output::say;
 use crate::result::new_table;
 
 use super::report::Report;
@@ -114,5 +115,5 @@ fn print_cells(cells: &[Cell]) {
             cell.note.to_string(),
         ]);
     }
-    println!("{table}\n");
+    say!("{table}\n");
 }

@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::error::{Error, Result};
+use crate::output::say;
 use crate::result::{new_table, write_whole};
 
 /// What `--json` prints.
@@ -82,18 +83,18 @@ impl<C> Report<C> {
     /// Sections and bounds for the terminal.
     pub(super) fn print_rest(&self, folder: &Path) {
         for section in &self.sections {
-            println!("{}\n{}", section.title, section.text);
+            say!("{}\n{}", section.title, section.text);
             if !section.rows.is_empty() {
                 let mut table = new_table(1, &section.columns);
                 section.rows.iter().for_each(|row| {
                     table.add_row(row.iter().map(shown));
                 });
-                println!("{table}");
+                say!("{table}");
             }
             if !section.files.is_empty() {
-                println!("Files in {}: {}", folder.display(), section.files.join(", "));
+                say!("Files in {}: {}", folder.display(), section.files.join(", "));
             }
-            println!();
+            say!();
         }
         let mut table = new_table(1, &["bound on", "measured", "wanted", "", ""]);
         for bound in &self.bounds {
@@ -105,7 +106,7 @@ impl<C> Report<C> {
                 bound.note.clone().unwrap_or_default(),
             ]);
         }
-        println!("{table}");
+        say!("{table}");
     }
 
     /// With `check`, a bound that is missed is an error.

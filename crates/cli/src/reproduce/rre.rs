@@ -18,6 +18,7 @@ use super::report::{Bound, Report, Section};
 use crate::args::ReproduceRreArgs;
 use crate::error::Result;
 use crate::interrupt;
+use crate::output::say;
 use crate::plot::Line;
 use crate::result::new_table;
 
@@ -102,7 +103,7 @@ fn print(cells: &[Cell]) {
             cell.unit.to_string(),
         ]);
     }
-    println!("{table}\n");
+    say!("{table}\n");
 }
 
 /// Values by name.

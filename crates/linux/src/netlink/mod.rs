@@ -11,7 +11,7 @@ mod rule;
 pub(crate) use connection::Connection;
 pub use link::LinkInfo;
 pub use route::{Route, RouteTarget};
-pub use rule::Rule;
+pub use rule::{Protocol, Rule};
 
 use crate::system_error::SystemError;
 

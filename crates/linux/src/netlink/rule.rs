@@ -17,8 +17,8 @@ pub struct Rule {
     pub priority: u32,
     /// The interface by which the packet came in.
     pub input_interface: String,
-    /// Only packets of TCP.
-    pub tcp_only: bool,
+    /// Only packets of this protocol.
+    pub protocol: Option<Protocol>,
     /// Only packets from this prefix.
     pub source: Option<Prefix>,
     /// Only packets to this prefix.
@@ -27,6 +27,15 @@ pub struct Rule {
     pub mark: Option<u32>,
     /// The routing table to look into.
     pub table: u32,
+}
+
+/// What a rule may ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
 }
 
 impl Netlink {
@@ -38,12 +47,17 @@ impl Netlink {
         }
     }
 
-    /// Deletes every rule of one priority that points to `table`; returns how many there were.
-    pub fn delete_rules(&self, ipv6: bool, priority: u32, table: u32) -> Result<usize, SystemError> {
+    /// Deletes every rule of one priority for packets from one interface; returns how many there were.
+    pub fn delete_rules(
+        &self,
+        ipv6: bool,
+        priority: u32,
+        input_interface: &str,
+    ) -> Result<usize, SystemError> {
         let mut message = RuleMessage::default();
         message.header.family = if ipv6 { AddressFamily::Inet6 } else { AddressFamily::Inet };
         message.attributes.push(RuleAttribute::Priority(priority));
-        message.attributes.push(RuleAttribute::Table(table));
+        message.attributes.push(RuleAttribute::Iifname(input_interface.to_owned()));
         for deleted in 0..RULES_MAX {
             match self.request(RouteNetlinkMessage::DelRule(message.clone()), 0) {
                 Ok(()) => {}
@@ -62,9 +76,11 @@ fn rule_message(rule: &Rule) -> RuleMessage {
     message.attributes.push(RuleAttribute::Priority(rule.priority));
     message.attributes.push(RuleAttribute::Table(rule.table));
     message.attributes.push(RuleAttribute::Iifname(rule.input_interface.clone()));
-    if rule.tcp_only {
-        message.attributes.push(RuleAttribute::IpProtocol(IpProtocol::Tcp));
-    }
+    let protocol = rule.protocol.map(|protocol| match protocol {
+        Protocol::Tcp => IpProtocol::Tcp,
+        Protocol::Udp => IpProtocol::Udp,
+    });
+    message.attributes.extend(protocol.map(RuleAttribute::IpProtocol));
     if let Some(mark) = rule.mark {
         message.attributes.extend([RuleAttribute::FwMark(mark), RuleAttribute::FwMask(mark)]);
     }

@@ -8,8 +8,8 @@ use paceline_gateway::split::SenderConfig;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::Wrong;
 use super::words::Words;
+use super::{RULES_MAX, Wrong, too_many};
 use crate::scenario::nearest;
 use crate::units::{Rate, Size, Time};
 
@@ -93,6 +93,11 @@ impl Rule {
         let dscps = each(self.dscp.as_ref(), dscp)?;
         let vlans = each(self.vlan.as_ref(), vlan)?;
         let (rtt_min_ms, rtt_max_ms) = rtt(self.rtt.as_ref())?;
+        let lengths = [clients.len(), servers.len(), ports.len(), dscps.len(), vlans.len()];
+        let combinations = lengths.into_iter().try_fold(1, usize::checked_mul);
+        if combinations.is_none_or(|combinations| combinations > RULES_MAX) {
+            return Err(too_many(start));
+        }
         let mut rules = Vec::new();
         for client in &clients {
             for server in &servers {

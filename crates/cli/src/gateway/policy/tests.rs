@@ -13,6 +13,18 @@ fn an_empty_file_is_the_profile() {
 }
 
 #[test]
+fn combinations_are_counted_before_they_are_made() {
+    let prefixes =
+        |first| (0..2000).map(|n| format!("\"{first}.{}.{}.0/24\"", n / 250, n % 250)).collect::<Vec<_>>();
+    let (clients, servers) = (prefixes(10).join(","), prefixes(11).join(","));
+    let ports = (1..2000).map(|port| port.to_string()).collect::<Vec<_>>().join(",");
+    let text =
+        format!("[[rule]]\nclient = [{clients}]\nserver = [{servers}]\nport = [{ports}]\nmode = \"pass\"\n");
+    // Eight billion, of which none is made.
+    assert!(parsed(&text).unwrap_err().contains("more than 10000 combinations"));
+}
+
+#[test]
 fn rules_become_those_of_the_gateway_in_their_order() {
     let text = r#"
         [[rule]]

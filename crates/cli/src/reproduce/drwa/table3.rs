@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::Part;
 use super::case::{Case, GOODPUT, Measured};
 use crate::error::Result;
+use crate::output::say;
 use crate::reproduce::report::{Bound, Section, number};
 use crate::result::new_table;
 
@@ -72,7 +73,7 @@ pub(super) fn print(cells: &[CellResult]) {
             format!("{:.2}", cell.drwa_mbps),
         ]);
     }
-    println!("Table 3: throughput of DRWA over that of an untouched phone\n{table}");
+    say!("Table 3: throughput of DRWA over that of an untouched phone\n{table}");
 }
 
 pub(super) fn report(measured: &Measured<'_>, _folder: &Path) -> Result<Part> {

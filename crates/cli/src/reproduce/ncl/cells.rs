@@ -8,6 +8,7 @@ use paceline_wire::Duration;
 use serde::Serialize;
 
 use super::{Job, Records, Values};
+use crate::output::say;
 use crate::result::new_table;
 
 /// A figure, or what stands beside it.
@@ -422,7 +423,7 @@ pub(super) fn print(cells: &[CellResult]) {
             format!("{:.1}", cell.cwnd),
         ]);
     }
-    println!("RTO and answers are per 1,000 s and flow.\n{table}");
+    say!("RTO and answers are per 1,000 s and flow.\n{table}");
 }
 
 /// Our choice: about what a run costs beside one over a link of 1 Mbit/s.

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::notes;
 use super::{Job, Records, cost, values};
 use crate::error::{Error, Result};
+use crate::output::say;
 use crate::result::new_table;
 
 /// A published cell with the columns of its file, and ours.
@@ -181,8 +182,8 @@ impl CellResult {
 
 pub(super) fn print(cells: &[CellResult]) {
     for of_table in cells.chunk_by(|one, other| one.table == other.table) {
-        println!("Table {}", of_table[0].table);
-        println!("{}", table(of_table));
+        say!("Table {}", of_table[0].table);
+        say!("{}", table(of_table));
         let mut notes: Vec<&str> = Vec::new();
         for note in of_table.iter().filter_map(|cell| cell.note) {
             if !notes.contains(&note) {
@@ -191,9 +192,9 @@ pub(super) fn print(cells: &[CellResult]) {
         }
         for note in notes {
             let of_note = of_table.iter().filter(|cell| cell.note == Some(note));
-            println!("{}: {note}", of_note.map(CellResult::place).collect::<Vec<_>>().join("; "));
+            say!("{}: {note}", of_note.map(CellResult::place).collect::<Vec<_>>().join("; "));
         }
-        println!();
+        say!();
     }
 }
 

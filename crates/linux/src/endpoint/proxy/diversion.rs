@@ -2,20 +2,22 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::netlink::{Netlink, Prefix, Route, RouteTarget, Rule};
+use crate::netlink::{Netlink, Prefix, Protocol, Route, RouteTarget, Rule};
 use crate::system_error::SystemError;
 
 /// The rules and routes.
 #[derive(Debug)]
 pub(super) struct Diversion {
     netlink: Netlink,
+    interfaces: Vec<String>,
     routes: Vec<Route>,
 }
 
 impl Diversion {
     /// All TCP that comes in by `interfaces` is for sockets of this namespace.
     pub(super) fn begin(interfaces: &[String]) -> Result<Diversion, SystemError> {
-        let mut diversion = Diversion { netlink: Netlink::open()?, routes: Vec::new() };
+        let mut diversion =
+            Diversion { netlink: Netlink::open()?, interfaces: interfaces.to_vec(), routes: Vec::new() };
         for ipv6 in [false, true] {
             let any: IpAddr = if ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
             let mut route = Route::new(Prefix::new(any, 0), RouteTarget::Local);
@@ -27,7 +29,7 @@ impl Diversion {
                     ipv6,
                     priority: PRIORITY,
                     input_interface: interface.clone(),
-                    tcp_only: true,
+                    protocol: Some(Protocol::Tcp),
                     source: None,
                     destination: None,
                     mark: None,
@@ -42,7 +44,9 @@ impl Diversion {
 impl Drop for Diversion {
     fn drop(&mut self) {
         for ipv6 in [false, true] {
-            let _ = self.netlink.delete_rules(ipv6, PRIORITY, TABLE);
+            for interface in &self.interfaces {
+                let _ = self.netlink.delete_rules(ipv6, PRIORITY, interface);
+            }
         }
         for route in &self.routes {
             let _ = self.netlink.delete_route(route);
