@@ -52,6 +52,8 @@ pub(super) struct Flags {
     pub(super) dsack_of_reordering: bool,
     pub(super) window_update: bool,
     pub(super) data: bool,
+    /// Below SND.UNA: it came late, and says nothing but by SACK (RFC 5681, Section 2: a duplicate ACK has SND.UNA).
+    pub(super) old: bool,
     pub(super) set_timer: bool,
     pub(super) lost_retransmission: bool,
 }
@@ -64,7 +66,7 @@ impl Flags {
 
     /// A pure duplicate ACK.
     pub(super) fn duplicate(self) -> bool {
-        !self.not_duplicate() && !self.dsack
+        !self.not_duplicate() && !self.dsack && !self.old
     }
 }
 
@@ -79,8 +81,11 @@ impl Sender {
             return AckVerdict::TooOld;
         }
         let old = input.ack < prior_una;
+        if old && input.sacks.is_empty() {
+            return AckVerdict::Old;
+        }
         let ack = input.ack.max(prior_una);
-        let mut flags = Flags { una_advanced: ack > prior_una, data: input.data, ..Flags::default() };
+        let mut flags = Flags { una_advanced: ack > prior_una, data: input.data, old, ..Flags::default() };
         if flags.una_advanced {
             self.retransmits = 0;
         }
@@ -107,6 +112,7 @@ impl Sender {
         if !input.sacks.is_empty() {
             self.take_late_sacks(input, prior_una, &mut flags);
         }
+        self.take_probe_ack(input.now, input.ack, flags);
         self.on_probe_answered(input.now);
         self.take_schedule(input.now, false);
     }
@@ -118,6 +124,9 @@ impl Sender {
         let mut account = Accounting::new(input.now, min_rtt, self.high_seq, self.board.highest_sack());
         self.take_sacks(input, prior_una, &mut account, flags);
         if flags.dsack {
+            let dsack = flags.dsack_of_reordering;
+            let loss = LossSample { dsack, ..self.loss_sample(input.now, *flags) };
+            self.detection.on_measurement(&loss);
             self.alert(input, prior_una, flags);
         }
     }
@@ -142,12 +151,12 @@ impl Sender {
         });
     }
 
-    /// Whether the window may be taken over from this segment (RFC 9293, Section 3.10.7.4), and takes it. True if it
-    /// changed.
+    /// Whether the window may be taken over from this segment (RFC 9293, Section 3.10.7.4; that a window may close by the same
+    /// numbers: tcp_may_update_window), and takes it. True if it changed.
     fn update_window(&mut self, input: &AckInput<'_>) -> bool {
         let newer = input.ack > self.board.una()
             || input.seq > self.snd_wl1
-            || (input.seq == self.snd_wl1 && input.window > self.snd_wnd)
+            || (input.seq == self.snd_wl1 && (input.window > self.snd_wnd || input.window == 0))
             || input.ack > self.snd_wl2;
         if !newer {
             return false;
@@ -198,7 +207,7 @@ impl Sender {
         self.delivery.delivered += account.delivered_bytes;
         self.delivery.rtt = rtts.latest.or(self.delivery.rtt);
         self.delivery.sent_at = account.newest.map(|newest| newest.sent_at).max(self.delivery.sent_at);
-        flags.set_timer |= !flags.una_advanced && updated && self.sack_is_newer_than_head(input.now, rtts);
+        flags.set_timer |= !flags.una_advanced && updated && self.head_was_sent_after(input.now, rtts);
         // Written where it stays: a copy would cost a tenth of the ACK.
         let mut sample = self.base_sample(input.now);
         sample.delivered = newly;
@@ -211,7 +220,7 @@ impl Sender {
         sample.ack_delayed = ack_delayed;
         sample.tsval = input.tsval;
         sample.sent_at = account.newest_sent();
-        sample.repeated = newly == 0 && !flags.not_duplicate();
+        sample.repeated = newly == 0 && !flags.not_duplicate() && !flags.old;
         self.measure(&sample, &account, flags);
         // `lost` holds the total before loss detection until `react` has run it.
         sample.lost_total = prior_lost;
@@ -290,11 +299,35 @@ impl Sender {
         flags.dsack = true;
         flags.dsack_of_probe = self.tlp_retransmitted && self.tlp_high_seq == Some(block.1);
         flags.dsack_of_reordering = self.reord_seen > 0 && !flags.dsack_of_probe;
-        let in_episode = self.undo.marker.is_some_and(|marker| block.1 > marker);
-        if let (Some(retrans), true) = (&mut self.undo.retrans, in_episode && block.1 <= prior_una) {
-            *retrans = retrans.saturating_sub(dups);
-        }
+        self.answer_retransmissions(block, prior_una, dups);
         dups
+    }
+
+    /// Retransmissions of the episode that a D-SACK answers: below SND.UNA by its length (tcp_check_dsack), above it those that it covers
+    /// (tcp_sacktag_one).
+    fn answer_retransmissions(&mut self, block: (u64, u64), prior_una: u64, dups: u32) {
+        let Some(marker) = self.undo.marker.filter(|&marker| block.1 > marker) else { return };
+        let answered = match block.1 <= prior_una {
+            true => dups,
+            false => self.retransmitted_within(block, marker),
+        };
+        if let Some(retrans) = &mut self.undo.retrans {
+            *retrans = retrans.saturating_sub(answered);
+        }
+    }
+
+    fn retransmitted_within(&self, block: (u64, u64), marker: u64) -> u32 {
+        let (mut number, end) = (self.board.number_at(block.0), self.board.numbers().1);
+        let mut count = 0;
+        while number != end {
+            let Some(segment) = self.board.get(number).filter(|segment| segment.end <= block.1) else {
+                break;
+            };
+            let again = segment.mark.contains(Mark::EVER_RETRANSMITTED);
+            count += u32::from(again && segment.start >= block.0 && segment.end > marker);
+            number = number.wrapping_add(1);
+        }
+        count
     }
 
     /// tcp_check_sack_reordering: something arrived below what had arrived before, and was not sent again.
@@ -326,8 +359,9 @@ impl Sender {
         true
     }
 
-    /// Whether data sent after the first segment was last sent has arrived: then the timer may start anew.
-    fn sack_is_newer_than_head(&self, now: Instant, rtts: Rtts) -> bool {
+    /// Whether the first segment was last sent after what has arrived now: then the timer may start anew. Otherwise it would never
+    /// expire while later data arrives (tcp_clean_rtx_queue).
+    fn head_was_sent_after(&self, now: Instant, rtts: Rtts) -> bool {
         let head = self.board.iter().next().map(|segment| now.saturating_since(segment.sent_at));
         matches!((rtts.sack, head), (Some(sack), Some(age)) if sack > age)
     }

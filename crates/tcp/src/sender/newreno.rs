@@ -35,13 +35,15 @@ impl Sender {
     }
 
     /// The first segment is lost after three duplicates, or when a partial ACK uncovers it in recovery
-    /// (tcp_newreno_mark_lost). True if it was marked.
-    pub(super) fn newreno_mark_lost(&mut self, una_advanced: bool) -> bool {
+    /// (tcp_newreno_mark_lost).
+    pub(super) fn newreno_mark_lost(&mut self, una_advanced: bool) {
         use crate::congestion::CaState;
         let enough = match self.state {
             CaState::Recovery => una_advanced,
             _ => self.newreno.sacked >= self.reordering,
         };
-        enough && self.board.first_hole().is_some_and(|first| self.board.mark_lost(first))
+        if let Some(first) = self.board.first_hole().filter(|_| enough) {
+            self.board.mark_lost(first);
+        }
     }
 }

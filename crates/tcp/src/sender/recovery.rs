@@ -18,7 +18,9 @@ impl Sender {
         if self.check_reneging(now, *flags) {
             return 0;
         }
-        self.leave_episode(input);
+        if self.leave_episode(input) {
+            return 0;
+        }
         let mut extra = 0;
         match self.state {
             CaState::Recovery => {
@@ -69,8 +71,8 @@ impl Sender {
         }
     }
 
-    /// The data of the episode is acknowledged (step D).
-    fn leave_episode(&mut self, input: &AckInput<'_>) {
+    /// The data of the episode is acknowledged (step D). True if it goes on nevertheless, and nothing else is to be done.
+    fn leave_episode(&mut self, input: &AckInput<'_>) -> bool {
         let una = self.board.una();
         if self.state == CaState::Open {
             self.undo.retrans_stamp = None;
@@ -83,12 +85,26 @@ impl Sender {
                 CaState::Recovery => {
                     self.newreno_reset();
                     self.try_undo_recovery(input.now, input.tsecr);
+                    if self.must_not_reopen() {
+                        return true;
+                    }
                     self.end_reduction(input.now);
                     self.set_state(input.now, CaState::Open);
                 }
                 _ => {}
             }
         }
+        false
+    }
+
+    /// Without SACK an episode goes on until something above its data is acknowledged: duplicate ACKs may be answers to
+    /// retransmissions that were not needed (RFC 6582, Section 3.2, step 2; tcp_is_non_sack_preventing_reopen).
+    pub(super) fn must_not_reopen(&mut self) -> bool {
+        let held = !self.sack_ok && self.board.una() == self.high_seq;
+        if held && !self.any_retransmitted() {
+            self.undo.retrans_stamp = None;
+        }
+        held
     }
 
     /// tcp_identify_packet_loss.
@@ -209,7 +225,9 @@ impl Sender {
         if recovered {
             self.newreno_reset();
             self.try_undo_recovery(now, input.tsecr);
-            self.set_state(now, CaState::Open);
+            if !self.must_not_reopen() {
+                self.set_state(now, CaState::Open);
+            }
             return 0;
         }
         u32::from(!self.sack_ok && flags.duplicate() && self.newreno_duplicate())
@@ -254,6 +272,8 @@ impl Sender {
         }
         self.set_state(now, CaState::Loss);
         self.high_seq = self.board.nxt();
+        // The timeout has answered what the probe of the tail was sent for (RFC 8985, Section 7.3; tcp_retransmit_timer).
+        self.tlp_high_seq = None;
         self.frto = self.config.frto && (new_recovery || self.retransmits > 0);
         self.emit(now, Event::RetransmissionTimeout);
     }

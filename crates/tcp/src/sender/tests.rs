@@ -9,6 +9,8 @@ use crate::detection::DetectionName;
 use crate::reduction::ReductionName;
 use crate::schedule::ScheduleName;
 
+mod episodes;
+
 /// A sender of segments of 100 bytes from position 1,000 on, with an RTT of 100 ms.
 struct Bench {
     sender: Sender,

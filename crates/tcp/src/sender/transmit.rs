@@ -61,6 +61,9 @@ pub(crate) struct Usage {
     /// Something happened since the sender last ran dry.
     round_open: bool,
     sent_in_round: bool,
+    /// Something was sent since the probe of the tail was last set.
+    #[cfg_attr(feature = "serde", serde(default))]
+    unprobed: bool,
     stalled: bool,
     recovery_stalled: bool,
     limit: Option<(Limit, Instant)>,
@@ -136,6 +139,7 @@ impl Sender {
             }
         }
         if now < self.next_departure && self.window.burst == 0 && self.paced() {
+            self.probe_after_sending(now);
             return None;
         }
         if self.board.lost_out() > 0 {
@@ -143,7 +147,7 @@ impl Sender {
                 return Some(transmission);
             }
         }
-        if let Some((end, fin)) = self.poll_new(supply) {
+        if let Some((end, fin)) = self.poll_new(supply, self.config.nagle) {
             return Some(self.send_new(now, end, fin));
         }
         if let Some(transmission) = self.poll_early_retransmission(now) {
@@ -163,7 +167,7 @@ impl Sender {
         if other || (now < self.next_departure && self.window.burst == 0 && self.paced()) {
             return None;
         }
-        self.poll_new(supply).map(|(end, fin)| self.send_new(now, end, fin))
+        self.poll_new(supply, self.config.nagle).map(|(end, fin)| self.send_new(now, end, fin))
     }
 
     /// When the pacer lets the next packet go, if one could.
@@ -192,14 +196,20 @@ impl Sender {
         self.congestion.pacing_rate().is_some()
     }
 
-    /// Something is lost.
+    /// Something is lost. F-RTO asks for new data first; where none can go, retransmissions go on (tcp_xmit_recovery).
     #[inline(never)]
     fn poll_retransmission(&mut self, now: Instant, supply: Supply) -> Option<Transmission> {
         if self.state < CaState::Recovery && !self.separate {
             return None;
         }
-        if self.frto_new_data && self.can_send_new(supply) {
-            return None;
+        if self.frto_new_data {
+            if self.board.nxt() > self.high_seq {
+                return None;
+            }
+            if let Some((end, fin)) = self.poll_new(supply, false) {
+                return Some(self.send_new(now, end, fin));
+            }
+            (self.frto_new_data, self.frto) = (false, false);
         }
         let bound = !self.separate || self.state == CaState::Loss || !self.detection.retransmits_at_once();
         if bound && self.in_flight() >= self.window.cwnd {
@@ -217,16 +227,6 @@ impl Sender {
         }
         self.raise_high_rxt(number);
         self.retransmit(now, number)
-    }
-
-    /// F-RTO asks for new data; without any, retransmissions go on.
-    fn can_send_new(&mut self, supply: Supply) -> bool {
-        let may = supply.end > self.board.nxt() && self.window_end() > self.board.nxt();
-        if !may {
-            self.frto_new_data = false;
-            self.frto = false;
-        }
-        may
     }
 
     /// Where the peer's window ends, or will have ended when data arrives.
@@ -254,12 +254,12 @@ impl Sender {
 
     /// Where the next new segment ends that may go, and whether it has the FIN.
     #[inline]
-    fn poll_new(&mut self, supply: Supply) -> Option<(u64, bool)> {
+    fn poll_new(&mut self, supply: Supply, nagle: bool) -> Option<(u64, bool)> {
         let start = self.board.nxt();
         if supply.end <= start {
             return None;
         }
-        let (end, fin) = self.next_new(supply, self.window_end())?;
+        let (end, fin) = self.next_new(supply, self.window_end(), nagle)?;
         let in_flight = self.in_flight();
         // A FIN may go at any time (tcp_cwnd_test).
         let only_fin = fin && end == start + 1;
@@ -271,12 +271,12 @@ impl Sender {
     }
 
     /// Where the next new segment ends, as far as windows, Nagle and silly windows let it.
-    fn next_new(&self, supply: Supply, window_end: u64) -> Option<(u64, bool)> {
+    fn next_new(&self, supply: Supply, window_end: u64, nagle: bool) -> Option<(u64, bool)> {
         let start = self.board.nxt();
         let mss = u64::from(self.effective_mss());
         let data_end = supply.end - u64::from(supply.fin);
         let mut end = data_end.min(start + mss).min(supply.piece);
-        // The FIN goes with the last data, and takes no room in the window's bytes of payload.
+        // The FIN goes with the last data.
         let fin = supply.fin && end == data_end;
         end += u64::from(fin);
         if end > window_end {
@@ -285,7 +285,7 @@ impl Sender {
         let full = end - start >= mss || fin || end == supply.piece;
         // Nagle as Minshall has it: only a small segment in flight holds the next one back (tcp_nagle_check).
         let small_in_flight = self.last_small > self.board.una();
-        if !full && self.config.nagle && !self.board.is_empty() && small_in_flight {
+        if !full && nagle && !self.board.is_empty() && small_in_flight {
             return None;
         }
         Some((end, fin))
@@ -405,11 +405,11 @@ impl Sender {
         }
     }
 
-    /// tcp_send_loss_probe: new data if the receiver's window has room, whatever cwnd says, else the last segment again.
+    /// tcp_send_loss_probe: new data if the receiver's window has room, whatever cwnd and Nagle say, else the last segment again.
     #[cold]
     fn send_probe(&mut self, now: Instant, supply: Supply) -> Option<Transmission> {
         let new = match supply.end > self.board.nxt() {
-            true => self.next_new(supply, self.board.una() + self.snd_wnd),
+            true => self.next_new(supply, self.board.una() + self.snd_wnd, false),
             false => None,
         };
         let sent = match new {
@@ -429,6 +429,7 @@ impl Sender {
     fn on_sent(&mut self, now: Instant, start: u64, end: u64, retransmission: bool) {
         self.usage.round_open = true;
         self.usage.sent_in_round = true;
+        self.usage.unprobed = true;
         self.totals.segments_sent += 1;
         self.totals.bytes_sent += end - start;
         if self.allowance != u64::MAX {
@@ -463,6 +464,13 @@ impl Sender {
         self.next_departure = earliest + share;
     }
 
+    /// The end of tcp_write_xmit, which the pacer may bring about, too.
+    fn probe_after_sending(&mut self, now: Instant) {
+        if core::mem::take(&mut self.usage.unprobed) {
+            self.schedule_probe(now, false);
+        }
+    }
+
     /// Whether what else bounds the bytes in flight lets a segment go.
     pub(super) fn is_allowed(&mut self) -> bool {
         self.held |= self.allowance == 0;
@@ -472,8 +480,8 @@ impl Sender {
     /// The windows would let more go, and something else does not. The round goes on when that has room again.
     #[cold]
     fn pause_round(&mut self, now: Instant) {
+        self.probe_after_sending(now);
         if core::mem::take(&mut self.usage.sent_in_round) {
-            self.schedule_probe(now, false);
             // Our choice: as in slow start (tcp_is_cwnd_limited), cwnd may grow to twice what is used, so that it is not what
             // binds when the link gets faster, and no further, so that it binds when nothing else does.
             let packets_out = self.board.packets_out();
@@ -495,9 +503,7 @@ impl Sender {
         if sent || cwnd_limited {
             self.validate_window(now, cwnd_limited, supply);
         }
-        if sent {
-            self.schedule_probe(now, false);
-        }
+        self.probe_after_sending(now);
         let unsent = supply.end > self.board.nxt();
         let window_limited = unsent && !cwnd_limited && self.next_full_exceeds_window(supply);
         if unsent && self.board.is_empty() {

@@ -98,7 +98,7 @@ impl Sender {
         }
         self.undo_reduction(now, true);
         self.retransmits = 0;
-        if frto || self.sack_ok {
+        if !self.must_not_reopen() && (frto || self.sack_ok) {
             self.set_state(now, CaState::Open);
         }
         true
