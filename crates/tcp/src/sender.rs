@@ -10,6 +10,7 @@ mod separate;
 mod timers;
 mod transmit;
 mod undo;
+mod usage;
 
 use alloc::boxed::Box;
 
@@ -76,7 +77,7 @@ pub(crate) struct Sender {
     hack1: hack1::Hack1,
     next_seg: next_seg::NextSeg,
     schedule: Option<Accelerated>,
-    usage: transmit::Usage,
+    usage: usage::Usage,
     next_departure: Instant,
     /// Bytes that may still be sent, if something else bounds what is in flight.
     pub(crate) allowance: u64,
@@ -171,7 +172,7 @@ impl Sender {
             hack1: hack1::Hack1::default(),
             next_seg: next_seg::NextSeg::default(),
             schedule: config.schedule.build(),
-            usage: transmit::Usage::default(),
+            usage: usage::Usage::default(),
             next_departure: Instant::ZERO,
             allowance: u64::MAX,
             held: false,

@@ -10,6 +10,8 @@ fn probed(config: Config) -> Bench {
     bench.send();
     bench.fire();
     assert_eq!((bench.send(), bench.sender.totals.probes), (vec![-2_900], 1));
+    // Another probe would only put the timeout off.
+    assert!(matches!(bench.sender.timer, Some((TimerKind::Retransmission, _))));
     bench
 }
 

@@ -1,0 +1,202 @@
+//! Rounds of sending: how windows are used, what holds the sender back, and when the probe of the tail is set.
+
+use paceline_wire::{Duration, Instant};
+
+use super::Sender;
+use super::transmit::Supply;
+use crate::congestion::{CaState, Window};
+use crate::event::Event;
+
+/// How the windows are used (tcp_cwnd_validate), and what holds the sender back (Linux chronographs).
+#[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(crate) struct Usage {
+    is_cwnd_limited: bool,
+    max_packets_out: u32,
+    cwnd_usage_seq: u64,
+    pub(super) cwnd_used: u32,
+    pub(super) stamp: Instant,
+    /// Something happened since the sender last ran dry.
+    pub(super) round_open: bool,
+    pub(super) sent_in_round: bool,
+    /// Something was sent since the probe of the tail was last set.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub(super) unprobed: bool,
+    stalled: bool,
+    recovery_stalled: bool,
+    limit: Option<(Limit, Instant)>,
+    /// Times spent, by [`Limit`].
+    spent: [Duration; 3],
+}
+
+/// What holds the sender back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(crate) enum Limit {
+    /// The network or the application.
+    Busy = 0,
+    /// The receiver's window.
+    ReceiveWindow = 1,
+    /// The send buffer.
+    SendBuffer = 2,
+}
+
+impl Usage {
+    pub(super) fn on_start(&mut self, position: u64) {
+        self.cwnd_usage_seq = position;
+    }
+
+    pub(super) fn open_round(&mut self) {
+        self.round_open = true;
+    }
+
+    pub(super) fn on_recovery(&mut self) {
+        self.recovery_stalled = false;
+    }
+
+    /// Linux tcp_is_cwnd_limited: in slow start a window half used is used enough.
+    pub(super) fn is_cwnd_limited(&self, window: Window) -> bool {
+        self.is_cwnd_limited
+            || (window.in_slow_start() && window.cwnd < self.max_packets_out.saturating_mul(2))
+    }
+
+    /// Time spent busy, and of that limited by the receive window and by the send buffer.
+    pub(crate) fn times(&self, now: Instant) -> (Duration, Duration, Duration) {
+        let mut spent = self.spent;
+        if let Some((limit, since)) = self.limit {
+            spent[limit as usize] += now.saturating_since(since);
+        }
+        (spent[0] + spent[1] + spent[2], spent[1], spent[2])
+    }
+
+    fn note(&mut self, limited: bool, packets_out: u32, nxt: u64) {
+        self.is_cwnd_limited = limited;
+        self.max_packets_out = packets_out;
+        self.cwnd_usage_seq = nxt;
+    }
+
+    fn set_limit(&mut self, now: Instant, limit: Option<Limit>) {
+        if self.limit.map(|(limit, _)| limit) == limit {
+            return;
+        }
+        if let Some((old, since)) = self.limit {
+            self.spent[old as usize] += now.saturating_since(since);
+        }
+        self.limit = limit.map(|limit| (limit, now));
+    }
+}
+
+impl Sender {
+    /// The end of tcp_write_xmit, which the pacer may bring about, too.
+    pub(super) fn probe_after_sending(&mut self, now: Instant) {
+        if core::mem::take(&mut self.usage.unprobed) {
+            self.schedule_probe(now, false);
+        }
+    }
+
+    /// The windows would let more go, and something else does not. The round goes on when that has room again.
+    #[cold]
+    pub(super) fn pause_round(&mut self, now: Instant) {
+        self.probe_after_sending(now);
+        if core::mem::take(&mut self.usage.sent_in_round) {
+            // Our choice: as in slow start (tcp_is_cwnd_limited), cwnd may grow to twice what is used, so that it is not what
+            // binds when the link gets faster, and no further, so that it binds when nothing else does.
+            let packets_out = self.board.packets_out();
+            if self.window.cwnd < packets_out.saturating_mul(2) {
+                self.usage.note(true, packets_out, self.board.nxt());
+            }
+            self.usage.cwnd_used = 0;
+            self.usage.stamp = now;
+        }
+    }
+
+    /// Nothing more may go: was the window used, and what held the sender back?
+    #[inline(never)]
+    pub(super) fn finish_round(&mut self, now: Instant, supply: Supply) {
+        self.usage.round_open = false;
+        let sent = core::mem::take(&mut self.usage.sent_in_round);
+        let in_flight = self.in_flight();
+        let cwnd_limited = in_flight >= self.window.cwnd;
+        if sent || cwnd_limited {
+            self.validate_window(now, cwnd_limited, supply);
+        }
+        self.probe_after_sending(now);
+        let unsent = supply.end > self.board.nxt();
+        let window_limited = unsent && !cwnd_limited && self.next_full_exceeds_window(supply);
+        if unsent && self.board.is_empty() {
+            self.check_persist(now);
+        }
+        let starved = !unsent && supply.blocked && !cwnd_limited;
+        let repaired = self.board.lost_out() <= self.board.retrans_out();
+        if !unsent && !cwnd_limited && !supply.fin && repaired {
+            self.rate.on_app_limited(in_flight);
+        }
+        let limit = match (self.board.is_empty() && !unsent, window_limited, starved) {
+            (_, true, _) => Some(Limit::ReceiveWindow),
+            (_, _, true) => Some(Limit::SendBuffer),
+            (true, ..) => None,
+            _ => Some(Limit::Busy),
+        };
+        self.usage.set_limit(now, limit);
+        self.note_stall(now, starved && self.has_room());
+    }
+
+    fn next_full_exceeds_window(&self, supply: Supply) -> bool {
+        let next = supply.end.min(self.board.nxt() + u64::from(self.effective_mss()));
+        next > self.window_end()
+    }
+
+    /// Windows would let another full segment go.
+    fn has_room(&self) -> bool {
+        self.board.nxt() + u64::from(self.mss) <= self.window_end()
+    }
+
+    /// An application stall (OR, Definition 1): room to send, nothing to send, and an application that was not woken.
+    fn note_stall(&mut self, now: Instant, stalled: bool) {
+        if stalled && !self.usage.stalled {
+            self.totals.stalls += 1;
+            self.emit(now, Event::ApplicationStall);
+        }
+        self.usage.stalled = stalled;
+        if stalled && self.state == CaState::Recovery && !self.usage.recovery_stalled {
+            self.usage.recovery_stalled = true;
+            self.totals.stalled_recoveries += 1;
+        }
+    }
+
+    /// Linux tcp_cwnd_validate (RFC 7661, in its way): remembers how much of the window was used.
+    fn validate_window(&mut self, now: Instant, limited: bool, supply: Supply) {
+        let packets_out = self.board.packets_out();
+        let usage = &mut self.usage;
+        if self.board.una() >= usage.cwnd_usage_seq
+            || limited
+            || (!usage.is_cwnd_limited && packets_out > usage.max_packets_out)
+        {
+            usage.note(limited, packets_out, self.board.nxt());
+        }
+        if usage.is_cwnd_limited(self.window) {
+            usage.cwnd_used = 0;
+            usage.stamp = now;
+            return;
+        }
+        usage.cwnd_used = usage.cwnd_used.max(packets_out);
+        let idle = now.saturating_since(usage.stamp) >= self.rto();
+        if self.config.slow_start_after_idle && idle && !self.congestion.owns_window() {
+            self.application_limited(now, supply);
+        }
+    }
+
+    /// Linux tcp_cwnd_application_limited: half way down to what was used.
+    #[cold]
+    fn application_limited(&mut self, now: Instant, supply: Supply) {
+        if self.state == CaState::Open && !supply.blocked {
+            let used = self.usage.cwnd_used.max(self.config.initial_cwnd);
+            if used < self.window.cwnd {
+                self.window.ssthresh = crate::congestion::current_ssthresh(self.state, self.window);
+                self.window.cwnd = (self.window.cwnd + used) / 2;
+            }
+            self.usage.cwnd_used = 0;
+        }
+        self.usage.stamp = now;
+    }
+}
