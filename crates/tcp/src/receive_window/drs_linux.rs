@@ -91,8 +91,8 @@ impl ReceiveWindow for DrsLinux {
         if read > self.space {
             // Twice what was read, room for slow start to double, and for a few segments.
             let window = 2 * read + 16 * self.advmss;
-            let growth = window * (read - self.space) / self.space.max(1);
-            let window = window.saturating_add(2 * growth);
+            let growth = u128::from(window) * u128::from(read - self.space) / u128::from(self.space.max(1));
+            let window = window.saturating_add(u64::try_from(2 * growth).unwrap_or(u64::MAX));
             self.size = self.size.max(window.min(self.max));
             self.space = read;
         }
@@ -178,6 +178,15 @@ mod tests {
         (0..2_650).for_each(|_| _ = space.on_segment(&arrival(1_448)));
         assert_eq!(space.free(0), 8_000_000);
         assert!(!space.on_segment(&arrival(1_448)));
+    }
+
+    /// A peer may echo what makes a round trip of a quarter of an hour.
+    #[test]
+    fn gigabytes_in_a_round_trip_do_not_overflow() {
+        let mut space = tuned();
+        space.on_rtt(Instant::ZERO, 7, Duration::from_secs(1_000));
+        space.on_read(Instant::ZERO + Duration::from_secs(1_000), 1 << 40);
+        assert_eq!(space.size(), 3_000_000);
     }
 
     #[test]

@@ -51,6 +51,8 @@ pub(super) struct PeerTime {
 const TICKS_NS: [u64; 4] = [1_000, 1_000_000, 4_000_000, 10_000_000];
 /// Our choice: clocks may differ by a thousandth while the tick is learned, twice what RFC 5905 allows an undisciplined one.
 const TOLERANCE: u64 = 1_000;
+/// Our choice: a clock that has run for 73 years stands still, so that differences of its times do not overflow whatever a peer shows.
+const NS_MAX: i64 = i64::MAX / 4;
 
 impl Default for PeerClock {
     fn default() -> Self {
@@ -74,7 +76,7 @@ impl PeerClock {
             return;
         }
         if let (Some((then, arrived)), Some(sent)) = (self.arrived, sent) {
-            let apart = u64::try_from(ticks - then + 1).unwrap_or(0).max(1);
+            let apart = u64::try_from((ticks - then).saturating_add(1)).unwrap_or(0).max(1);
             self.at_least = self.at_least.max(sent.saturating_since(arrived).as_nanos() / apart);
         }
         if let Some((then, answered)) = self.answered {
@@ -101,7 +103,7 @@ impl PeerClock {
         match (self.source, tsval) {
             (Source::Learning, _) => None,
             (Source::Ticks(tick), Some(tsval)) => {
-                let ns = self.unwrap(tsval) * tick;
+                let ns = self.unwrap(tsval).saturating_mul(tick).min(NS_MAX);
                 let ns = ns - self.skew.on_time(ns, arrival);
                 Some(PeerTime { ns, tick: Duration::from_nanos(tick as u64) })
             }
@@ -126,10 +128,11 @@ impl PeerClock {
             return 0;
         };
         let ahead = i64::from(tsval.wrapping_sub(newest) as i32);
+        let now = ticks.saturating_add(ahead);
         if ahead > 0 {
-            self.newest = Some((tsval, ticks + ahead));
+            self.newest = Some((tsval, now));
         }
-        ticks + ahead
+        now
     }
 
     fn judge(&mut self) {
@@ -182,6 +185,20 @@ mod tests {
     fn without_timestamps_arrivals_stand_in() {
         let mut clock = PeerClock::default();
         assert_eq!(clock.time(None, Some(at(1)), at(5)).map(|time| time.ns), Some(5_000));
+    }
+
+    #[test]
+    fn a_clock_that_leaps_does_not_overflow() {
+        let mut clock = PeerClock { source: Source::Ticks(10_000_000), ..PeerClock::default() };
+        let mut last = None;
+        for n in 0..1_000u32 {
+            let arrival = at(10_000_000 * u64::from(n + 1));
+            let time = clock.time(Some(n.wrapping_mul(i32::MAX as u32)), None, arrival);
+            let ns = time.map(|time| time.ns);
+            assert!(ns >= last, "{ns:?} after {last:?}");
+            last = ns;
+        }
+        assert_eq!(last, Some(NS_MAX));
     }
 
     #[test]
