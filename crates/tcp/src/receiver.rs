@@ -95,8 +95,8 @@ impl Receiver {
     }
 
     /// Data from before the window came again.
-    pub(crate) fn on_old_duplicate(&mut self, now: Instant, start: u64, end: u64) {
-        self.on_duplicate(now, start, end);
+    pub(crate) fn on_old_duplicate(&mut self, start: u64, end: u64) {
+        self.on_duplicate(start, end);
     }
 
     /// Whether a segment overlaps the window (RFC 9293, Section 3.10.7.4; Linux tcp_sequence).
@@ -115,7 +115,7 @@ impl Receiver {
             self.fin = Some(end);
         }
         if end <= self.nxt && !(fin && self.fin == Some(end) && end == self.nxt && len == 0) {
-            self.on_duplicate(now, start, end);
+            self.on_duplicate(start, end);
             return self.take_fin();
         }
         // What the window does not hold is thrown away (RFC 9293, Section 3.10.7.4).
@@ -186,12 +186,12 @@ impl Receiver {
         self.acks.on_filled(now, self.data.is_empty(), self.nxt);
     }
 
-    fn on_duplicate(&mut self, now: Instant, start: u64, end: u64) {
+    fn on_duplicate(&mut self, start: u64, end: u64) {
         if end > start {
             self.dsack = Some((start, end));
             self.totals.duplicates += 1;
         }
-        self.acks.on_duplicate(now);
+        self.acks.on_duplicate();
     }
 
     /// Passes over the FIN once everything before it has come.

@@ -142,7 +142,7 @@ impl Connection {
         self.sender.on_established(agreed, self.iss + 1, window, wl1);
         self.show_peer_clock(now, incoming);
         self.receiver.on_established(mss, self.agreed.rcv_shift);
-        self.receiver.acks.on_established(self.receiver.buffer(), mss);
+        self.receiver.acks.on_established(self.receiver.buffer(), mss, self.agreed.sack);
         self.take_handshake_rtt(now, incoming);
         let windows = self.sender.congestion().send_buffer_windows();
         self.queue.on_window(u64::from(self.sender.window.cwnd) * u64::from(mss), windows);

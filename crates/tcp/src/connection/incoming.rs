@@ -90,7 +90,7 @@ impl Connection {
             return self.output.challenge(now);
         }
         if incoming.len > 0 && end <= self.receiver.nxt {
-            self.receiver.on_old_duplicate(now, seq, end);
+            self.receiver.on_old_duplicate(seq, end);
         }
         if self.state == State::TimeWait {
             self.timers.restart_time_wait(now, self.config.time_wait);

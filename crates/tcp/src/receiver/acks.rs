@@ -12,7 +12,7 @@ pub(crate) struct AckPolicy {
     compress: bool,
     /// ACKs to be sent at once: the peer is probably in slow start.
     quick: u32,
-    /// So many when data begins, and after a silence (Linux tcp_incr_quickack).
+    /// So many when data begins, after a silence, and after a duplicate (Linux tcp_incr_quickack).
     quick_most: u32,
     quick_started: bool,
     /// The connection sends data as well, which carries ACKs.
@@ -70,8 +70,10 @@ impl AckPolicy {
         }
     }
 
-    /// Tells the window, for the number of quick ACKs, and the RTT, for compression.
-    pub(crate) fn on_established(&mut self, window: u64, mss: u32) {
+    /// Tells the window, for the number of quick ACKs, and whether SACK was agreed. Without it ACKs are not compressed (Linux
+    /// __tcp_ack_snd_check), as each duplicate counts (RFC 5681, Sections 3.2 and 4.2).
+    pub(crate) fn on_established(&mut self, window: u64, mss: u32, sack: bool) {
+        self.compress &= sack;
         let quick = window / (2 * u64::from(mss.max(1)));
         self.quick_most = (quick.max(2) as u32).min(MAX_QUICKACKS);
     }
@@ -152,9 +154,11 @@ impl AckPolicy {
         }
     }
 
-    /// Data that had come before: an ACK was lost, or a timeout was wrong (Linux tcp_send_dupack).
-    pub(super) fn on_duplicate(&mut self, _now: Instant) {
-        self.quick = self.quick.max(MAX_QUICKACKS);
+    /// Data that had come before: an ACK was lost, or a timeout was wrong (Linux tcp_send_dupack, tcp_enter_quickack_mode).
+    pub(super) fn on_duplicate(&mut self) {
+        self.quick = self.quick.max(self.quick_most);
+        self.pingpong = false;
+        self.ato = ATO_MIN;
         self.due_now = true;
     }
 

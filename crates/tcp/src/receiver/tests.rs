@@ -63,6 +63,55 @@ fn the_window_opens_by_whole_segments() {
     assert_eq!(receiver.take_window(7), 10);
 }
 
+/// RFC 5681, Section 4.2; Linux __tcp_ack_snd_check compresses with SACK only.
+#[test]
+fn without_sack_no_duplicate_ack_is_kept_back() {
+    for sack in [true, false] {
+        // A window that is open already: while it grows, every segment is acknowledged.
+        let mut receiver = receiver(1 << 16);
+        receiver.acks.on_established(1 << 16, 1_000, sack);
+        let mut acks = 0;
+        for n in 1..=40 {
+            data(&mut receiver, 1_000 * n, 1_000 * n + 1_000);
+            if receiver.acks.is_due() {
+                receiver.acks.on_ack_sent();
+                acks += 1;
+            }
+        }
+        assert_eq!(acks == 40, !sack, "{acks} of 40");
+    }
+}
+
+/// Linux tcp_enter_quickack_mode: as many as when data begins, also where ACKs rode along with data.
+#[test]
+fn after_a_duplicate_acks_leave_at_once() {
+    for (window, quick) in [(1 << 16, 16), (6_000, 3)] {
+        let mut receiver = receiver(1 << 20);
+        receiver.acks.on_established(window, 1_000, true);
+        let mut position = 0;
+        let mut acked_at_once = |receiver: &mut Receiver| {
+            data(receiver, position, position + 100);
+            position += 100;
+            let due = receiver.acks.is_due();
+            receiver.acks.on_ack_sent();
+            receiver.take_window(7);
+            due
+        };
+        acked_at_once(&mut receiver);
+        receiver.acks.on_data_sent(Instant::ZERO);
+        assert!(!acked_at_once(&mut receiver));
+        // Until no quick ACKs are left.
+        for _ in 0..20 {
+            receiver.acks.now();
+            receiver.acks.on_ack_sent();
+        }
+        data(&mut receiver, 0, 100);
+        receiver.acks.on_ack_sent();
+        let at_once = (0..40).take_while(|_| acked_at_once(&mut receiver)).count();
+        assert_eq!(at_once, quick - 1);
+    }
+}
+
 proptest! {
     /// Segments in any order, cut anyhow: every byte once and in order, nothing beyond the window, and an edge that never
     /// moves back.
