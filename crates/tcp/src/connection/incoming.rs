@@ -6,8 +6,9 @@ use super::{CloseReason, Connection, State, handshake};
 use crate::segment::Incoming;
 use crate::sender::{AckInput, AckVerdict};
 
-/// TS.Recent is out of date after 24 days (RFC 7323, Section 5.5).
-const PAWS_AGE: Duration = Duration::from_secs(24 * 86_400);
+/// TS.Recent is out of date once the peer's clock may have come half round (RFC 7323, Section 5.5). One of a microsecond does so in 2,147 s
+/// (Linux TCP_PAWS_WRAP), one of a millisecond in 24 days.
+const PAWS_AGE: Duration = Duration::from_secs(2_147);
 
 /// An echo from longer ago is none.
 const ECHO_RTT_MAX: Duration = Duration::from_millis(1 << 20);
@@ -66,8 +67,7 @@ impl Connection {
         let end = seq + u64::from(incoming.seq_len());
         if self.agreed.timestamps && !incoming.has(Flags::RST) {
             if let Some((value, _)) = incoming.timestamps {
-                let older = (value.wrapping_sub(self.ts_recent) as i32) < 0;
-                if older && now.saturating_since(self.ts_recent_at) < PAWS_AGE {
+                if !self.is_paws_ok(now, value) {
                     self.refuse(now, incoming, seq, end);
                     return false;
                 }
@@ -113,11 +113,18 @@ impl Connection {
     /// RFC 7323, Section 4.3: from segments that begin at or before what was acknowledged last.
     fn take_timestamp(&mut self, now: Instant, incoming: &Incoming, seq: u64) {
         let Some((value, _)) = incoming.timestamps.filter(|_| self.agreed.timestamps) else { return };
-        let newer = (value.wrapping_sub(self.ts_recent) as i32) >= 0;
-        if newer && seq <= self.receiver.acknowledged() {
+        if seq <= self.receiver.acknowledged() && self.is_paws_ok(now, value) {
             self.ts_recent = value;
             self.ts_recent_at = now;
         }
+    }
+
+    /// Whether a timestamp is not older than TS.Recent, or that says nothing: it is out of date, or the peer's SYN had a zero in place of
+    /// its clock (Linux tcp_paws_check).
+    fn is_paws_ok(&self, now: Instant, value: u32) -> bool {
+        (value.wrapping_sub(self.ts_recent) as i32) >= 0
+            || self.ts_recent == 0
+            || now.saturating_since(self.ts_recent_at) >= PAWS_AGE
     }
 
     /// The acknowledgement. False when the segment is to be dropped for it.

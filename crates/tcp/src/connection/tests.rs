@@ -20,6 +20,13 @@ fn segment(seq: u32, ack: Seq, flags: Flags, len: u32) -> Packet {
     Packet::build_tcp(key().reversed(), &repr, Payload::Length(len))
 }
 
+/// The same with a timestamp.
+fn with_time(seq: u32, ack: Seq, flags: Flags, len: u32, value: u32) -> Packet {
+    let options = TcpOptionsRepr { timestamps: Some((value, 0)), ..TcpOptionsRepr::default() };
+    let repr = TcpRepr { seq: Seq(seq), ack, flags, window: 1_000, options, ..TcpRepr::default() };
+    Packet::build_tcp(key().reversed(), &repr, Payload::Length(len))
+}
+
 /// The only packet that is sent.
 #[track_caller]
 fn only(connection: &mut Connection, now: Instant) -> Packet {
@@ -41,6 +48,15 @@ fn open(config: Config) -> (Connection, Seq) {
     assert_eq!(connection.state(), State::Established);
     assert_eq!(flags(&only(&mut connection, at(20))), Flags::ACK);
     (connection, iss.add(1))
+}
+
+/// The same with timestamps; the peer's SYN, at 20 ms, has this one.
+fn open_at_time(value: u32) -> (Connection, Seq) {
+    let mut connection = Connection::connect(&Config::default(), key(), 1, at(0));
+    let first = only(&mut connection, at(0)).tcp().unwrap().seq().add(1);
+    connection.handle_packet(at(20), &with_time(100, first, Flags::SYN | Flags::ACK, 0, value));
+    only(&mut connection, at(20));
+    (connection, first)
 }
 
 #[test]
@@ -127,22 +143,39 @@ fn syns_and_impossible_acks_are_challenged_seldom() {
 /// RFC 7323, Section 5.3.
 #[test]
 fn old_timestamps_are_refused() {
-    let with_time = |seq: u32, ack: Seq, flags: Flags, len: u32, value: u32| {
-        let options = TcpOptionsRepr { timestamps: Some((value, 0)), ..TcpOptionsRepr::default() };
-        let repr = TcpRepr { seq: Seq(seq), ack, flags, window: 1_000, options, ..TcpRepr::default() };
-        Packet::build_tcp(key().reversed(), &repr, Payload::Length(len))
-    };
-    let mut connection = Connection::connect(&Config::default(), key(), 1, at(0));
-    let iss = only(&mut connection, at(0)).tcp().unwrap().seq();
-    let sent = iss.add(1);
-    connection.handle_packet(at(20), &with_time(100, sent, Flags::SYN | Flags::ACK, 0, 500));
-    only(&mut connection, at(20));
+    let (mut connection, sent) = open_at_time(500);
     connection.handle_packet(at(30), &with_time(101, sent, Flags::ACK, 10, 510));
     assert_eq!(connection.readable(), 10);
     connection.handle_packet(at(40), &with_time(111, sent, Flags::ACK, 10, 490));
     assert_eq!(connection.readable(), 10);
     connection.handle_packet(at(50), &with_time(111, sent, Flags::ACK, 10, 510));
     assert_eq!(connection.readable(), 20);
+}
+
+/// RFC 7323, Section 5.5; Linux TCP_PAWS_WRAP.
+#[test]
+fn an_outdated_timestamp_refuses_nothing_and_is_replaced() {
+    let (mut connection, sent) = open_at_time(500);
+    let wrap = 2_147_000;
+    connection.handle_packet(at(19 + wrap), &with_time(101, sent, Flags::ACK, 10, 400));
+    assert_eq!((connection.readable(), connection.ts_recent), (0, 500));
+    connection.handle_packet(at(20 + wrap), &with_time(101, sent, Flags::ACK, 10, 400));
+    assert_eq!((connection.readable(), connection.ts_recent), (10, 400));
+    only(&mut connection, at(20 + wrap));
+    connection.handle_packet(at(30 + wrap), &with_time(111, sent, Flags::ACK, 10, 399));
+    assert_eq!((connection.readable(), connection.ts_recent), (10, 400));
+}
+
+/// Linux tcp_paws_check: there are peers whose SYN has no time.
+#[test]
+fn a_timestamp_of_zero_refuses_nothing() {
+    let (mut connection, sent) = open_at_time(0);
+    let value = (1 << 31) + 5;
+    connection.handle_packet(at(30), &with_time(101, sent, Flags::ACK, 10, value));
+    assert_eq!((connection.readable(), connection.ts_recent), (10, value));
+    only(&mut connection, at(30));
+    connection.handle_packet(at(40), &with_time(111, sent, Flags::ACK, 10, value - 1));
+    assert_eq!(connection.readable(), 10);
 }
 
 #[test]
