@@ -19,6 +19,9 @@ pub(super) struct Handshake {
     /// When it goes again.
     pub(super) timer: Option<Instant>,
     pub(super) retransmissions: u32,
+    /// It was sent more than once, by its timer or because the peer's SYN came again.
+    #[cfg_attr(feature = "serde", serde(default))]
+    resent: bool,
     peer_mss: Option<u16>,
 }
 
@@ -30,6 +33,7 @@ impl Handshake {
     /// It left (RFC 6298, Section 2.1: one second, then doubled).
     pub(super) fn on_sent(&mut self, now: Instant) {
         self.due = false;
+        self.resent |= self.first_sent.is_some();
         self.first_sent.get_or_insert(now);
         let delay = (RTO_INITIAL * (1 << self.retransmissions.min(10))).min(RTO_MAX);
         self.timer = Some(now + delay);
@@ -164,12 +168,13 @@ impl Connection {
         self.sender.on_peer_timestamp(value, self.handshake.first_sent, now);
     }
 
-    /// The handshake's RTT, unless a SYN was sent twice (Karn). After more than one retransmission the first window is one
-    /// segment (RFC 6298, Section 5.7 asks for a longer timeout; Linux tcp_init_transfer for a smaller window), unless the
-    /// timestamp echoed is that of the first: then none was lost (tcp_input.c:tcp_try_undo_spurious_syn).
+    /// The handshake's RTT, unless a SYN was sent twice (Karn; RFC 6298, Section 3; Linux tcp_synack_rtt_meas). After more than
+    /// one timeout the first window is one segment (RFC 6298, Section 5.7 asks for a longer timeout; Linux tcp_init_transfer for
+    /// a smaller window), unless the timestamp echoed is that of the first: then none was lost
+    /// (tcp_input.c:tcp_try_undo_spurious_syn).
     fn take_handshake_rtt(&mut self, now: Instant, incoming: &Incoming) {
         let Some(first_sent) = self.handshake.first_sent else { return };
-        if self.handshake.retransmissions == 0 {
+        if !self.handshake.resent {
             let rtt = now.saturating_since(first_sent).max(Duration::from_micros(1));
             let (una, nxt) = (self.sender.board.una(), self.sender.board.nxt());
             self.sender.rtt.on_min_sample(now, rtt);

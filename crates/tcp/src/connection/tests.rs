@@ -178,6 +178,22 @@ fn a_timestamp_of_zero_refuses_nothing() {
     assert_eq!(connection.readable(), 10);
 }
 
+/// RFC 6298, Section 3.
+#[test]
+fn a_syn_ack_that_was_repeated_tells_no_round_trip() {
+    let syn = segment(100, Seq(0), Flags::SYN, 0);
+    for (again, srtt) in [(None, Duration::from_millis(950)), (Some(900), Duration::ZERO)] {
+        let mut connection = Connection::accept(&Config::default(), &syn, 1, at(0)).unwrap();
+        let iss = only(&mut connection, at(0)).tcp().unwrap().seq();
+        if let Some(again) = again {
+            connection.handle_packet(at(again), &syn);
+            assert_eq!(flags(&only(&mut connection, at(again))), Flags::SYN | Flags::ACK);
+        }
+        connection.handle_packet(at(950), &segment(101, iss.add(1), Flags::ACK, 0));
+        assert_eq!((connection.state(), connection.srtt()), (State::Established, srtt));
+    }
+}
+
 #[test]
 fn closing_passes_through_the_states() {
     let (mut connection, sent) = open(Config::default());
