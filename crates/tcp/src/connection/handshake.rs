@@ -140,8 +140,7 @@ impl Connection {
         let peer = self.handshake.peer_mss.unwrap_or(536).max(64);
         let options = if self.agreed.timestamps { 12 } else { 0 };
         let mss = u32::from(self.config.mss.min(peer)) - options;
-        let shift = if incoming.has(Flags::SYN) { 0 } else { self.agreed.snd_shift };
-        let window = u64::from(incoming.window) << shift;
+        let window = self.window_of(incoming);
         let agreed = sender::Agreed { mss, sack: self.agreed.sack, timestamps: self.agreed.timestamps };
         self.sender.on_established(agreed, self.iss + 1, window, wl1);
         self.show_peer_clock(now, incoming);

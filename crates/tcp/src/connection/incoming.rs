@@ -146,7 +146,7 @@ impl Connection {
             now,
             seq,
             ack,
-            window: u64::from(incoming.window) << self.agreed.snd_shift,
+            window: self.window_of(incoming),
             sacks: &sacks[..count],
             tsval: incoming.timestamps.map(|(value, _)| value).filter(|_| self.agreed.timestamps),
             tsecr,
@@ -167,6 +167,12 @@ impl Connection {
             }
         }
         true
+    }
+
+    /// The window that it offers; that of a SYN is never scaled (RFC 7323, Section 2.2).
+    pub(super) fn window_of(&self, incoming: &Incoming) -> u64 {
+        let shift = if incoming.has(Flags::SYN) { 0 } else { self.agreed.snd_shift };
+        u64::from(incoming.window) << shift
     }
 
     fn on_acked(&mut self, prior_una: u64) {

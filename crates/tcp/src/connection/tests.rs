@@ -194,6 +194,24 @@ fn a_syn_ack_that_was_repeated_tells_no_round_trip() {
     }
 }
 
+/// RFC 7323, Section 2.2.
+#[test]
+fn the_window_of_a_syn_ack_is_not_scaled() {
+    let options = TcpOptionsRepr { window_scale: Some(7), ..TcpOptionsRepr::default() };
+    let mut connection = Connection::connect(&Config::default(), key(), 1, at(0));
+    let iss = only(&mut connection, at(0)).tcp().unwrap().seq();
+    // Both open at once, so that it comes in SYN-RECEIVED.
+    for (ack, flags) in [(Seq(0), Flags::SYN), (iss.add(1), Flags::SYN | Flags::ACK)] {
+        let repr = TcpRepr { seq: Seq(100), ack, flags, window: 1_000, options, ..TcpRepr::default() };
+        let packet = Packet::build_tcp(key().reversed(), &repr, Payload::Length(0));
+        connection.handle_packet(at(20), &packet);
+        while connection.poll_transmit(at(20)).is_some() {}
+    }
+    assert_eq!((connection.state(), connection.peer_window()), (State::Established, 1_000));
+    connection.handle_packet(at(30), &segment(101, iss.add(1), Flags::ACK, 0));
+    assert_eq!(connection.peer_window(), 1_000 << 7);
+}
+
 #[test]
 fn closing_passes_through_the_states() {
     let (mut connection, sent) = open(Config::default());
