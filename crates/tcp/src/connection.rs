@@ -59,7 +59,7 @@ pub enum CloseReason {
     Refused,
     /// The peer did not answer for too long.
     TimedOut,
-    /// [`Connection::abort`].
+    /// [`Connection::abort`], or [`Connection::close`] before the peer had answered.
     Aborted,
 }
 
@@ -144,7 +144,9 @@ impl Connection {
 
     fn open(config: &Config, key: FlowKey, numbers: u64, now: Instant) -> Connection {
         let mut connection = Connection::new(config, key, numbers, State::SynSent, 0);
-        connection.handshake.start(now);
+        connection.handshake.start();
+        // Nothing was, but it is the time from which it waits.
+        connection.last_received = now;
         connection
     }
 
@@ -158,7 +160,7 @@ impl Connection {
         let mut connection = Connection::new(config, key, numbers, State::SynReceived, irs + 1);
         connection.passive = true;
         connection.take_syn_options(now, &incoming);
-        connection.handshake.start(now);
+        connection.handshake.start();
         connection.last_received = now;
         Some(connection)
     }

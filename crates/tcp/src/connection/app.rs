@@ -67,11 +67,17 @@ impl Connection {
         self.queue.close();
         self.sender.wake();
         self.state = match self.state {
-            State::SynSent => State::Closed,
+            State::SynSent => return self.give_up(),
             State::Established => State::FinWait1,
             State::CloseWait => State::LastAck,
             state => state,
         };
+    }
+
+    /// Closed before the peer has answered: what was written is never sent (RFC 9293, Section 3.10.4).
+    fn give_up(&mut self) {
+        // What it knows of the time.
+        self.finish(self.last_received, CloseReason::Aborted);
     }
 
     /// Ends it at once with a reset (RFC 9293, Section 3.10.5).

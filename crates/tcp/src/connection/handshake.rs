@@ -26,7 +26,7 @@ pub(super) struct Handshake {
 }
 
 impl Handshake {
-    pub(super) fn start(&mut self, _now: Instant) {
+    pub(super) fn start(&mut self) {
         self.due = true;
     }
 
@@ -123,10 +123,7 @@ impl Connection {
     /// SYN-RECEIVED: the ACK that ends the handshake (RFC 9293, Section 3.10.7.4).
     #[cold]
     pub(super) fn complete_passive(&mut self, now: Instant, incoming: &Incoming, seq: u64) -> bool {
-        if incoming.ack != self.snd_seq(self.iss + 1)
-            && !(incoming.ack.distance(self.snd_seq(self.iss)) > 0
-                && incoming.ack.distance(self.snd_seq(self.sender.board.nxt())) <= 0)
-        {
+        if incoming.ack != self.snd_seq(self.iss + 1) {
             self.output.reset_at(incoming.ack);
             return false;
         }
