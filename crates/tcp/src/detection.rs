@@ -246,10 +246,10 @@ pub enum Answer {
 /// DupThresh (RFC 6675, Section 2).
 pub const DUP_THRESH: u32 = 3;
 
-/// Marks every segment from `from` (a running number) up to `position` that did not arrive. Returns where it ended.
-pub(crate) fn mark_below(board: &mut Scoreboard, from: u32, position: u64, outcome: &mut LossOutcome) -> u32 {
-    let (first, end) = board.numbers();
-    let mut number = if (from.wrapping_sub(first) as i32) < 0 { first } else { from };
+/// Marks every segment from that at `from` up to `position` that did not arrive. Returns where it ended: a position, because running
+/// numbers wrap, and there may be no loss to judge for longer than that takes.
+pub(crate) fn mark_below(board: &mut Scoreboard, from: u64, position: u64, outcome: &mut LossOutcome) -> u64 {
+    let (mut number, end) = (board.number_at(from), board.numbers().1);
     while number != end {
         match board.get(number) {
             Some(segment) if segment.end <= position => {
@@ -260,5 +260,28 @@ pub(crate) fn mark_below(board: &mut Scoreboard, from: u32, position: u64, outco
         }
         number = number.wrapping_add(1);
     }
-    number
+    board.get(number).map_or(board.nxt(), |segment| segment.start)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rack::tests::{board_from, sample_at};
+    use super::*;
+
+    /// Segments are judged anew after an undo, whatever number the first one has by then.
+    #[test]
+    fn an_undo_late_in_a_long_connection_does_not_end_detection() {
+        let names =
+            [DetectionName::Rfc6675, DetectionName::Fack, DetectionName::RrTcp, DetectionName::TcpDcr];
+        for first in [5, (1 << 31) + 5, u32::MAX - 1] {
+            for name in names {
+                let (mut detection, mut board) = (name.build(NclConfig::default()), board_from(first, 10));
+                detection.on_recovery_end(true);
+                board.sack(1_300, 2_000, |_| {});
+                detection.on_ack(&mut board, &LossSample { sacked_news: true, ..sample_at(50) });
+                detection.on_timeout(&mut board, &sample_at(90));
+                assert_eq!(board.lost_out(), 3, "{name:?} from {first}");
+            }
+        }
+    }
 }

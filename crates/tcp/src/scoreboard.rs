@@ -50,6 +50,7 @@ pub struct Segment {
     pub first_sent_at: Instant,
     /// SND.NXT when it was last sent.
     pub nxt_at_send: u64,
+    /// Its neighbours in the list in order of sending; itself where there is none, because any number can be another's.
     prev: u32,
     next: u32,
     /// What is known of it.
@@ -83,7 +84,7 @@ pub struct SendStamp {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Scoreboard {
     segments: VecDeque<Segment>,
-    /// The running number of the first segment.
+    /// The running number of the first segment. Numbers wrap.
     base: u32,
     una: u64,
     nxt: u64,
@@ -97,25 +98,16 @@ pub struct Scoreboard {
     /// No segment before this one waits to be sent again.
     retransmit_hint: u32,
     /// Oldest and newest of the list in order of sending.
-    oldest: u32,
-    newest: u32,
+    oldest: Option<u32>,
+    newest: Option<u32>,
     /// Segments ever taken for lost.
     lost_total: u64,
 }
 
-const NONE: u32 = u32::MAX;
-
 impl Scoreboard {
     /// An empty board for a stream at `position`; `mss` is the usual length of a segment.
     pub fn new(position: u64, mss: u32) -> Self {
-        Scoreboard {
-            una: position,
-            nxt: position,
-            mss: u64::from(mss.max(1)),
-            oldest: NONE,
-            newest: NONE,
-            ..Scoreboard::default()
-        }
+        Scoreboard { una: position, nxt: position, mss: u64::from(mss.max(1)), ..Scoreboard::default() }
     }
 
     /// Sets the usual length of a segment.
@@ -200,12 +192,12 @@ impl Scoreboard {
 
     /// The oldest segment of the list in order of sending.
     pub fn oldest(&self) -> Option<u32> {
-        (self.oldest != NONE).then_some(self.oldest)
+        self.oldest
     }
 
     /// The segment sent after this one.
     pub fn sent_after(&self, number: u32) -> Option<u32> {
-        self.get(number).map(|segment| segment.next).filter(|&next| next != NONE)
+        self.get(number).map(|segment| segment.next).filter(|&next| next != number)
     }
 
     /// Adds a segment at SND.NXT.
@@ -213,10 +205,10 @@ impl Scoreboard {
         let number = self.base.wrapping_add(self.packets_out());
         let mut mark = if fin { Mark::FIN | Mark::LISTED } else { Mark::LISTED };
         mark.set(Mark::APP_LIMITED, stamp.app_limited);
-        let prev = core::mem::replace(&mut self.newest, number);
-        match self.get_mut(prev) {
-            Some(segment) if prev != NONE => segment.next = number,
-            _ => self.oldest = number,
+        let prev = self.newest.replace(number);
+        match prev.and_then(|prev| self.get_mut(prev)) {
+            Some(segment) => segment.next = number,
+            None => self.oldest = Some(number),
         }
         self.segments.push_back(Segment {
             start: self.nxt,
@@ -226,8 +218,8 @@ impl Scoreboard {
             delivered_at: stamp.delivered_at,
             first_sent_at: stamp.first_sent_at,
             nxt_at_send: end,
-            prev,
-            next: NONE,
+            prev: prev.unwrap_or(number),
+            next: number,
             mark,
         });
         self.nxt = end;
@@ -431,37 +423,27 @@ impl Scoreboard {
 
     /// Appends to the list in order of sending.
     fn link(&mut self, number: u32) {
-        let newest = self.newest;
         if let Some(segment) = self.get_mut(number) {
-            segment.prev = newest;
-            segment.next = NONE;
             segment.mark |= Mark::LISTED;
         }
-        match self.get_mut(newest) {
-            Some(segment) if newest != NONE => segment.next = number,
-            _ => self.oldest = number,
-        }
-        self.newest = number;
+        self.join(self.newest, Some(number));
+        self.join(Some(number), None);
     }
 
     /// Puts a segment where its time of sending belongs. Only after an undo, so a search from the newest will do.
     fn link_in_order(&mut self, number: u32) {
         let Some(at) = self.get(number).map(|segment| (segment.sent_at, segment.end)) else { return };
+        let later = |number: u32| self.get(number).is_some_and(|s| (s.sent_at, s.end) > at);
         let mut before = self.newest;
-        while let Some(segment) = self.get(before) {
-            if before == NONE || (segment.sent_at, segment.end) <= at {
-                break;
-            }
-            before = segment.prev;
+        while let Some(each) = before.filter(|&each| later(each)) {
+            before = self.sent_before(each);
         }
-        let after = if before == NONE { self.oldest } else { self.get(before).map_or(NONE, |s| s.next) };
+        let after = before.map_or(self.oldest, |before| self.sent_after(before));
         if let Some(segment) = self.get_mut(number) {
-            segment.prev = before;
-            segment.next = after;
             segment.mark |= Mark::LISTED;
         }
-        self.join(before, number);
-        self.join(number, after);
+        self.join(before, Some(number));
+        self.join(Some(number), after);
     }
 
     fn unlink(&mut self, number: u32) {
@@ -470,21 +452,25 @@ impl Scoreboard {
             return;
         }
         segment.mark -= Mark::LISTED;
-        let (prev, next) = (segment.prev, segment.next);
+        let neighbour = |other: u32| (other != number).then_some(other);
+        let (prev, next) = (neighbour(segment.prev), neighbour(segment.next));
         self.join(prev, next);
     }
 
+    /// The segment of the list sent before this one.
+    fn sent_before(&self, number: u32) -> Option<u32> {
+        self.get(number).map(|segment| segment.prev).filter(|&prev| prev != number)
+    }
+
     /// Makes `next` follow `prev`, either of which may be the end of the list.
-    fn join(&mut self, prev: u32, next: u32) {
-        if prev == NONE {
-            self.oldest = next;
-        } else if let Some(segment) = self.get_mut(prev) {
-            segment.next = next;
+    fn join(&mut self, prev: Option<u32>, next: Option<u32>) {
+        match prev.and_then(|prev| self.get_mut(prev).map(|segment| (prev, segment))) {
+            Some((prev, segment)) => segment.next = next.unwrap_or(prev),
+            None => self.oldest = next,
         }
-        if next == NONE {
-            self.newest = prev;
-        } else if let Some(segment) = self.get_mut(next) {
-            segment.prev = prev;
+        match next.and_then(|next| self.get_mut(next).map(|segment| (next, segment))) {
+            Some((next, segment)) => segment.prev = prev.unwrap_or(next),
+            None => self.newest = prev,
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::scoreboard::{Mark, Scoreboard};
 #[derive(Clone, Copy, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Fack {
-    judged: u32,
+    judged: u64,
     /// No retransmission in flight is lost while nothing above this was reported (Linux lost_retrans_low).
     lost_retrans_low: u64,
 }

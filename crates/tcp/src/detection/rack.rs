@@ -150,7 +150,12 @@ pub(super) mod tests {
 
     /// Segments of 100 bytes from 1,000 on, sent a millisecond apart.
     pub(in super::super) fn board(segments: u64) -> Scoreboard {
-        let mut board = Scoreboard::new(1_000, 100);
+        board_from(0, segments)
+    }
+
+    /// The same, the first with this running number.
+    pub(in super::super) fn board_from(first: u32, segments: u64) -> Scoreboard {
+        let mut board = Scoreboard::new(1_000, 100).numbered_from(first);
         for n in 0..segments {
             board.push(1_000 + (n + 1) * 100, false, stamp(n));
         }

@@ -7,7 +7,7 @@ use crate::scoreboard::Scoreboard;
 #[derive(Clone, Copy, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Rfc6675 {
-    judged: u32,
+    judged: u64,
     dup_acks: u32,
     una: u64,
 }

@@ -11,7 +11,7 @@ use crate::scoreboard::Scoreboard;
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct RrTcp {
-    judged: u32,
+    judged: u64,
     /// How often a segment was overtaken by so many, of the last so many times that it happened.
     #[cfg_attr(feature = "serde", serde(with = "crate::kept::array"))]
     lengths: [u16; LENGTHS_MAX],

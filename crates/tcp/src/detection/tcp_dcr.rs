@@ -13,7 +13,7 @@ use crate::scoreboard::Scoreboard;
 #[derive(Clone, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct TcpDcr {
-    judged: u32,
+    judged: u64,
     /// When data up to a position was first overtaken: the highest position reported, and the time of the duplicate ACK.
     overtaken: VecDeque<(u64, Instant)>,
 }

@@ -7,13 +7,25 @@ use proptest::prelude::*;
 
 use super::*;
 
+impl Scoreboard {
+    /// As after so many segments.
+    pub(crate) fn numbered_from(mut self, first: u32) -> Self {
+        (self.base, self.retransmit_hint) = (first, first);
+        self
+    }
+}
+
 fn stamp(ns: u64) -> SendStamp {
     let now = Instant::from_nanos(ns);
     SendStamp { now, delivered: 0, delivered_at: now, first_sent_at: now, app_limited: false }
 }
 
 fn board(segments: u64) -> Scoreboard {
-    let mut board = Scoreboard::new(1_000, 100);
+    board_from(0, segments)
+}
+
+fn board_from(first: u32, segments: u64) -> Scoreboard {
+    let mut board = Scoreboard::new(1_000, 100).numbered_from(first);
     for n in 0..segments {
         board.push(1_000 + (n + 1) * 100, false, stamp(n + 1));
     }
@@ -41,16 +53,35 @@ fn a_segment_counts_once_all_of_it_has_arrived() {
     assert_eq!(board.sack(1_150, 1_160, |_| {}), 1);
 }
 
+fn listed(board: &Scoreboard) -> Vec<u32> {
+    core::iter::successors(board.oldest(), |&number| board.sent_after(number)).collect()
+}
+
 #[test]
 fn a_retransmission_is_the_newest_of_the_list() {
     let mut board = board(4);
     board.mark_lost(1);
     board.on_retransmitted(1, stamp(9));
-    let mut order = Vec::from_iter(board.oldest());
-    while let Some(next) = order.last().and_then(|&n| board.sent_after(n)) {
-        order.push(next);
+    assert_eq!(listed(&board), [0, 2, 3, 1]);
+}
+
+#[test]
+fn the_list_goes_on_where_numbers_wrap() {
+    for before in 1..=5 {
+        let first = u32::MAX - before;
+        let mut board = board_from(first, 6);
+        let number = |n: u32| first.wrapping_add(n);
+        assert_eq!(listed(&board), [0, 1, 2, 3, 4, 5].map(number));
+        board.mark_lost(number(before));
+        board.on_retransmitted(number(before), stamp(9));
+        board.push(1_700, false, stamp(10));
+        let order: Vec<u32> = (0..6).filter(|&n| n != before).chain([before, 6]).map(number).collect();
+        assert_eq!(listed(&board), order);
+        board.acknowledge(1_700, |_| {});
+        assert!(listed(&board).is_empty());
+        board.push(1_800, false, stamp(11));
+        assert_eq!(listed(&board), [number(7)]);
     }
-    assert_eq!(order, [0, 2, 3, 1]);
 }
 
 #[derive(Clone, Debug)]
@@ -78,8 +109,11 @@ proptest! {
     /// Counters agree with the marks, the list holds what is neither arrived nor lost, in order of sending, and the next
     /// lost segment is the lowest.
     #[test]
-    fn counters_lists_and_hints_agree_with_the_marks(operations in proptest::collection::vec(operation(), 1..200)) {
-        let mut board = Scoreboard::new(1_000, 100);
+    fn counters_lists_and_hints_agree_with_the_marks(
+        operations in proptest::collection::vec(operation(), 1..200),
+        before_wrap in 0u32..60,
+    ) {
+        let mut board = Scoreboard::new(1_000, 100).numbered_from(0u32.wrapping_sub(before_wrap));
         for (time, operation) in operations.into_iter().enumerate() {
             let (una, nxt) = (board.una(), board.nxt());
             match operation {
@@ -94,16 +128,14 @@ proptest! {
             }
             let counted = board.recount();
             prop_assert_eq!(counted, (board.sacked_out(), board.lost_out(), board.retrans_out()));
-            let (first, end) = board.numbers();
-            let lowest = (first..end).find(|&n| board.get(n).is_some_and(Segment::is_lost_and_waiting));
+            let first = board.numbers().0;
+            let numbers = (0..board.packets_out()).map(|n| first.wrapping_add(n));
+            let lowest = numbers.clone().find(|&n| board.get(n).is_some_and(Segment::is_lost_and_waiting));
             prop_assert_eq!(board.next_lost(), lowest);
-            let mut listed = Vec::from_iter(board.oldest());
-            while let Some(next) = listed.last().and_then(|&n| board.sent_after(n)) {
-                listed.push(next);
-            }
+            let listed = listed(&board);
             let times: Vec<_> = listed.iter().filter_map(|&n| board.get(n)).map(|s| s.sent_at).collect();
             prop_assert!(times.windows(2).all(|w| w[0] <= w[1]));
-            let expected: BTreeSet<u32> = (first..end)
+            let expected: BTreeSet<u32> = numbers
                 .filter(|&n| board.get(n).is_some_and(|s| !s.mark.contains(Mark::SACKED) && !s.is_lost_and_waiting()))
                 .collect();
             prop_assert_eq!(listed.into_iter().collect::<BTreeSet<_>>(), expected);
