@@ -65,6 +65,12 @@ impl RangeSet {
         }
     }
 
+    /// Whether some range overlaps or adjoins `start..end`.
+    pub fn touches(&self, start: u64, end: u64) -> bool {
+        let at = self.ranges.partition_point(|&(_, e)| e < start);
+        self.ranges.get(at).is_some_and(|&(s, _)| s <= end)
+    }
+
     /// The range that contains `position`.
     pub fn covering(&self, position: u64) -> Option<(u64, u64)> {
         let at = self.ranges.partition_point(|&(_, end)| end <= position);
@@ -125,6 +131,8 @@ mod tests {
                     model.retain(|&n| n >= start);
                 } else {
                     let mut fresh = Vec::new();
+                    let near = |n: &u64| (start.saturating_sub(1)..=start + len).contains(n);
+                    prop_assert_eq!(ranges.touches(start, start + len), model.iter().any(near));
                     let merged = ranges.insert(start, start + len, |s, e| fresh.extend(s..e));
                     let expected: Vec<u64> = (start..start + len).filter(|n| !model.contains(n)).collect();
                     prop_assert_eq!(fresh, expected);

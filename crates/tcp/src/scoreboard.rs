@@ -104,6 +104,11 @@ pub struct Scoreboard {
     lost_total: u64,
 }
 
+/// Our choice: ranges kept for each segment in flight, because a peer can report single bytes, as many as are in flight. A receiver
+/// reports segments as they came (RFC 2018, Section 4), which makes at most one range for two; where the path cuts each into eight
+/// and loses half of these at random, two for one.
+const RANGES_PER_SEGMENT: usize = 2;
+
 impl Scoreboard {
     /// An empty board for a stream at `position`; `mss` is the usual length of a segment.
     pub fn new(position: u64, mss: u32) -> Self {
@@ -276,7 +281,7 @@ impl Scoreboard {
     /// Notes a SACK block; `newly` sees each whole segment that the receiver was not known to have. Returns how many.
     pub fn sack(&mut self, start: u64, end: u64, mut newly: impl FnMut(&Segment)) -> u32 {
         let (start, end) = (start.max(self.una), end.min(self.nxt));
-        if start >= end {
+        if start >= end || !self.has_room_for(start, end) {
             return 0;
         }
         let mut gaps = core::mem::take(&mut self.sacked);
@@ -393,6 +398,11 @@ impl Scoreboard {
 
     fn get_mut(&mut self, number: u32) -> Option<&mut Segment> {
         self.segments.get_mut(number.wrapping_sub(self.base) as usize)
+    }
+
+    /// Whether a block may be noted: it adds to what is known, or there are few ranges.
+    fn has_room_for(&self, start: u64, end: u64) -> bool {
+        self.sacked.len() < self.segments.len() * RANGES_PER_SEGMENT || self.sacked.touches(start, end)
     }
 
     fn mark_sacked(&mut self, index: usize) {

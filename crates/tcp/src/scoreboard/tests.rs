@@ -84,6 +84,25 @@ fn the_list_goes_on_where_numbers_wrap() {
     }
 }
 
+#[test]
+fn a_peer_cannot_cut_what_it_reports_into_ever_more_ranges() {
+    let mut hostile = board(10);
+    for byte in (1_001..2_000).step_by(2) {
+        hostile.sack(byte, byte + 1, |_| {});
+    }
+    assert_eq!(hostile.sacked_ranges().len(), 20);
+    // What adjoins one is still taken, and so is what covers them.
+    assert_eq!(hostile.sack(1_002, 1_100, |_| {}), 0);
+    assert_eq!(hostile.sacked_ranges().first(), Some((1_001, 1_100)));
+    assert_eq!(hostile.sack(1_000, 2_000, |_| {}), 10);
+    // A path that loses every other packet makes no more than half as many as there are segments.
+    let mut honest = board(1_000);
+    for n in (1..1_000).step_by(2) {
+        assert_eq!(honest.sack(1_000 + n * 100, 1_100 + n * 100, |_| {}), 1);
+    }
+    assert_eq!((honest.sacked_out(), honest.sacked_ranges().len()), (500, 500));
+}
+
 #[derive(Clone, Debug)]
 enum Operation {
     Send,
