@@ -241,13 +241,15 @@ impl Gateway {
             },
         };
         let shift = self.shift_wanted();
+        // A copy of a SYN may come at any time.
+        let before = self.table.flow(id).in_flight();
         let (flow, mut ctx) = (self.table.flow_mut(id), self.shared.context(now));
         if from == WAN {
             flow.on_server_syn(&mut ctx, packet)
         } else {
             flow.on_client_syn(&mut ctx, packet, shift)
         }
-        self.after(id, now, 0, LinkReport::default());
+        self.after(id, now, before, LinkReport::default());
     }
 
     /// The new flow that `syn` begins, unless it is to pass.

@@ -12,18 +12,22 @@ const FIRST_WRAP: u64 = 1 << 32;
 impl Flow {
     /// A SYN or SYN-ACK of the client; `wanted` is the window scale that it should have at least.
     pub(crate) fn on_client_syn(&mut self, ctx: &mut Context<'_>, mut packet: Packet, wanted: Option<u8>) {
+        // What a late copy of the SYN says of windows and numbers is no longer so: RFC 9293, Section 3.10.7.4, takes nothing from it.
+        let opens = self.phase == Phase::Opening;
         if let Some(tcp) = packet.tcp() {
-            self.client_isn = Some(tcp.seq().0);
-            self.uplink = Some(Uplink::at(tcp.seq().add(tcp.seq_len())));
-            // Windows of SYNs are not scaled (RFC 7323, Section 2.2).
-            self.window = u64::from(tcp.window());
-            self.window_max = self.window;
+            if opens {
+                self.client_isn = Some(tcp.seq().0);
+                self.uplink = Some(Uplink::at(tcp.seq().add(tcp.seq_len())));
+                // Windows of SYNs are not scaled (RFC 7323, Section 2.2).
+                self.window = u64::from(tcp.window());
+                self.window_max = self.window;
+            }
             self.watch_uplink(ctx, tcp);
         }
         self.last_packet = ctx.now;
         self.handshake.on_client_syn(&mut packet, wanted, ctx.counters);
         self.server_rtt.on_handshake_sent(ctx.now);
-        if self.server_isn.is_some() {
+        if self.server_isn.is_some() && opens {
             self.right_edge = self.board.una() + self.window;
             self.open(ctx);
         }

@@ -18,6 +18,7 @@ mod modern;
 mod passthrough;
 mod paused_reader;
 mod receiver_buffers;
+mod repeated_syn;
 mod rtt_modulation;
 mod sharing;
 mod short;

@@ -1,0 +1,61 @@
+//! A SYN that comes again while its flow is open, and what that is to the flow and to its subscriber.
+
+use paceline_gateway::GatewayConfig;
+use paceline_wire::{Flags, TcpOptionsRepr};
+
+use crate::kit::script::Script;
+use crate::kit::sim::{RADIO, WAN};
+
+fn options() -> TcpOptionsRepr {
+    TcpOptionsRepr {
+        mss: Some(1460),
+        window_scale: Some(7),
+        sack_permitted: true,
+        ..TcpOptionsRepr::default()
+    }
+}
+
+/// A flow with 3,000 bytes on their way down and 100 bytes up, whose client has shown 64,000 bytes of window.
+fn busy() -> Script {
+    let mut script = Script::new(GatewayConfig::default());
+    script.handshake(options(), options());
+    let request = script.from_client(1, 1, Flags::ACK, 500, TcpOptionsRepr::default(), 100);
+    script.pass(RADIO, request);
+    for i in 0..3 {
+        let data = script.from_server(1 + i * 1_000, 1, Flags::ACK, 500, TcpOptionsRepr::default(), 1_000);
+        script.pass(WAN, data);
+    }
+    script
+}
+
+fn outstanding(script: &Script) -> u64 {
+    script.gateway.subscriber_statuses(0, 10).items.iter().map(|subscriber| subscriber.outstanding).sum()
+}
+
+#[test]
+fn a_repeated_syn_puts_nothing_in_flight() {
+    let mut script = busy();
+    assert_eq!(outstanding(&script), 3_000);
+    let syn = script.from_client(0, 0, Flags::SYN, 17_520, options(), 0);
+    script.pass(RADIO, syn);
+    assert_eq!(outstanding(&script), 3_000);
+    let syn_ack = script.from_server(0, 1, Flags::SYN | Flags::ACK, 60_000, options(), 0);
+    script.pass(WAN, syn_ack);
+    assert_eq!(outstanding(&script), 3_000);
+    script.wait(20);
+    let ack = script.from_client(101, 3_001, Flags::ACK, 500, TcpOptionsRepr::default(), 0);
+    script.arrive(RADIO, ack);
+    assert_eq!(outstanding(&script), 0);
+}
+
+#[test]
+fn a_late_copy_of_the_syn_takes_nothing_back() {
+    let mut script = busy();
+    let syn = script.from_client(0, 0, Flags::SYN, 17_520, options(), 0);
+    script.pass(RADIO, syn);
+    assert_eq!(script.gateway.flow_statuses(0, 10).items[0].client_window, 500 << 7);
+    // What acknowledges the request is of the flow still.
+    let data = script.from_server(3_001, 101, Flags::ACK, 500, TcpOptionsRepr::default(), 1_000);
+    script.pass(WAN, data);
+    assert_eq!(script.gateway.counters().passed_unacceptable, 0);
+}
