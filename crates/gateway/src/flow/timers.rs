@@ -72,10 +72,13 @@ impl Flow {
         let mut next = self.modulation.next_release();
         let mut consider = |at: Option<Instant>| next = [next, at].into_iter().flatten().min();
         consider(self.recovery.next_deadline());
-        if ctx_repairs && !self.gave_up && !self.watch.server_repairs && self.phase != Phase::Opening {
-            consider(self.retransmission_deadline());
-            consider(self.window_probe_deadline());
+        if self.phase == Phase::Opening {
+            return next;
         }
+        if ctx_repairs && !self.gave_up && !self.watch.server_repairs {
+            consider(self.retransmission_deadline());
+        }
+        consider(self.window_probe_deadline());
         next
     }
 
@@ -83,10 +86,7 @@ impl Flow {
     pub(crate) fn on_timeout(&mut self, ctx: &mut Context<'_>) {
         self.release_held(ctx);
         self.judge_due(ctx);
-        if !self.repairs(ctx.config) {
-            return;
-        }
-        if self.retransmission_deadline().is_some_and(|at| at <= ctx.now) {
+        if self.repairs(ctx.config) && self.retransmission_deadline().is_some_and(|at| at <= ctx.now) {
             self.on_retransmission_timeout(ctx);
         }
         if self.window_probe_deadline().is_some_and(|at| at <= ctx.now) {
@@ -141,7 +141,8 @@ impl Flow {
         self.probe_head();
     }
 
-    /// Nothing is on its way, and what waits does not fit into the window: an update of it may have been lost.
+    /// Nothing is on its way, and what waits does not fit into the window: an update of it may have been lost. Whoever repairs, the gateway
+    /// has to ask: what the server sends again begins with what is kept here, and does not leave.
     fn window_probe_deadline(&self) -> Option<Instant> {
         let next = self.store.from(self.board.sent())?;
         if self.board.una() < self.board.sent() || self.window >= next.segment_len() {

@@ -1,5 +1,6 @@
 //! What an end host would expect of a path: everything that is not acceleration passes as it is.
 
+use paceline_gateway::config::RetransmissionMode;
 use paceline_gateway::{Gateway, GatewayConfig};
 use paceline_wire::{
     BufferPool, Checksum, Duration, Ecn, Flags, FlowKey, Instant, Packet, Payload, PortId, TcpOptionsRepr,
@@ -103,6 +104,35 @@ fn a_window_smaller_than_what_waits_is_probed_when_its_update_was_lost() {
     let probe = probes.last().expect("a probe").1;
     let expected = paceline_wire::Seq(crate::kit::script::SERVER_ISN).add(1_000);
     assert_eq!((probe.payload().len(), probe.tcp().map(|tcp| tcp.seq())), (0, Some(expected)));
+}
+
+/// The server's retransmissions begin where the gateway's data does, and are absorbed: who holds data has to ask.
+#[test]
+fn a_closed_window_is_probed_where_the_server_repairs() {
+    let mut config = GatewayConfig::default();
+    config.retransmission.mode = RetransmissionMode::None;
+    let mut script = Script::new(config);
+    script.handshake(unscaled(), modern());
+    let data = script.from_server(1, 1, Flags::ACK, 500, none(), 1_000);
+    script.pass(WAN, data);
+    script.wait(50);
+    let closed = script.from_client(1, 1_001, Flags::ACK, 0, none(), 0);
+    script.arrive(RADIO, closed);
+    let data = script.from_server(1_001, 1, Flags::ACK, 500, none(), 1_000);
+    assert_eq!(
+        leaves(&mut script, WAN, data.clone(), RADIO).iter().map(|p| p.payload().len()).sum::<usize>(),
+        0
+    );
+    let mut out = script.wait(3_000);
+    out.extend(script.arrive(WAN, data));
+    let probes: Vec<_> = out.iter().filter(|(port, _)| *port == RADIO).map(|(_, packet)| packet).collect();
+    assert!((2..10).contains(&probes.len()), "{probes:?}");
+    let expected = paceline_wire::Seq(crate::kit::script::SERVER_ISN).add(1_000);
+    assert!(probes.iter().all(|p| p.payload().is_empty() && p.tcp().unwrap().seq() == expected));
+    // The answer opens the window, and what was held leaves.
+    let open = script.from_client(1, 1_001, Flags::ACK, 17_520, none(), 0);
+    let down = leaves(&mut script, RADIO, open, RADIO);
+    assert_eq!(down.iter().map(|packet| packet.payload().len()).sum::<usize>(), 1_000);
 }
 
 #[test]
