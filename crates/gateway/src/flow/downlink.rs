@@ -87,6 +87,7 @@ impl Flow {
                 let bytes = self.payload_in(first, end);
                 self.totals.on_departure(bytes, Duration::ZERO);
                 self.flight.push(first, end, ctx.now, true);
+                self.timers.on_sent(ctx.now);
                 self.board.on_sent(end);
             }
             return ctx.pass_to_client(packet);

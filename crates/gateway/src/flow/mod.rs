@@ -249,7 +249,7 @@ impl Flow {
     /// Bytes in flight to the client. After a timeout none are: what was there is lost (RFC 5681, Section 3.1, the loss window), or a full
     /// buffer has dropped it. Counted on, it would keep the link from all other flows of the subscriber until the client is heard.
     pub(crate) fn in_flight(&self) -> u64 {
-        if self.timers.is_silent(self.window) { 0 } else { self.flight.bytes() }
+        if self.timers.is_silent(self.window) { 0 } else { self.timers.counted(self.flight.bytes()) }
     }
 
     /// What the subscriber knows of the path.

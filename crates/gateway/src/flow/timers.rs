@@ -1,4 +1,5 @@
-//! The gateway's own timers: probe of a lost tail, retransmission timeout, probe of a closed window.
+//! The gateway's own timers: probe of a lost tail, retransmission timeout, probe of a closed window; and, where the server repairs, how
+//! long what is in flight counts.
 
 use paceline_wire::{Duration, Flags, Instant};
 
@@ -12,6 +13,9 @@ const DELAYED_ACK: Duration = Duration::from_millis(50);
 /// Our choice: the floor of the timeout beyond the RTT. Smaller than a server's 200 ms, so that the gateway is first;
 /// larger than what a radio scheduler holds back (some tens of ms).
 const VARIATION_MIN: Duration = Duration::from_millis(100);
+/// RFC 6298, Section 2.4: no timeout is shorter. Where the gateway repairs, [`VARIATION_MIN`] is enough; where it does not, nothing leaves
+/// by the timer, and there is no hurry.
+const TIMEOUT_MIN: Duration = Duration::from_secs(1);
 /// RFC 9293, Section 3.8.6.1 leaves the interval of window probes open; RFC 6298 bounds the backoff at 60 s or more.
 const INTERVAL_MAX: Duration = Duration::from_secs(60);
 
@@ -29,6 +33,9 @@ pub(super) struct Timers {
     probing: bool,
     /// Probes of a closed window in a row.
     window_probes: u32,
+    /// Bytes in flight that were not answered in time, where the server repairs: they do not count until the client is heard.
+    #[cfg_attr(feature = "serde", serde(default))]
+    unanswered: u64,
 }
 
 impl Timers {
@@ -48,6 +55,7 @@ impl Timers {
         self.since = now;
         self.probing = false;
         self.probed = false;
+        self.unanswered = 0;
     }
 
     /// One packet at a time.
@@ -58,6 +66,11 @@ impl Timers {
     /// The client has not said for a timeout that anything arrived.
     pub(super) fn is_silent(&self, window: u64) -> bool {
         self.probing || (window == 0 && self.window_probes > 0)
+    }
+
+    /// What counts of so many bytes in flight.
+    pub(super) fn counted(&self, in_flight: u64) -> u64 {
+        in_flight.saturating_sub(self.unanswered)
     }
 
     /// The next retransmission is due whatever the backoff says.
@@ -77,6 +90,8 @@ impl Flow {
         }
         if ctx_repairs && !self.gave_up && !self.watch.server_repairs {
             consider(self.retransmission_deadline());
+        } else {
+            consider(self.silence_deadline());
         }
         consider(self.window_probe_deadline());
         next
@@ -86,7 +101,11 @@ impl Flow {
     pub(crate) fn on_timeout(&mut self, ctx: &mut Context<'_>) {
         self.release_held(ctx);
         self.judge_due(ctx);
-        if self.repairs(ctx.config) && self.retransmission_deadline().is_some_and(|at| at <= ctx.now) {
+        if !self.repairs(ctx.config) {
+            if self.silence_deadline().is_some_and(|at| at <= ctx.now) {
+                self.timers.unanswered = self.flight.bytes();
+            }
+        } else if self.retransmission_deadline().is_some_and(|at| at <= ctx.now) {
             self.on_retransmission_timeout(ctx);
         }
         if self.window_probe_deadline().is_some_and(|at| at <= ctx.now) {
@@ -113,6 +132,15 @@ impl Flow {
             return Some(self.timers.since + rtt + deviation.max(DELAYED_ACK));
         }
         Some(self.timers.since + backed_off(rtt + deviation.max(VARIATION_MIN), self.timers.timeouts))
+    }
+
+    /// When what is in flight no longer counts, where the server repairs: the timeout of RFC 6298, Section 2.
+    fn silence_deadline(&self) -> Option<Instant> {
+        if self.timers.counted(self.flight.bytes()) == 0 {
+            return None;
+        }
+        let timeout = self.rtt.smoothed().map_or(INITIAL, |rtt| rtt + self.rtt.deviation() * 4);
+        Some(self.timers.since + timeout.max(TIMEOUT_MIN))
     }
 
     /// The head is sent again, whether as a probe of a lost tail or after a timeout; its answer tells what became of

@@ -1,16 +1,34 @@
 //! A client's connection that is gone, and what that is to its other flows.
 
 use paceline_gateway::FlowStage;
+use paceline_gateway::config::{RetransmissionMode, ScheduleMode};
 use paceline_gateway::{Gateway, GatewayConfig, RADIO, WAN};
-use paceline_wire::{Duration, Flags, FlowKey, Instant, Node, Packet, Payload, Seq, TcpRepr};
+use paceline_wire::{Duration, Flags, FlowKey, Instant, Node, Packet, Payload, Seq, TcpOptionsRepr, TcpRepr};
 
 use crate::kit::connection::State;
 use crate::kit::scenario::{FlowSpec, Path, at_ms, modern_client, world};
+use crate::kit::script::Script;
 
 /// What was on its way is not on the link for ever: after a timeout the others have all of it.
 #[test]
 fn what_nobody_answers_keeps_no_room() {
-    let mut sim = world(Gateway::new(GatewayConfig::default()), &Path::thesis(), 1);
+    others_go_on(GatewayConfig::default());
+}
+
+/// Nor where the server repairs, and no timer of the gateway's sends anything.
+#[test]
+fn what_nobody_answers_keeps_no_room_where_the_server_repairs() {
+    for schedule in [ScheduleMode::ReceptionRate, ScheduleMode::OnArrival] {
+        let mut config = GatewayConfig::default();
+        config.retransmission.mode = RetransmissionMode::None;
+        config.schedule.mode = schedule;
+        others_go_on(config);
+    }
+}
+
+#[track_caller]
+fn others_go_on(config: GatewayConfig) {
+    let mut sim = world(Gateway::new(config), &Path::thesis(), 1);
     sim.add_flow(&FlowSpec::download(modern_client(256 << 10)));
     let others = [5_100, 6_000, 20_000].map(|start| {
         sim.add_flow(&FlowSpec::download(modern_client(256 << 10)).bytes(100_000).starting(start))
@@ -53,4 +71,37 @@ fn a_reset_with_the_number_of_the_fin_ends_the_flow() {
     give(WAN, 1_449, 27, Flags::ACK, 0);
     assert_eq!(give(RADIO, 25, 0, Flags::RST, 0), Some(FlowStage::Open), "one less");
     assert_eq!(give(RADIO, 26, 0, Flags::RST, 0), Some(FlowStage::Reset));
+}
+
+/// What was no longer counted is, as soon as the client is heard.
+#[test]
+fn what_is_answered_late_counts_again() {
+    let mut config = GatewayConfig::default();
+    config.retransmission.mode = RetransmissionMode::None;
+    let mut script = Script::new(config);
+    script.handshake(unscaled(), unscaled());
+    let none = TcpOptionsRepr::default();
+    for i in 0..3 {
+        let data = script.from_server(1 + i * 1_000, 1, Flags::ACK, 60_000, none, 1_000);
+        script.pass(WAN, data);
+    }
+    assert_eq!(outstanding(&script), 3_000);
+    script.wait(900);
+    assert_eq!(outstanding(&script), 3_000, "sooner than the least timeout of RFC 6298");
+    script.wait(1_100);
+    assert_eq!(outstanding(&script), 0);
+    let data = script.from_server(3_001, 1, Flags::ACK, 60_000, none, 1_000);
+    script.pass(WAN, data);
+    assert_eq!(outstanding(&script), 1_000, "what leaves now counts");
+    let ack = script.from_client(1, 1_001, Flags::ACK, 17_520, none, 0);
+    script.arrive(RADIO, ack);
+    assert_eq!(outstanding(&script), 3_000, "and all of it when the client is there");
+}
+
+fn unscaled() -> TcpOptionsRepr {
+    TcpOptionsRepr { mss: Some(1460), sack_permitted: true, ..TcpOptionsRepr::default() }
+}
+
+fn outstanding(script: &Script) -> u64 {
+    script.gateway.subscriber_statuses(0, 10).items.iter().map(|subscriber| subscriber.outstanding).sum()
 }
