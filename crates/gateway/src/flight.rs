@@ -34,6 +34,10 @@ pub(crate) struct Arrived {
     pub(crate) end: u64,
 }
 
+/// Our choice: what a flow that is repaired comes to at most by default, `max_flow_buffer_bytes` in pieces of `PIECE_MIN`, and 23 MB in
+/// whole segments. Where nothing is kept, only the log would bound a stream of single bytes to a client that is silent.
+const FIRSTS_MAX: usize = 1 << 14;
+
 impl Transmission {
     fn len(&self) -> u64 {
         self.end - self.start
@@ -72,8 +76,17 @@ impl Flight {
         self.oldest().map(|t| t.sent_at)
     }
 
-    /// Logs a departure and returns its order.
+    /// Logs a departure and returns its order. Where the log is full, one that follows another is logged as part of it: its bytes count, and
+    /// its round trip seems longer, never shorter.
     pub(crate) fn push(&mut self, start: u64, end: u64, sent_at: Instant, first: bool) -> u64 {
+        if first
+            && self.firsts.len() >= FIRSTS_MAX
+            && let Some(last) = self.firsts.back_mut().filter(|last| last.order == self.last_order)
+        {
+            self.bytes += end - last.end;
+            last.end = end;
+            return self.last_order;
+        }
         self.last_order += 1;
         let transmission = Transmission { start, end, sent_at, order: self.last_order, first };
         self.bytes += transmission.len();
@@ -220,5 +233,34 @@ mod tests {
             assert_eq!(flight.pop_segment(1448).map(|t| (t.start, t.end)), Some(range));
         }
         assert_eq!(flight.bytes(), 0);
+    }
+
+    #[test]
+    fn the_log_of_a_stream_in_single_bytes_has_an_end() {
+        let mut flight = Flight::default();
+        for n in 0..100_000 {
+            flight.push(n, n + 1, t(n), true);
+        }
+        assert_eq!(flight.firsts.len(), 1 << 14);
+        assert_eq!(flight.bytes(), 100_000);
+        let last = flight.first_at(99_999).unwrap();
+        assert_eq!((last.start, last.end, last.sent_at), ((1 << 14) - 1, 100_000, t((1 << 14) - 1)));
+        let (order, mut bytes) = (last.order, 0);
+        while let Some(gone) = flight.pop_until(Arrived { order, end: 50_000 }) {
+            bytes += gone.len();
+        }
+        assert_eq!((bytes, flight.bytes()), (50_000, 50_000));
+        // There is room in the log again.
+        assert!(flight.push(100_000, 100_001, t(100_000), true) > order);
+    }
+
+    #[test]
+    fn a_full_log_keeps_the_order_of_repeats() {
+        let mut flight = Flight::default();
+        for n in 0..20_000 {
+            flight.push(n, n + 1, t(n), true);
+        }
+        let repeat = flight.push(0, 1, t(20_000), false);
+        assert!(flight.push(20_000, 20_001, t(20_001), true) > repeat, "it left later");
     }
 }
