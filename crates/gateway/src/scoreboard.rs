@@ -31,6 +31,13 @@ impl Repeat {
     }
 }
 
+/// Our choice: so many holes at once are no loss of a link's; a twentieth of what fits into 64 MB, the largest window that is believed, are
+/// 2,300. A client that reports every other byte would make each of them a range, and each hole a packet, far beyond the memory that
+/// data may take.
+const SACKED_MAX: usize = 4_096;
+/// Our choice: 64 MB in pieces of 1 KiB. What was reported since still has its repeats, so they need a bound of their own.
+const REPEATED_MAX: usize = 1 << 16;
+
 /// The scoreboard of one flow.
 #[derive(Clone, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -77,7 +84,7 @@ impl Scoreboard {
         self.lost.first().cloned()
     }
 
-    /// The stretch from `start` to `end` has left for the first time.
+    /// Everything below `end` has left at least once, or will never leave from here.
     pub(crate) fn on_sent(&mut self, end: u64) {
         self.sent = self.sent.max(end);
     }
@@ -122,11 +129,15 @@ impl Scoreboard {
         news
     }
 
-    /// The client reports that it holds `block`; calls `newly` for each part not reported before.
+    /// The client reports that it holds `block`; `newly` gets each part not reported before. From a client that has reported too many
+    /// ranges, no further one is believed: as if the option had had no room for it (RFC 2018, Section 3).
     pub(crate) fn sack(&mut self, block: Range<u64>, newly: &mut Vec<Range<u64>>) {
         newly.clear();
         let block = block.start.max(self.una)..block.end.min(self.sent);
         if block.is_empty() {
+            return;
+        }
+        if self.is_splintered() && !self.joins_reported(&block) {
             return;
         }
         newly.extend(self.sacked.gaps(&block));
@@ -179,7 +190,7 @@ impl Scoreboard {
         self.lost_bytes - before
     }
 
-    /// Marks `range`, data that filled a gap of the server's stream, as to be sent, and forgets older copies.
+    /// Marks `range`, data that filled a gap of the server's stream, as to be sent; no copy of it has left before.
     pub(crate) fn mark_unsent(&mut self, range: Range<u64>) {
         self.mark_lost(range);
     }
@@ -242,6 +253,16 @@ impl Scoreboard {
     /// Starts anew at `position`.
     pub(crate) fn reset(&mut self, position: u64) {
         *self = Scoreboard::new(position);
+    }
+
+    fn is_splintered(&self) -> bool {
+        self.sacked.len() >= SACKED_MAX || self.repeated.len() >= REPEATED_MAX
+    }
+
+    /// `block` overlaps or touches what was reported before, and makes no range of its own.
+    fn joins_reported(&self, block: &Range<u64>) -> bool {
+        let around = block.start.saturating_sub(1)..block.end.saturating_add(1);
+        self.sacked.overlaps(&around)
     }
 
     fn insert_lost(&mut self, range: Range<u64>) {
@@ -329,5 +350,44 @@ mod tests {
         assert_eq!(flight.bytes(), 110);
         assert_eq!(board.repeat_at(100).map(|repeat| repeat.older), Some(first));
         assert!(board.repeat_at(105).is_some_and(|repeat| repeat.is_behind_older(&flight)));
+    }
+
+    #[test]
+    fn reports_in_splinters_have_an_end() {
+        let mut board = sent(1_000_000);
+        let mut newly = Vec::new();
+        for position in (101..100_101).step_by(2) {
+            board.sack(position..position + 1, &mut newly);
+        }
+        assert_eq!((board.sacked.len(), board.sacked_bytes), (4_096, 4_096));
+        assert!(newly.is_empty(), "the last was not believed");
+        // What makes a range longer, or two into one, is.
+        board.sack(102..103, &mut newly);
+        assert_eq!(newly.first(), Some(&(102..103)));
+        board.sack(104..105, &mut newly);
+        assert_eq!((board.sacked.len(), board.sacked_bytes), (4_094, 4_098));
+        board.sack(500_000..500_010, &mut newly);
+        assert_eq!(newly.first(), Some(&(500_000..500_010)));
+        board.acknowledge(200_000);
+        assert_eq!((board.sacked.len(), board.sacked_bytes), (1, 10));
+    }
+
+    #[test]
+    fn repeats_in_splinters_have_an_end() {
+        let mut board = sent(10_000_000);
+        let mut newly = Vec::new();
+        for n in 0..70_000 {
+            // A hole of a byte that leaves again, beside a report that grows together with the one before.
+            let at = 101 + 2 * n;
+            let before = board.repeated.len();
+            board.sack(at..at + 1, &mut newly);
+            if newly.is_empty() {
+                continue;
+            }
+            board.on_repeated(at - 1..at, Repeat { order: n + 1, sent_at: Instant::ZERO, older: 0 });
+            board.sack(at - 1..at, &mut newly);
+            assert!(board.repeated.len() <= before + 1);
+        }
+        assert!(board.repeated.len() <= 1 << 16, "{}", board.repeated.len());
     }
 }
