@@ -38,15 +38,19 @@ impl UplinkDelay {
             self.first = Some((tsval, now));
             return;
         };
-        let ticks = tsval.wrapping_sub(first) as i32;
+        let ticks = tsval.wrapping_sub(first);
         let elapsed = now.saturating_since(first_at);
-        if self.tick.is_none() && ticks > 0 && elapsed >= LEARN {
+        if self.tick.is_none() && ticks as i32 > 0 && elapsed >= LEARN {
             // A queue that builds up makes ticks seem longer, to twice their length where it takes as long as the flow is old.
             let seen = elapsed.as_nanos() / ticks as u64;
             self.tick = TICKS_NS.into_iter().rfind(|tick| *tick <= seen + seen / 8);
         }
         let Some(tick) = self.tick else { return };
-        let way = elapsed.as_nanos() as i64 - i64::from(ticks).saturating_mul(tick as i64);
+        // RFC 7323, Section 5.4: a timestamp wraps its sign bit in 24.8 days at 1 ms. It is the one nearest to where the clock should be.
+        let expected = elapsed.as_nanos() / tick;
+        let ahead = ticks.wrapping_sub(expected as u32) as i32;
+        let ticks = expected as i64 + i64::from(ahead);
+        let way = elapsed.as_nanos() as i64 - ticks.saturating_mul(tick as i64);
         let drift = now.saturating_since(self.at).as_nanos().saturating_mul(DRIFT_PPM) / 1_000_000;
         self.at = now;
         let shortest = self.shortest.map_or(way.min(0), |shortest| (shortest + drift as i64).min(way));
@@ -121,5 +125,18 @@ mod tests {
             uplink.on_timestamp(Instant::ZERO + Duration::from_millis(20 * n), tsval);
         }
         assert_eq!(uplink.standing(), Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn a_flow_of_two_months_has_no_queue() {
+        for tick in [1, 4, 10] {
+            let mut uplink = UplinkDelay::default();
+            for minute in 0..60 * 24 * 60u64 {
+                let written = Duration::from_secs(60 * minute);
+                let came = Instant::ZERO + written + Duration::from_millis(50);
+                uplink.on_timestamp(came, (written.as_millis() / tick) as u32);
+                assert!(uplink.queue() <= Duration::from_millis(tick), "{minute} min: {:?}", uplink.queue());
+            }
+        }
     }
 }
