@@ -1,4 +1,4 @@
-//! The accelerator between servers and the clients of a radio link, in transparent mode. No I/O and no clock.
+//! The accelerator between servers and the clients of a radio link, in transparent and in split mode. No I/O and no clock.
 //!
 //! [`Gateway`] is a [`Node`](paceline_wire::Node): packets and time in, packets out. It is the design of W. S. Wan's
 //! thesis, "Transport Layer Optimization for Mobile Data Networks" (CUHK, 2010); chapters, equations and figures named in

@@ -44,7 +44,7 @@ impl Chunk {
         }
     }
 
-    /// True if it may be divided only at whole segments, and is one: nothing to divide.
+    /// True if it is one segment as the server cut it, which is not divided.
     fn is_single(&self) -> bool {
         self.packet.gso_size().is_none()
     }
