@@ -409,14 +409,32 @@ impl Flow {
 
     /// A smaller path MTU is known: `mtu` bytes of IP.
     pub(crate) fn on_path_mtu(&mut self, ctx: &mut Context<'_>, mtu: u64) {
-        // The largest headers that a segment may have here: IPv6 (40) and TCP with all options (60).
+        let Some(fits) = self.fitting_segment(mtu) else { return };
         let before = self.store.bytes();
-        self.store.drop_larger_than(mtu.saturating_sub(52));
-        let dropped = before - self.store.bytes();
+        self.store.drop_larger_than(fits);
+        let dropped = before.saturating_sub(self.store.bytes());
         *ctx.buffered = ctx.buffered.saturating_sub(dropped);
         if dropped > 0 {
             ctx.counters.path_mtu_drops += 1;
-            self.handshake.mss = mtu.saturating_sub(52).clamp(64, 9_000) as u16;
+            self.handshake.mss = fits.clamp(64, 9_000) as u16;
         }
+    }
+
+    /// The payload that fits into `mtu` bytes of IP behind the headers of what is kept and too large (RFC 1191, Section 3: the MTU is
+    /// that of the whole datagram); none if all that is kept fits.
+    fn fitting_segment(&self, mtu: u64) -> Option<u64> {
+        let (mut fits, mut position) = (None::<u64>, 0);
+        while let Some(chunk) = self.store.from(position) {
+            let packet = chunk.whole();
+            // Not the chunk's own length, in which a FIN counts.
+            let segment = packet.gso_size().map_or(packet.payload().len(), usize::from) as u64;
+            let headers = packet.header().len() as u64;
+            if headers + segment > mtu {
+                let room = mtu.saturating_sub(headers);
+                fits = Some(fits.map_or(room, |least| least.min(room)));
+            }
+            position = chunk.end;
+        }
+        fits
     }
 }

@@ -8,6 +8,7 @@ mod kit;
 
 mod blackout;
 mod coexist;
+mod corners;
 mod fairness;
 mod handover;
 mod hostile;

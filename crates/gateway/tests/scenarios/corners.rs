@@ -1,0 +1,84 @@
+//! Rare packets, one by one: what is believed of them, and what leaves.
+
+use paceline_gateway::GatewayConfig;
+use paceline_wire::{BufferPool, Flags, FlowKey, Packet, PortId, TcpOptionsRepr};
+
+use crate::kit::script::Script;
+use crate::kit::sim::{RADIO, WAN};
+
+fn none() -> TcpOptionsRepr {
+    TcpOptionsRepr::default()
+}
+
+fn modern() -> TcpOptionsRepr {
+    TcpOptionsRepr { window_scale: Some(7), ..unscaled() }
+}
+
+fn unscaled() -> TcpOptionsRepr {
+    TcpOptionsRepr { mss: Some(1460), sack_permitted: true, ..none() }
+}
+
+fn stamped(value: u32) -> TcpOptionsRepr {
+    TcpOptionsRepr { timestamps: Some((value, 1)), ..none() }
+}
+
+/// Of what left by `port`.
+fn sent_by(port: PortId, out: Vec<(PortId, Packet)>) -> Vec<Packet> {
+    out.into_iter().filter(|(to, _)| *to == port).map(|(_, packet)| packet).collect()
+}
+
+fn parse(bytes: &[u8]) -> Packet {
+    Packet::parse(&[], bytes, &mut BufferPool::new(1 << 20)).unwrap()
+}
+
+/// "Packet too big" about `packet`, from a router in front of the client.
+fn too_big(packet: &Packet, mtu: u16) -> Packet {
+    let quoted = packet.to_vec();
+    let mut bytes = if quoted[0] >> 4 == 6 {
+        let mut bytes = vec![0x60, 0, 0, 0, 0, 8 + 60, 58, 64];
+        bytes.extend([0x20; 16]);
+        bytes.extend(&quoted[8..24]);
+        bytes.extend([2, 0, 0, 0, 0, 0]);
+        bytes
+    } else {
+        let mut bytes = vec![0x45, 0, 0, 28 + 60, 0, 0, 0, 0, 64, 1, 0, 0, 10, 0, 1, 99];
+        bytes.extend(&quoted[12..16]);
+        bytes.extend([3, 4, 0, 0, 0, 0]);
+        bytes
+    };
+    bytes.extend(mtu.to_be_bytes());
+    bytes.extend(&quoted[..60]);
+    parse(&bytes)
+}
+
+/// The server's smaller segments take the place of what is too big, with the headers that the flow has.
+#[test]
+fn a_smaller_path_mtu_is_one_of_whole_packets() {
+    let mut script = Script::new(GatewayConfig::default());
+    script.up = FlowKey::new("[2001:db8:1::1]:40000".parse().unwrap(), "[2001:db8::1]:80".parse().unwrap());
+    script.handshake(TcpOptionsRepr { timestamps: Some((1, 0)), ..modern() }, modern());
+    let data = script.from_server(1, 1, Flags::ACK, 500, stamped(100), 1_428);
+    assert_eq!(data.ip_len(), 1_500);
+    let sent = script.pass(WAN, data);
+    script.pass_unchanged(RADIO, too_big(&sent, 1_492));
+    assert_eq!((script.gateway.counters().path_mtu_drops, script.gateway.buffered_bytes()), (1, 0));
+    let again = script.from_server(1, 1, Flags::ACK, 500, stamped(101), 1_420);
+    let again = sent_by(RADIO, script.arrive(WAN, again));
+    assert_eq!(again.first().map(Packet::ip_len), Some(1_492));
+    // It fits.
+    script.pass_unchanged(RADIO, too_big(&sent, 1_492));
+    assert_eq!(script.gateway.counters().path_mtu_drops, 1);
+}
+
+#[test]
+fn what_fits_a_smaller_path_mtu_is_kept() {
+    let mut script = Script::new(GatewayConfig::default());
+    script.handshake(modern(), modern());
+    let data = script.from_server(1, 1, Flags::ACK, 500, none(), 1_452);
+    let sent = script.pass(WAN, data);
+    assert_eq!(sent.ip_len(), 1_492);
+    script.pass_unchanged(RADIO, too_big(&sent, 1_492));
+    assert_eq!(script.gateway.counters().path_mtu_drops, 0);
+    script.pass_unchanged(RADIO, too_big(&sent, 1_491));
+    assert_eq!(script.gateway.counters().path_mtu_drops, 1);
+}
