@@ -51,7 +51,7 @@ impl Flow {
         let is_reset = flags.contains(Flags::RST);
         if start < self.received && !is_reset {
             self.filter.expect_reply();
-            self.note_passed(&packet);
+            self.note_passed(start, stamp_of(&packet));
             return ctx.pass_to_client(packet);
         }
         if self.board.sent() >= start || self.store.is_empty() || self.bare.len() >= BARE_MAX {
@@ -68,7 +68,7 @@ impl Flow {
         if end <= self.board.una() {
             // The client has it, so the ACK was lost on the way to the server, or is on its way: the client answers.
             self.filter.expect_reply();
-            self.note_passed(&packet);
+            self.note_passed(end, stamp_of(&packet));
             ctx.counters.server_retransmissions_passed += 1;
             self.totals.server_retransmissions += 1;
             return ctx.pass_to_client(packet);
@@ -108,9 +108,7 @@ impl Flow {
     }
 
     fn keep(&mut self, ctx: &mut Context<'_>, start: u64, end: u64, packet: Packet) {
-        if start < self.received {
-            self.note_passed(&packet);
-        }
+        let (is_old, stamp) = (start < self.received, stamp_of(&packet));
         let before = self.store.bytes();
         let added = self.store.insert(start, end, packet, ctx.now);
         *ctx.buffered += self.store.bytes() - before;
@@ -119,6 +117,9 @@ impl Flow {
             self.totals.server_retransmissions += 1;
             return self.on_absorbed(ctx, start);
         };
+        if is_old {
+            self.note_passed(end, stamp);
+        }
         let sent = self.board.sent();
         if first < sent {
             // A gap of the server's stream is filled: it goes before new data.
@@ -127,10 +128,12 @@ impl Flow {
         self.received = self.received.max(end);
     }
 
-    /// A packet with an old sequence number will be in front of older ones that wait here, and the client takes over its
-    /// timestamp.
-    fn note_passed(&mut self, packet: &Packet) {
-        if let Some((value, _)) = packet.tcp().and_then(|tcp| tcp.timestamps())
+    /// A packet with an old sequence number, which ends at `end`, will be in front of older ones that wait here, and the client takes
+    /// over its timestamp. Not that of one wholly below what it has acknowledged: that is outside its window, and TS.Recent stays
+    /// (RFC 7323, Section 5.3, R2 before R3; Linux: tcp_sequence). Such a number may be a guess of somebody who does not see the flow.
+    fn note_passed(&mut self, end: u64, stamp: Option<u32>) {
+        if let Some(value) = stamp
+            && end >= self.board.una()
             && self.passed_tsval.is_none_or(|passed| value.wrapping_sub(passed) as i32 > 0)
         {
             self.passed_tsval = Some(value);
@@ -165,4 +168,8 @@ impl Flow {
             self.close_if_done(ctx);
         }
     }
+}
+
+fn stamp_of(packet: &Packet) -> Option<u32> {
+    packet.tcp()?.timestamps().map(|(value, _)| value)
 }

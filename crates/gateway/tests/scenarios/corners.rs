@@ -82,3 +82,26 @@ fn what_fits_a_smaller_path_mtu_is_kept() {
     script.pass_unchanged(RADIO, too_big(&sent, 1_491));
     assert_eq!(script.gateway.counters().path_mtu_drops, 1);
 }
+
+/// RFC 7323, Section 5.3: what is below all that the client acknowledged does not move its TS.Recent, nor does what stays here.
+#[test]
+fn a_timestamp_that_the_client_does_not_take_over_is_put_on_nothing() {
+    let mut script = Script::new(GatewayConfig::default());
+    script.handshake(TcpOptionsRepr { timestamps: Some((1, 0)), ..modern() }, modern());
+    for i in 0..20 {
+        let data = script.from_server(1 + i * 1_000, 1, Flags::ACK, 500, stamped(100), 1_000);
+        script.arrive(WAN, data);
+    }
+    let ack = script.from_client(1, 10_001, Flags::ACK, 500, stamped(2), 0);
+    script.arrive(RADIO, ack);
+    for (seq, len) in [(1, 1_000), (9_000, 1_000), (9_000, 0)] {
+        let blind = script.from_server(seq, 1, Flags::ACK, 500, stamped(1 << 30), len);
+        script.pass(WAN, blind);
+    }
+    let absorbed = script.from_server(10_001, 1, Flags::ACK, 500, stamped(1 << 30), 1_000);
+    assert_eq!(script.arrive(WAN, absorbed).len(), 0);
+    let repeated = sent_by(RADIO, script.wait(3_000));
+    let stamps: Vec<_> = repeated.iter().filter_map(|packet| packet.tcp()?.timestamps()).collect();
+    assert!(!stamps.is_empty());
+    assert!(stamps.iter().all(|&(value, _)| value == 100), "{stamps:?}");
+}
