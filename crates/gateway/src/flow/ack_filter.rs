@@ -3,7 +3,7 @@
 //! A duplicate ACK is withheld, and SACK blocks are taken out, as far as they tell of holes that are repaired here.
 //! Holes in what the server's packets brought here are its own to repair, and are shown.
 
-use paceline_wire::{Flags, Packet, Seq};
+use paceline_wire::{Flags, Packet, Seq, Tcp};
 
 use super::{Context, Flow};
 
@@ -45,11 +45,13 @@ const ECN_FLAGS: Flags = Flags::ECE.union(Flags::CWR).union(Flags::AE);
 
 impl Flow {
     /// True if `packet`, from the client, tells the server nothing but a hole that is repaired here.
-    pub(super) fn withholds(&mut self, ctx: &Context<'_>, packet: &Packet, ack: u64) -> bool {
+    pub(super) fn withholds(&self, ctx: &Context<'_>, packet: &Packet, ack: u64) -> bool {
         let Some(tcp) = packet.tcp() else { return false };
-        let plain = tcp.seq_len() == 0 && !tcp.flags().intersects(Flags::RST | Flags::URG);
-        let duplicate = ack == self.board.una() && ack <= self.filter.passed_ack;
-        if !plain || !duplicate || !self.repairs(ctx.config) || !self.is_repaired_here(ack) {
+        if !is_plain(tcp)
+            || !self.is_duplicate(ack)
+            || !self.repairs(ctx.config)
+            || !self.is_repaired_here(ack)
+        {
             return false;
         }
         if tcp.flags() & ECN_FLAGS != self.filter.ecn_flags {
@@ -59,11 +61,22 @@ impl Flow {
         if self.filter.shown_window < self.segment() && self.window > 0 {
             return false;
         }
-        if self.filter.replies_expected > 0 {
-            self.filter.replies_expected -= 1;
-            return false;
-        }
         true
+    }
+
+    /// True if `packet`, from the client, answers what the server asked for: a duplicate ACK, or one with a D-SACK. Each answers once,
+    /// whatever is done with it.
+    pub(super) fn answers_server(&mut self, packet: &Packet, ack: u64) -> bool {
+        let Some(tcp) = packet.tcp().filter(|_| self.filter.replies_expected > 0) else { return false };
+        let duplicate = is_plain(tcp) && self.is_duplicate(ack);
+        // RFC 2883: the first block, at or below the cumulative ACK, reports a duplicate.
+        let answers = duplicate || tcp.sack_blocks().any(|(start, _)| start.unwrap_near(ack) < ack);
+        self.filter.replies_expected -= u32::from(answers);
+        answers
+    }
+
+    fn is_duplicate(&self, ack: u64) -> bool {
+        ack == self.board.una() && ack <= self.filter.passed_ack
     }
 
     /// The byte at `position` has left for the client and can be sent again.
@@ -72,13 +85,19 @@ impl Flow {
     }
 
     /// Takes out the SACK blocks above the lowest hole that is repaired here, and D-SACKs of the gateway's own copies.
-    pub(super) fn hide_sacks(&mut self, ctx: &mut Context<'_>, packet: &mut Packet, ack: u64) {
+    /// A D-SACK is shown where the packet `answers_server`.
+    pub(super) fn hide_sacks(
+        &mut self,
+        ctx: &mut Context<'_>,
+        packet: &mut Packet,
+        ack: u64,
+        answers_server: bool,
+    ) {
         let has_blocks = packet.tcp().is_some_and(|tcp| tcp.sack_blocks().next().is_some());
         if !has_blocks || !self.repairs(ctx.config) {
             return;
         }
         let limit = self.lowest_repairable(ack);
-        let answers_server = self.filter.replies_expected > 0;
         let near = ack;
         let (mut removed, mut needless) = (0, false);
         let keep = |start: Seq, _end: Seq| {
@@ -115,4 +134,9 @@ impl Flow {
         }
         Some(position)
     }
+}
+
+/// An ACK and nothing else.
+fn is_plain(tcp: Tcp<'_>) -> bool {
+    tcp.seq_len() == 0 && !tcp.flags().intersects(Flags::RST | Flags::URG)
 }

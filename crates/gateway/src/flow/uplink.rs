@@ -59,8 +59,9 @@ impl Flow {
             late = self.lateness(ctx, ack);
             report = self.on_ack(ctx, ack, &blocks, duplicate);
         }
-        let withheld = self.withholds(ctx, &packet, ack);
-        self.hide_sacks(ctx, &mut packet, ack);
+        let answers = self.answers_server(&packet, ack);
+        let withheld = !answers && self.withholds(ctx, &packet, ack);
+        self.hide_sacks(ctx, &mut packet, ack, answers);
         if withheld {
             // While a hole is repaired no acknowledgement passes for a round trip, and the server would run out of
             // window. A window update is not a duplicate ACK (RFC 5681, Section 2), so it may.

@@ -1,9 +1,9 @@
 //! Rare packets, one by one: what is believed of them, and what leaves.
 
 use paceline_gateway::GatewayConfig;
-use paceline_wire::{BufferPool, Flags, FlowKey, Packet, PortId, TcpOptionsRepr};
+use paceline_wire::{BufferPool, Flags, FlowKey, Packet, PortId, Seq, TcpOptionsRepr};
 
-use crate::kit::script::Script;
+use crate::kit::script::{SERVER_ISN, Script};
 use crate::kit::sim::{RADIO, WAN};
 
 fn none() -> TcpOptionsRepr {
@@ -104,4 +104,73 @@ fn a_timestamp_that_the_client_does_not_take_over_is_put_on_nothing() {
     let stamps: Vec<_> = repeated.iter().filter_map(|packet| packet.tcp()?.timestamps()).collect();
     assert!(!stamps.is_empty());
     assert!(stamps.iter().all(|&(value, _)| value == 100), "{stamps:?}");
+}
+
+/// A hole at 3,001 that is repaired here; all before it is acknowledged.
+fn in_a_hole(mut script: Script) -> Script {
+    for i in 3..5 {
+        let data = script.from_server(1 + i * 1_000, 1, Flags::ACK, 500, none(), 1_000);
+        script.pass(WAN, data);
+    }
+    script.wait(100);
+    script
+}
+
+fn established() -> Script {
+    let mut script = Script::new(GatewayConfig::default());
+    script.handshake(modern(), modern());
+    for i in 0..3 {
+        let data = script.from_server(1 + i * 1_000, 1, Flags::ACK, 500, none(), 1_000);
+        script.pass(WAN, data);
+    }
+    script.wait(100);
+    let ack = script.from_client(1, 3_001, Flags::ACK, 500, none(), 0);
+    script.arrive(RADIO, ack);
+    script.wait(500);
+    script
+}
+
+/// A duplicate ACK with these blocks, counted from the server's first number.
+fn duplicate(script: &Script, blocks: &[(u32, u32)]) -> Packet {
+    let mut option = vec![1, 1, 5, 2 + 8 * blocks.len() as u8];
+    for (start, end) in blocks {
+        option.extend(Seq(SERVER_ISN).add(*start).0.to_be_bytes());
+        option.extend(Seq(SERVER_ISN).add(*end).0.to_be_bytes());
+    }
+    let options = TcpOptionsRepr { extra: option.leak(), ..none() };
+    script.from_client(1, 3_001, Flags::ACK, 500, options, 0)
+}
+
+/// RFC 2883: the server learns that its own retransmission was needless, and of no other.
+#[test]
+fn the_server_hears_that_it_repeated_needlessly() {
+    let mut script = in_a_hole(established());
+    let again = script.from_server(1, 1, Flags::ACK, 500, none(), 1_000);
+    script.pass(WAN, again);
+    let needless = [(1, 1_001), (4_001, 5_001)];
+    let answer = duplicate(&script, &needless);
+    let told = sent_by(WAN, script.arrive(RADIO, answer));
+    let blocks: Vec<_> = told.iter().flat_map(|packet| packet.tcp().unwrap().sack_blocks()).collect();
+    assert_eq!(blocks, [(Seq(SERVER_ISN).add(1), Seq(SERVER_ISN).add(1_001))]);
+    let another = duplicate(&script, &needless);
+    assert_eq!(sent_by(WAN, script.arrive(RADIO, another)).len(), 0);
+}
+
+/// An answer is one whatever else the flow does at the time: none is left over for a later hole.
+#[test]
+fn answered_keep_alives_let_no_later_duplicate_through() {
+    let mut script = established();
+    for _ in 0..3 {
+        let probe = script.from_server(3_000, 1, Flags::ACK, 500, none(), 0);
+        script.pass(WAN, probe);
+        let answer = script.from_client(1, 3_001, Flags::ACK, 500, none(), 0);
+        script.arrive(RADIO, answer);
+        script.wait(500);
+    }
+    let mut script = in_a_hole(script);
+    let first = duplicate(&script, &[(4_001, 5_001)]);
+    // It may pass as a window update.
+    script.arrive(RADIO, first);
+    let second = duplicate(&script, &[(4_001, 5_001)]);
+    assert_eq!(sent_by(WAN, script.arrive(RADIO, second)).len(), 0);
 }
