@@ -1,6 +1,6 @@
 //! Packets from the server.
 
-use paceline_wire::{Checksum, Duration, Flags, Packet};
+use paceline_wire::{Duration, Flags, Packet};
 
 use super::{BARE_MAX, Context, Flow, Phase};
 use crate::counters::PassReason;
@@ -11,6 +11,12 @@ impl Flow {
     /// A packet without SYN from the server.
     pub(crate) fn on_server_packet(&mut self, ctx: &mut Context<'_>, mut packet: Packet) {
         let Some(tcp) = packet.tcp() else { return ctx.pass_to_client(packet) };
+        if !packet.verify_checksum() {
+            // RFC 9293, Section 3.1: the client discards it, so nothing in it is so. The edit keeps the checksum wrong.
+            ctx.counters.pass(PassReason::BadChecksum);
+            self.rescale(&mut packet);
+            return ctx.pass_to_client(packet);
+        }
         let (flags, seq, len) = (tcp.flags(), tcp.seq(), u64::from(tcp.seq_len()));
         if self.phase == Phase::Resumed {
             self.phase = Phase::Open;
@@ -29,12 +35,7 @@ impl Flow {
             self.note_server_ack(ctx, ack);
             self.note_newest(&packet);
         }
-        if self.shifts.added {
-            let field = self.shifts.server_field(tcp.window());
-            if let Some(mut tcp) = packet.tcp_mut() {
-                tcp.set_window(field);
-            }
-        }
+        self.rescale(&mut packet);
         if !accepted {
             ctx.counters.pass(PassReason::Unacceptable);
             return ctx.pass_to_client(packet);
@@ -43,6 +44,15 @@ impl Flow {
             return self.on_bare(ctx, flags, start, packet);
         }
         self.on_data(ctx, start, start + len, packet);
+    }
+
+    /// The client reads the server's window without the shift that was added for it.
+    fn rescale(&self, packet: &mut Packet) {
+        let Some(tcp) = packet.tcp().filter(|_| self.shifts.added) else { return };
+        let field = self.shifts.server_field(tcp.window());
+        if let Some(mut tcp) = packet.tcp_mut() {
+            tcp.set_window(field);
+        }
     }
 
     /// No data: keep-alives and window probes go at once, having an old sequence number; anything else keeps its
@@ -76,7 +86,7 @@ impl Flow {
         if packet.tcp().is_some_and(|tcp| tcp.flags().contains(Flags::FIN)) {
             self.server_fin = Some(end);
         }
-        if let Some(reason) = self.cannot_keep(ctx, start, end, &packet) {
+        if let Some(reason) = self.cannot_keep(ctx, start, end) {
             ctx.counters.pass(reason);
             return ctx.pass_to_client(packet);
         }
@@ -95,12 +105,9 @@ impl Flow {
         self.keep(ctx, start, end, packet);
     }
 
-    fn cannot_keep(&self, ctx: &Context<'_>, start: u64, end: u64, packet: &Packet) -> Option<PassReason> {
+    fn cannot_keep(&self, ctx: &Context<'_>, start: u64, end: u64) -> Option<PassReason> {
         let bytes = (end - start).max(PIECE_MIN);
         let limits = &ctx.config.limits;
-        if packet.checksum() == Checksum::Full && !packet.verify_checksum() {
-            return Some(PassReason::BadChecksum);
-        }
         let pool = limits.max_buffer_bytes as u64;
         let full = self.store.bytes() + bytes > limits.max_flow_buffer_bytes
             || !may_keep(pool, *ctx.buffered, ctx.subscriber, bytes);

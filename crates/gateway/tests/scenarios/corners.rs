@@ -174,3 +174,21 @@ fn answered_keep_alives_let_no_later_duplicate_through() {
     let second = duplicate(&script, &[(4_001, 5_001)]);
     assert_eq!(sent_by(WAN, script.arrive(RADIO, second)).len(), 0);
 }
+
+/// What no receiver would take is believed by nobody; its window is read in the client's unit, and it stays damaged.
+#[test]
+fn a_damaged_packet_ends_nothing() {
+    let mut script = Script::new(GatewayConfig::default());
+    script.handshake(unscaled(), modern());
+    let reset = script.from_server(1, 1, Flags::RST | Flags::ACK, 100, none(), 0);
+    let mut bytes = reset.to_vec();
+    // The urgent pointer.
+    bytes[38] ^= 0x10;
+    script.wrong_checksums_allowed = true;
+    let passed = script.pass(WAN, parse(&bytes));
+    assert!(!passed.verify_checksum());
+    assert_eq!(passed.tcp().unwrap().window(), 100 << 7);
+    assert_eq!(script.gateway.counters().passed_bad_checksum, 1);
+    script.wait(61_000);
+    assert_eq!(script.gateway.flows(), 1);
+}
