@@ -186,8 +186,9 @@ impl Split {
                 self.after(ctx, table, id);
                 true
             }
-            // The client hears of a server out of reach as without a gateway, and may try again.
-            (None, _) if pair.opening.is_some() && from == WAN => {
+            // The client hears of a server out of reach as without a gateway, and may try again: if it is about the SYN (RFC 5927,
+            // Section 4.1; Linux looks at the number in SYN-SENT, too: tcp_v4_err).
+            (None, _) if from == WAN && pair.opening.as_ref().is_some_and(|it| it.isn() == error.seq) => {
                 self.remove(ctx, table, id);
                 false
             }

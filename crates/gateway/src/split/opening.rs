@@ -67,7 +67,8 @@ impl Opening {
         Some((opening, Side::new(connection, syn.path_marks()?)))
     }
 
-    fn isn(&self) -> Seq {
+    /// The client's first number, which the gateway's SYN has, too.
+    pub(super) fn isn(&self) -> Seq {
         self.syn.tcp().map_or(Seq(0), |tcp| tcp.seq())
     }
 }

@@ -125,6 +125,12 @@ fn an_unreachable_server_is_told_to_the_client() {
     let mut script = Script::new(config());
     let syn = script.from_client(0, 0, Flags::SYN, 60_000, plain(1_460), 0);
     let asked = script.pass(RADIO, syn);
+    // About a packet that was never sent (RFC 5927, Section 4.1).
+    let mut forged = asked.clone();
+    forged.tcp_mut().unwrap().set_seq(Seq(9));
+    let message = icmp(&forged, 1, 0);
+    assert_eq!(script.arrive(WAN, message).len(), 0);
+    assert_eq!(script.gateway.flows(), 1);
     let message = icmp(&asked, 1, 0);
     script.pass_unchanged(WAN, message);
     assert_eq!(script.gateway.flows(), 0);
