@@ -210,7 +210,8 @@ impl Gateway {
         if !window.add_window_scale || !raises {
             return None;
         }
-        (0..=14).find(|&shift| 65_535u64 << shift >= window.max_bytes)
+        // RFC 7323, Section 2.3: 14 is the largest, and what it can show is 16 KiB less than the largest window that can be set.
+        (0..14).find(|&shift| 65_535u64 << shift >= window.max_bytes).or(Some(14))
     }
 
     /// A new connection, or another try of one that is known.

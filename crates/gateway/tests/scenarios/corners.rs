@@ -192,3 +192,16 @@ fn a_damaged_packet_ends_nothing() {
     script.wait(61_000);
     assert_eq!(script.gateway.flows(), 1);
 }
+
+/// No shift shows a whole gibibyte (RFC 7323, Section 2.3): the largest is nearest.
+#[test]
+fn the_largest_virtual_window_still_gets_a_scale() {
+    for max_bytes in [65_535 << 14, (65_535 << 14) + 1, 1 << 30] {
+        let mut config = GatewayConfig::default();
+        config.virtual_window.max_bytes = max_bytes;
+        assert_eq!(config.check(), Ok(()));
+        let mut script = Script::new(config);
+        let [syn, ..] = script.handshake(unscaled(), modern());
+        assert_eq!(syn.tcp().unwrap().window_scale(), Some(14));
+    }
+}
