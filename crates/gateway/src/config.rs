@@ -290,6 +290,30 @@ pub struct FlowRule {
     pub virtual_window_max_bytes: Option<u64>,
 }
 
+impl FlowRule {
+    fn check(&self) -> Result<(), String> {
+        let fail = |text: &str| Err(String::from(text));
+        match (self.matches.server_port, self.matches.server_port_last) {
+            (None, Some(_)) => {
+                return fail(
+                    "sharing.flows: match.server-port-last without match.server-port; give the first port",
+                );
+            }
+            (Some(first), Some(last)) if first > last => {
+                return fail("sharing.flows: match.server-port is above match.server-port-last");
+            }
+            _ => {}
+        }
+        // RFC 7323, Section 2.3: less than one unit of the largest scale may be shown as zero, for ever.
+        if self.virtual_window_max_bytes.is_some_and(|bytes| bytes < 1 << 14) {
+            return fail(
+                "sharing.flows: virtual-window-max-bytes: give at least 16384 bytes, or leave it out",
+            );
+        }
+        Ok(())
+    }
+}
+
 /// What a flow may have of its subscriber's link, or a subscriber of the gateway. Downlink; a rate counts bytes of IP.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -484,6 +508,7 @@ impl GatewayConfig {
         if sharing.flows.iter().any(empty) {
             return fail("sharing.flows: match.rtt-min-ms is above match.rtt-max-ms");
         }
+        sharing.flows.iter().try_for_each(FlowRule::check)?;
         let flows = sharing.flows.iter().map(|rule| &rule.share);
         let subscribers = sharing.subscribers.iter().map(|rule| &rule.share);
         flows
@@ -492,6 +517,11 @@ impl GatewayConfig {
             .map_err(|why| alloc::format!("sharing: {why}"))?;
         if self.limits.max_flows == 0 {
             return fail("limits.max-flows: give at least 1");
+        }
+        if self.limits.idle_timeout_s == 0 {
+            return fail(
+                "limits.idle-timeout-s: give at least 1 second, or flows are forgotten as they open",
+            );
         }
         Ok(())
     }
@@ -518,5 +548,29 @@ mod tests {
         let mut config = GatewayConfig::default();
         config.rtt_modulation.beta = 4;
         assert!(config.check().unwrap_err().starts_with("rtt-modulation.beta"));
+    }
+
+    #[test]
+    fn a_rule_that_cannot_be_meant_is_named() {
+        let ports = |first, last| FlowRule {
+            matches: FlowMatch { server_port: first, server_port_last: last, ..FlowMatch::default() },
+            ..FlowRule::default()
+        };
+        let window = |bytes| FlowRule { virtual_window_max_bytes: Some(bytes), ..FlowRule::default() };
+        let check = |rule| {
+            let sharing = SharingConfig { flows: alloc::vec![rule], ..SharingConfig::default() };
+            GatewayConfig { sharing, ..GatewayConfig::default() }.check()
+        };
+        assert!(check(ports(None, Some(443))).unwrap_err().contains("without match.server-port"));
+        assert!(check(ports(Some(443), Some(80))).unwrap_err().contains("above match.server-port-last"));
+        assert!(check(window(0)).unwrap_err().contains("virtual-window-max-bytes"));
+        for rule in
+            [ports(Some(80), Some(80)), ports(Some(80), Some(443)), ports(Some(80), None), window(1 << 14)]
+        {
+            assert_eq!(check(rule), Ok(()));
+        }
+        let mut config = GatewayConfig::default();
+        config.limits.idle_timeout_s = 0;
+        assert!(config.check().unwrap_err().starts_with("limits.idle-timeout-s"));
     }
 }
