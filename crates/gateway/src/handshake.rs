@@ -71,16 +71,12 @@ impl Handshake {
         self.mss = tcp.mss().unwrap_or(536).max(64);
         let server_can = !self.server_seen || self.server_offer.is_some();
         let (Some(shift), Some(mut tcp)) = (wanted.filter(|_| server_can), packet.tcp_mut()) else { return };
-        match self.client_offer {
-            Some(own) if own < shift.min(SUFFICIENT_SHIFT) => {
-                tcp.set_window_scale(shift);
-                self.shown = Some(shift);
-            }
-            Some(_) => {}
-            None => match tcp.add_syn_option_window_scale(shift) {
-                Ok(()) => self.shown = Some(shift),
-                Err(_) => counters.pass(PassReason::NoOptionRoom),
-            },
+        if self.client_offer.is_some_and(|own| own >= shift.min(SUFFICIENT_SHIFT)) {
+            return;
+        }
+        match tcp.add_syn_option_window_scale(shift) {
+            Ok(()) => self.shown = Some(shift),
+            Err(_) => counters.pass(PassReason::NoOptionRoom),
         }
     }
 

@@ -205,3 +205,15 @@ fn the_largest_virtual_window_still_gets_a_scale() {
         assert_eq!(syn.tcp().unwrap().window_scale(), Some(14));
     }
 }
+
+/// A server that reads the last of two window scales, as Linux does, and one that reads the first agree with the gateway.
+#[test]
+fn all_window_scales_of_a_syn_are_raised() {
+    for options in [&[3, 3, 2, 3, 3, 1, 1, 1], &[3, 2, 1, 3, 3, 1, 1, 1]] {
+        let mut script = Script::new(GatewayConfig::default());
+        let [syn, ..] = script.handshake(TcpOptionsRepr { extra: options, ..unscaled() }, modern());
+        let tcp = syn.tcp().unwrap();
+        assert_eq!(tcp.window_scale(), Some(7));
+        assert!(!tcp.options().windows(3).any(|option| option[..2] == [3, 3] && option[2] != 7));
+    }
+}

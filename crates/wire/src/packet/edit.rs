@@ -133,7 +133,7 @@ impl<'a> TcpMut<'a> {
         found && self.as_tcp().timestamps().is_some()
     }
 
-    /// Adds a window scale option to a SYN, or changes the one it has.
+    /// Adds a window scale option to a SYN, or changes the one it has; all of them, since readers differ on which one counts.
     ///
     /// The header grows by up to 4 bytes. `NoRoom` without a change when it cannot, when the packet is no SYN, or when
     /// its options are malformed.
@@ -169,17 +169,6 @@ impl<'a> TcpMut<'a> {
             while let Some(at) = Options::new(options).find(|o| o.kind == kind::WINDOW_SCALE).map(|o| o.at) {
                 let len = usize::from(options[at + 1]);
                 options[at..at + len].fill(kind::NOP);
-            }
-        });
-    }
-
-    /// Writes another shift into the window scale option; nothing happens without one.
-    pub fn set_window_scale(&mut self, shift: u8) {
-        self.edit_options(|options| {
-            if let Some(at) = Options::new(options).find(|o| o.kind == kind::WINDOW_SCALE).map(|o| o.at)
-                && options[at + 1] == 3
-            {
-                options[at + 2] = shift;
             }
         });
     }
