@@ -1,6 +1,6 @@
 //! Which packet of a flow leaves next for the client.
 
-use paceline_wire::{Instant, Packet, Seq};
+use paceline_wire::{Ecn, Instant, Packet, Seq};
 
 use super::{Context, Flow};
 use crate::config::{RetransmissionMode, ScheduleMode};
@@ -77,6 +77,10 @@ impl Flow {
                 tcp.set_window(window);
             }
             self.refresh_timestamp(&mut packet);
+            // RFC 3168, Section 6.1.5: a retransmission must not be ECN-capable. A mark that it came with is the server's path's.
+            if matches!(packet.ecn(), Some(Ecn::Ect0 | Ecn::Ect1)) {
+                packet.set_ecn(Ecn::NotEct);
+            }
             let sojourn = ctx.now.saturating_since(chunk.arrival);
             let older = self.board.copy_in_flight(lost.start, &self.flight);
             let order = self.flight.push(lost.start, end, ctx.now, false);

@@ -1,7 +1,7 @@
 //! Rare packets, one by one: what is believed of them, and what leaves.
 
 use paceline_gateway::GatewayConfig;
-use paceline_wire::{BufferPool, Flags, FlowKey, Packet, PortId, Seq, TcpOptionsRepr};
+use paceline_wire::{BufferPool, Ecn, Flags, FlowKey, Packet, PortId, Seq, TcpOptionsRepr};
 
 use crate::kit::script::{SERVER_ISN, Script};
 use crate::kit::sim::{RADIO, WAN};
@@ -215,5 +215,19 @@ fn all_window_scales_of_a_syn_are_raised() {
         let tcp = syn.tcp().unwrap();
         assert_eq!(tcp.window_scale(), Some(7));
         assert!(!tcp.options().windows(3).any(|option| option[..2] == [3, 3] && option[2] != 7));
+    }
+}
+
+/// RFC 3168, Section 6.1.5: what leaves again is not ECN-capable. A mark that it came with is not taken off.
+#[test]
+fn what_leaves_again_cannot_be_marked() {
+    for (ecn, again) in [(Ecn::Ect0, Ecn::NotEct), (Ecn::Ect1, Ecn::NotEct), (Ecn::Ce, Ecn::Ce)] {
+        let mut script = established();
+        let mut data = script.from_server(3_001, 1, Flags::ACK, 500, none(), 1_000);
+        data.set_ecn(ecn);
+        script.pass_unchanged(WAN, data);
+        let repeated = sent_by(RADIO, script.wait(3_000));
+        let last = repeated.iter().rfind(|packet| !packet.payload().is_empty()).expect("a retransmission");
+        assert_eq!(last.ecn(), Some(again));
     }
 }
