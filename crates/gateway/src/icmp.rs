@@ -15,8 +15,10 @@ pub(crate) struct IcmpError {
     pub(crate) mtu: Option<u64>,
 }
 
-/// Smallest MTUs of the two protocols: a smaller value is a lie (RFC 791, RFC 8200).
-const MTU_MIN: u64 = 68;
+/// Smallest MTU of IPv4: a smaller value is a lie (RFC 791, Section 3.2).
+const MTU_MIN_V4: u64 = 68;
+/// Smallest MTU of IPv6 (RFC 8200, Section 5): a message with a smaller value is to be discarded (RFC 8201, Section 4).
+const MTU_MIN_V6: u64 = 1_280;
 
 /// Reads a message about a TCP packet; `ip` is the whole IP packet.
 pub(crate) fn parse(ip: &[u8]) -> Option<IcmpError> {
@@ -65,7 +67,8 @@ fn parse_v6(ip: &[u8]) -> Option<IcmpError> {
 }
 
 fn about(src: IpAddr, dst: IpAddr, tcp: &[u8], mtu: Option<u64>) -> Option<IcmpError> {
-    if mtu.is_some_and(|mtu| mtu < MTU_MIN) {
+    let mtu_min = if src.is_ipv6() { MTU_MIN_V6 } else { MTU_MIN_V4 };
+    if mtu.is_some_and(|mtu| mtu < mtu_min) {
         return None;
     }
     let quoted =
@@ -102,5 +105,22 @@ mod tests {
         (0..ip.len()).for_each(|n| assert!(parse(&ip[..n]).is_none()));
         ip[21] = 3;
         assert_eq!(parse(&ip).unwrap().mtu, None);
+    }
+
+    #[test]
+    fn an_mtu_below_the_smallest_of_its_protocol_is_no_message() {
+        let too_big = |mtu: u32| {
+            let mut ip: Vec<u8> = [0x60, 0, 0, 0, 0, 56, 58, 64].into();
+            ip.extend([0x20; 32]);
+            ip.extend([2, 0, 0, 0]);
+            ip.extend(mtu.to_be_bytes());
+            ip.extend([0x60, 0, 0, 0, 5, 180, 6, 64]);
+            ip.extend([0x20; 32]);
+            ip.extend([0, 80, 0x9c, 0x40, 0, 0, 0, 1]);
+            parse(&ip).map(|found| found.mtu)
+        };
+        assert_eq!(too_big(1_280), Some(Some(1_280)));
+        assert_eq!(too_big(1_279), None);
+        assert_eq!(too_big(68), None);
     }
 }
