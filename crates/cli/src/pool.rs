@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn all_is_done_once_and_an_error_ends_it() {
-        let even = |n: u32| Ok((n % 2 == 0).then_some(n));
+        let even = |n: u32| Ok(n.is_multiple_of(2).then_some(n));
         let (mut done, stop) = work_off(0..100, 4, even);
         done.sort_unstable();
         assert_eq!((done.len(), done[49], stop.is_none()), (50, 98, true));

@@ -143,7 +143,7 @@ impl TraceModel {
         let (mut counts, mut work, mut due) = (Vec::new(), Work::default(), 0u32);
         for (ms, cell) in cells.iter().enumerate() {
             due += work.add(Rate::from_bytes_per_sec((cell * levels[ms / STEP_MS]) as u64), NANOS_PER_MS);
-            let scheduled = ms as u32 % self.interval_ms == 0 && random.chance(self.served);
+            let scheduled = (ms as u32).is_multiple_of(self.interval_ms) && random.chance(self.served);
             if due > 0 && scheduled && *cell > 0.0 {
                 counts.push((ms as u32 + 1, core::mem::take(&mut due)));
             }

@@ -344,10 +344,10 @@ impl Link {
     fn queue_failed(&mut self, now: Instant) {
         let Some(ready) = self.failed.next_ready().filter(|ready| *ready <= now) else { return };
         let others = self.queue.front().map(|first| first.ready.max(self.free_at));
-        if others.is_none_or(|others| ready <= others) {
-            if let Some(waiting) = self.failed.pop() {
-                self.queue.push_front(waiting);
-            }
+        if others.is_none_or(|others| ready <= others)
+            && let Some(waiting) = self.failed.pop()
+        {
+            self.queue.push_front(waiting);
         }
     }
 

@@ -47,11 +47,11 @@ impl EventQueue {
         *due = at;
         self.entered += 1;
         let entry = Reverse(Entry::new(at, self.entered, actor));
-        if std::mem::take(&mut self.first_taken) {
-            if let Some(mut first) = self.heap.peek_mut() {
-                *first = entry;
-                return;
-            }
+        if std::mem::take(&mut self.first_taken)
+            && let Some(mut first) = self.heap.peek_mut()
+        {
+            *first = entry;
+            return;
         }
         self.heap.push(entry);
     }

@@ -125,19 +125,19 @@ impl Endpoint {
     }
 
     fn mark_ready(&mut self, id: ConnectionId) {
-        if let Some(Some(slot)) = self.slots.get_mut(id.0 as usize) {
-            if !core::mem::replace(&mut slot.is_ready, true) {
-                self.ready.push_back(id);
-            }
+        if let Some(Some(slot)) = self.slots.get_mut(id.0 as usize)
+            && !core::mem::replace(&mut slot.is_ready, true)
+        {
+            self.ready.push_back(id);
         }
     }
 
     /// The connection of a packet: nearly always that of the last one.
     fn find(&mut self, key: FlowKey) -> Option<ConnectionId> {
-        if let Some((last, id)) = self.last {
-            if last == key {
-                return Some(id);
-            }
+        if let Some((last, id)) = self.last
+            && last == key
+        {
+            return Some(id);
         }
         let id = *self.by_key.get(&key)?;
         self.last = Some((key, id));
@@ -146,14 +146,14 @@ impl Endpoint {
 
     fn on_unknown(&mut self, now: Instant, key: FlowKey, packet: &Packet) {
         let Some(incoming) = Incoming::parse(packet) else { return };
-        if self.by_key.len() < self.max_connections {
-            if let Some(config) = self.listener(key.dst) {
-                let seed = self.next_seed();
-                if let Some(connection) = Connection::accept(&config, packet, seed, now) {
-                    let id = self.insert(connection);
-                    self.accepted.push_back(id);
-                    return;
-                }
+        if self.by_key.len() < self.max_connections
+            && let Some(config) = self.listener(key.dst)
+        {
+            let seed = self.next_seed();
+            if let Some(connection) = Connection::accept(&config, packet, seed, now) {
+                let id = self.insert(connection);
+                self.accepted.push_back(id);
+                return;
             }
         }
         self.refuse(key, &incoming);

@@ -57,11 +57,11 @@ impl SendQueue {
         let start = self.end;
         self.end += len as u64;
         // Lengths join, so that in the simulator one chunk holds all; bytes that lie side by side do, too.
-        if let Some((_, last)) = self.chunks.back_mut() {
-            if let Some(joined) = last.join(&part) {
-                *last = joined;
-                return len;
-            }
+        if let Some((_, last)) = self.chunks.back_mut()
+            && let Some(joined) = last.join(&part)
+        {
+            *last = joined;
+            return len;
         }
         self.chunks.push_back((start, part));
         len

@@ -206,10 +206,10 @@ impl Drop for Buffer {
     fn drop(&mut self) {
         let Some(mut chunk) = self.chunk.take() else { return };
         // Two threads that drop the last two buffers at once may both see the other's; then the chunk is freed instead.
-        if Arc::get_mut(&mut chunk).is_some() {
-            if let Some(home) = chunk.home.upgrade() {
-                home.recycle(chunk);
-            }
+        if Arc::get_mut(&mut chunk).is_some()
+            && let Some(home) = chunk.home.upgrade()
+        {
+            home.recycle(chunk);
         }
     }
 }

@@ -63,7 +63,7 @@ pub(crate) fn statistic(kind: Statistic, values: &mut [f64]) -> Option<f64> {
     let (first, last) = (*values.first()?, *values.last()?);
     let middle = values.len() / 2;
     Some(match kind {
-        Statistic::Median if values.len() % 2 == 0 => (values[middle - 1] + values[middle]) / 2.0,
+        Statistic::Median if values.len().is_multiple_of(2) => (values[middle - 1] + values[middle]) / 2.0,
         Statistic::Median => values[middle],
         Statistic::Mean => values.iter().sum::<f64>() / values.len() as f64,
         Statistic::P99 => values[(values.len() * 99).div_ceil(100).saturating_sub(1)],

@@ -82,12 +82,12 @@ impl Congestion {
 
     /// The event was not one.
     pub fn undo(&mut self) {
-        if let Congestion::Cubic(cubic) = self {
-            if let Some((cwnd, ssthresh)) = cubic.prior.take() {
-                cubic.cwnd = cubic.cwnd.max(cwnd);
-                cubic.ssthresh = cubic.ssthresh.max(ssthresh);
-                cubic.epoch = None;
-            }
+        if let Congestion::Cubic(cubic) = self
+            && let Some((cwnd, ssthresh)) = cubic.prior.take()
+        {
+            cubic.cwnd = cubic.cwnd.max(cwnd);
+            cubic.ssthresh = cubic.ssthresh.max(ssthresh);
+            cubic.epoch = None;
         }
     }
 

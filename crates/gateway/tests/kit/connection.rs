@@ -173,10 +173,10 @@ impl Connection {
         if let Some(receiver) = &mut self.receiver {
             receiver.on_timeout(now);
         }
-        if let Some(sender) = &mut self.sender {
-            if sender.next_timeout().is_some_and(|at| at <= now) {
-                sender.on_timeout(now);
-            }
+        if let Some(sender) = &mut self.sender
+            && sender.next_timeout().is_some_and(|at| at <= now)
+        {
+            sender.on_timeout(now);
         }
         self.flush(now);
     }

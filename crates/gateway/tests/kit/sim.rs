@@ -215,15 +215,14 @@ impl<G: Node> Sim<G> {
     }
 
     fn deliver_to_client(&mut self, delivered: Delivered) {
-        if let Ok(tag) = <[u8; 8]>::try_from(delivered.packet.link()) {
-            if let Some(sojourn) = self.tags[u64::from_be_bytes(tag) as usize].take() {
-                let (sojourn, queue) =
-                    (sojourn.as_secs_f64() * 1e3, delivered.queue_delay.as_secs_f64() * 1e3);
-                self.delays.sojourn_ms.push(sojourn);
-                self.delays.queue_ms.push(queue);
-                self.delays.path_ms.push(sojourn + queue);
-                self.delays.path_series.push((delivered.at, sojourn + queue));
-            }
+        if let Ok(tag) = <[u8; 8]>::try_from(delivered.packet.link())
+            && let Some(sojourn) = self.tags[u64::from_be_bytes(tag) as usize].take()
+        {
+            let (sojourn, queue) = (sojourn.as_secs_f64() * 1e3, delivered.queue_delay.as_secs_f64() * 1e3);
+            self.delays.sojourn_ms.push(sojourn);
+            self.delays.queue_ms.push(queue);
+            self.delays.path_ms.push(sojourn + queue);
+            self.delays.path_series.push((delivered.at, sojourn + queue));
         }
         let address = delivered.packet.addresses().map(|(_, to)| to);
         let Some(site) = self.clients.iter_mut().find(|site| Some(site.address) == address) else { return };

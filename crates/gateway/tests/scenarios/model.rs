@@ -137,7 +137,7 @@ struct Faulty {
 impl Node for Faulty {
     fn handle_packet(&mut self, _arrival: Instant, port: PortId, mut packet: Packet) {
         self.count += 1;
-        let hit = self.count > 50 && self.count % 10 == 0;
+        let hit = self.count > 50 && self.count.is_multiple_of(10);
         let ack = packet.tcp().map(|tcp| (tcp.ack(), tcp.window(), tcp.seq()));
         if let (true, true, Some((ack, window, _))) = (hit, port == RADIO, ack) {
             match self.fault {

@@ -32,7 +32,7 @@ impl Twins {
 
     fn moves_on(&mut self) {
         self.events += 1;
-        if self.events % self.every == 0 {
+        if self.events.is_multiple_of(self.every) {
             let written = rmp_serde::to_vec_named(&self.moves.state()).unwrap();
             let read: TakenOver = rmp_serde::from_slice(&written).unwrap();
             let split = self.moves.split_states().map(|flow| {

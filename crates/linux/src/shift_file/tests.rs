@@ -28,7 +28,7 @@ fn key(n: u16) -> FlowKey {
 fn shifts(n: u16) -> Fallback {
     match n % 4 {
         0 => Fallback::Reset,
-        _ => Shifts { client: (n % 15) as u8, shown: 7, server: 3, added: n % 3 == 0 }.into(),
+        _ => Shifts { client: (n % 15) as u8, shown: 7, server: 3, added: n.is_multiple_of(3) }.into(),
     }
 }
 

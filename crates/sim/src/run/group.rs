@@ -190,7 +190,7 @@ impl Group {
 impl Track {
     fn look(&mut self, read: u64, enough: u64) {
         self.looks += 1;
-        if self.looks % 2 != 0 {
+        if !self.looks.is_multiple_of(2) {
             return;
         }
         if read - self.read.min(read) < 2 * enough.max(1) {

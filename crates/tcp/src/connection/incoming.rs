@@ -65,13 +65,13 @@ impl Connection {
     /// PAWS and the window (RFC 7323, Section 5.3; RFC 9293, Section 3.10.7.4, first check). What is refused is answered.
     fn is_acceptable(&mut self, now: Instant, incoming: &Incoming, seq: u64) -> bool {
         let end = seq + u64::from(incoming.seq_len());
-        if self.agreed.timestamps && !incoming.has(Flags::RST) {
-            if let Some((value, _)) = incoming.timestamps {
-                if !self.is_paws_ok(now, value) {
-                    self.refuse(now, incoming, seq, end);
-                    return false;
-                }
-            }
+        if self.agreed.timestamps
+            && !incoming.has(Flags::RST)
+            && let Some((value, _)) = incoming.timestamps
+            && !self.is_paws_ok(now, value)
+        {
+            self.refuse(now, incoming, seq, end);
+            return false;
         }
         if !self.receiver.accepts(seq, end) {
             if !incoming.has(Flags::RST) {

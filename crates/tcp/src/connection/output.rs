@@ -149,7 +149,7 @@ impl Connection {
         let data_end = (supply.end - u64::from(supply.fin)).min(supply.piece);
         let (_, together) = self.queue.piece(first.start);
         let together = together.min(longest);
-        let full = |sent: &Transmission| (sent.end - sent.start) % mss == 0;
+        let full = |sent: &Transmission| (sent.end - sent.start).is_multiple_of(mss);
         while !first.retransmission && !first.fin && full(first) {
             let next_end = data_end.min(first.end + mss);
             if next_end > together || next_end == first.end {

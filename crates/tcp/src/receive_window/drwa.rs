@@ -166,11 +166,11 @@ impl ReceiveWindow for Drwa {
     fn on_segment(&mut self, arrival: &Arrival) -> bool {
         self.edge = arrival.edge;
         self.last_data = arrival.now;
-        if let Some(rtt) = self.measurement.on_segment(arrival) {
-            if self.echo.is_none() {
-                self.on_sample(arrival.now, rtt);
-                self.samples = (rtt, 1);
-            }
+        if let Some(rtt) = self.measurement.on_segment(arrival)
+            && self.echo.is_none()
+        {
+            self.on_sample(arrival.now, rtt);
+            self.samples = (rtt, 1);
         }
         false
     }

@@ -80,11 +80,11 @@ impl Reassembly {
         if payload.is_empty() {
             return;
         }
-        if let Some(last) = self.ready.back_mut() {
-            if let Some(joined) = last.join(payload) {
-                *last = joined;
-                return;
-            }
+        if let Some(last) = self.ready.back_mut()
+            && let Some(joined) = last.join(payload)
+        {
+            *last = joined;
+            return;
         }
         self.ready.push_back(payload.clone());
     }

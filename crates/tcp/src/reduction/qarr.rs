@@ -53,15 +53,15 @@ impl RateReduction for Qarr {
             self.w = self.w.saturating_add(sample.delivered);
         }
         let reached = sample.una.max(sample.highest_delivered);
-        if reached > self.round_end {
-            if let Some(queue) = self.queue.take() {
-                self.filling = queue == 0;
-                if queue > Q_T || self.limited {
-                    self.w = self.w.saturating_add(Q_T).saturating_sub(queue).max(2);
-                }
-                self.limited = false;
-                self.round_end = sample.nxt;
+        if reached > self.round_end
+            && let Some(queue) = self.queue.take()
+        {
+            self.filling = queue == 0;
+            if queue > Q_T || self.limited {
+                self.w = self.w.saturating_add(Q_T).saturating_sub(queue).max(2);
             }
+            self.limited = false;
+            self.round_end = sample.nxt;
         }
         self.w
     }

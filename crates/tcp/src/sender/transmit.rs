@@ -54,19 +54,19 @@ impl Sender {
     #[inline(always)]
     pub(crate) fn poll(&mut self, now: Instant, supply: Supply) -> Option<Transmission> {
         self.held = false;
-        if let Some(forced) = self.forced.take() {
-            if let Some(transmission) = self.send_forced(now, forced, supply) {
-                return Some(transmission);
-            }
+        if let Some(forced) = self.forced.take()
+            && let Some(transmission) = self.send_forced(now, forced, supply)
+        {
+            return Some(transmission);
         }
         if now < self.next_departure && self.window.burst == 0 && self.paced() {
             self.probe_after_sending(now);
             return None;
         }
-        if self.board.lost_out() > 0 {
-            if let Some(transmission) = self.poll_retransmission(now, supply) {
-                return Some(transmission);
-            }
+        if self.board.lost_out() > 0
+            && let Some(transmission) = self.poll_retransmission(now, supply)
+        {
+            return Some(transmission);
         }
         if let Some((end, fin)) = self.poll_new(supply, self.config.nagle) {
             return Some(self.send_new(now, end, fin));

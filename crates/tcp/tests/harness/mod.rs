@@ -187,10 +187,11 @@ impl Duplex {
                 self.to_write -= written;
             }
             // Also when there was nothing to write at all.
-            if self.to_write == 0 && self.close_when_written {
-                if let Some(connection) = self.server.connection_mut(id) {
-                    connection.close();
-                }
+            if self.to_write == 0
+                && self.close_when_written
+                && let Some(connection) = self.server.connection_mut(id)
+            {
+                connection.close();
             }
         }
     }

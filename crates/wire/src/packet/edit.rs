@@ -122,11 +122,11 @@ impl<'a> TcpMut<'a> {
         let mut found = false;
         self.edit_options(|options| {
             found = for_each_option(options, kind::TIMESTAMPS, |data| {
-                if let Some((first, second)) = data.split_at_mut_checked(4) {
-                    if second.len() == 4 {
-                        first.copy_from_slice(&value.to_be_bytes());
-                        second.copy_from_slice(&echo.to_be_bytes());
-                    }
+                if let Some((first, second)) = data.split_at_mut_checked(4)
+                    && second.len() == 4
+                {
+                    first.copy_from_slice(&value.to_be_bytes());
+                    second.copy_from_slice(&echo.to_be_bytes());
                 }
             });
         });

@@ -125,7 +125,7 @@ impl TcpOptionsRepr {
             area.push(&[&[kind::SACK_PERMITTED, 2]]);
         }
         if let Some((value, echo)) = self.timestamps {
-            if area.len % 4 == 0 {
+            if area.len.is_multiple_of(4) {
                 area.push(&[&[kind::NOP, kind::NOP]]);
             }
             area.push(&[&[kind::TIMESTAMPS, 10], &value.to_be_bytes(), &echo.to_be_bytes()]);

@@ -129,10 +129,10 @@ impl Tap for AckSide {
     fn delivered(&mut self, delivered: &Delivered) {
         let Some(tcp) = delivered.packet.tcp().filter(|tcp| tcp.flags().contains(Flags::ACK)) else { return };
         let state = &mut *self.0.0.borrow_mut();
-        if let Phase::Sent(first) = state.phase {
-            if first.seq.before(tcp.ack()) {
-                state.phase = Phase::Acknowledged(first);
-            }
+        if let Phase::Sent(first) = state.phase
+            && first.seq.before(tcp.ack())
+        {
+            state.phase = Phase::Acknowledged(first);
         }
     }
 }

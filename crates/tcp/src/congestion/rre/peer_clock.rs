@@ -79,10 +79,10 @@ impl PeerClock {
             let apart = u64::try_from((ticks - then).saturating_add(1)).unwrap_or(0).max(1);
             self.at_least = self.at_least.max(sent.saturating_since(arrived).as_nanos() / apart);
         }
-        if let Some((then, answered)) = self.answered {
-            if let Ok(apart @ 1..) = u64::try_from(ticks - then - 1) {
-                self.at_most = self.at_most.min(arrival.saturating_since(answered).as_nanos() / apart);
-            }
+        if let Some((then, answered)) = self.answered
+            && let Ok(apart @ 1..) = u64::try_from(ticks - then - 1)
+        {
+            self.at_most = self.at_most.min(arrival.saturating_since(answered).as_nanos() / apart);
         }
         self.arrived = self.arrived.or(Some((ticks, arrival)));
         self.answered = self.answered.or(sent.map(|sent| (ticks, sent)));

@@ -124,10 +124,10 @@ impl Train {
     /// it is taken to have come as slowly as the clock allows.
     pub(super) fn good_rate(&self, tick: Duration, mss: u32) -> Option<Rate> {
         let packets = |from: Step, to: Step| (to.received - from.received) / u64::from(mss.max(1));
-        if let (Some(first), Some(last)) = (self.first, self.last) {
-            if packets(first, last) >= GOOD_PACKETS {
-                return self.rate();
-            }
+        if let (Some(first), Some(last)) = (self.first, self.last)
+            && packets(first, last) >= GOOD_PACKETS
+        {
+            return self.rate();
         }
         let (seen, newest) = (self.seen?, self.newest?);
         let time = Duration::from_nanos(u64::try_from(newest.ns - seen.ns).ok()?) + tick;
