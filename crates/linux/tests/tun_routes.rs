@@ -143,13 +143,16 @@ fn datagrams_pass_the_device_if_asked_for() {
             server.set_read_timeout(Some(StdDuration::from_secs(5))).unwrap();
             let bind = || UdpSocket::bind((lab.client_address(ipv6, 0), 0));
             let client = lab.client.run(bind).unwrap().unwrap();
-            client.send_to(b"ping", server.local_addr().unwrap()).unwrap();
-            let mut buffer = [0; 16];
-            assert_eq!(server.recv_from(&mut buffer).unwrap(), (4, client.local_addr().unwrap()));
+            for _ in 0..20 {
+                client.send_to(b"ping", server.local_addr().unwrap()).unwrap();
+                let mut buffer = [0; 16];
+                assert_eq!(server.recv_from(&mut buffer).unwrap(), (4, client.local_addr().unwrap()));
+            }
         }
         drop(routes);
         let (_, counters) = gateway.finish();
-        assert_eq!(counters[0].received_packets, if datagrams { 2 } else { 0 });
+        // The kernel itself sends one or two by a new device, such as router solicitations.
+        assert_eq!(counters[0].received_packets >= 40, datagrams, "{counters:?}");
     }
 }
 
