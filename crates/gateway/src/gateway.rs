@@ -217,6 +217,11 @@ impl Gateway {
     /// A new connection, or another try of one that is known.
     fn on_syn(&mut self, now: Instant, from: PortId, key: FlowKey, packet: Packet) {
         let Some(tcp) = packet.tcp() else { return };
+        if !packet.verify_checksum() {
+            // RFC 9293, Section 3.1: whom it is for discards it. The next copy begins the flow.
+            self.shared.counters.pass(PassReason::BadChecksum);
+            return self.shared.forward(from, packet);
+        }
         let known = self.table.find(&key).map(|id| (id, self.table.flow_mut(id).judge_syn(from, tcp)));
         let id = match known {
             Some((id, SynIs::OfTheFlow)) => id,

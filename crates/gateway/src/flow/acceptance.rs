@@ -145,8 +145,8 @@ impl Flow {
     }
 
     /// Passes what cannot be of this flow; only its window is read with another shift where the ends do not agree on one.
-    pub(super) fn pass_strange(&mut self, ctx: &mut Context<'_>, mut packet: Packet) {
-        ctx.counters.pass(PassReason::Unacceptable);
+    pub(super) fn pass_strange(&mut self, ctx: &mut Context<'_>, reason: PassReason, mut packet: Packet) {
+        ctx.counters.pass(reason);
         let window = packet.tcp().map(|tcp| self.shifts.client_window(tcp.window()) >> self.shifts.shown);
         if let (true, Some(window)) = (self.shifts.rescaled(), window)
             && let Some(mut tcp) = packet.tcp_mut()

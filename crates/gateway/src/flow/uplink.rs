@@ -6,6 +6,7 @@ use paceline_wire::{Duration, Flags, Packet};
 
 use super::recovery::Left;
 use super::{Context, Flow, LinkReport, Phase};
+use crate::counters::PassReason;
 use crate::flight::Arrived;
 use crate::modulation::{Edit, Held, ModulationInput};
 use crate::observe::Event;
@@ -21,13 +22,18 @@ impl Flow {
             ctx.pass_to_server(packet);
             return LinkReport::default();
         };
+        if !packet.verify_checksum() {
+            // RFC 9293, Section 3.1: the server discards it, so nothing in it is so.
+            self.pass_strange(ctx, PassReason::BadChecksum, packet);
+            return LinkReport::default();
+        }
         let flags = tcp.flags();
         if self.phase == Phase::Resumed && flags.contains(Flags::ACK) {
             self.phase = Phase::Open;
             self.start_stream(tcp.ack().unwrap_near(1 << 32));
         }
         if !self.is_of_client(tcp) {
-            self.pass_strange(ctx, packet);
+            self.pass_strange(ctx, PassReason::Unacceptable, packet);
             return LinkReport::default();
         }
         self.totals.uplink_bytes += packet.payload().len() as u64;

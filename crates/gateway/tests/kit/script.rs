@@ -33,6 +33,23 @@ impl Script {
         }
     }
 
+    /// An established flow with 3,000 bytes downloaded and acknowledged.
+    pub fn established() -> Self {
+        let mut script = Script::new(GatewayConfig::default());
+        let none = TcpOptionsRepr::default();
+        let modern = TcpOptionsRepr { mss: Some(1460), window_scale: Some(7), sack_permitted: true, ..none };
+        script.handshake(modern, modern);
+        for i in 0..3 {
+            let data = script.from_server(1 + i * 1_000, 1, Flags::ACK, 500, none, 1_000);
+            script.pass(WAN, data);
+        }
+        script.wait(100);
+        let ack = script.from_client(1, 3_001, Flags::ACK, 500, none, 0);
+        script.arrive(RADIO, ack);
+        script.wait(500);
+        script
+    }
+
     /// Time passes; returns what leaves meanwhile.
     pub fn wait(&mut self, ms: u64) -> Vec<(PortId, Packet)> {
         let end = self.now + Duration::from_millis(ms);

@@ -116,20 +116,6 @@ fn in_a_hole(mut script: Script) -> Script {
     script
 }
 
-fn established() -> Script {
-    let mut script = Script::new(GatewayConfig::default());
-    script.handshake(modern(), modern());
-    for i in 0..3 {
-        let data = script.from_server(1 + i * 1_000, 1, Flags::ACK, 500, none(), 1_000);
-        script.pass(WAN, data);
-    }
-    script.wait(100);
-    let ack = script.from_client(1, 3_001, Flags::ACK, 500, none(), 0);
-    script.arrive(RADIO, ack);
-    script.wait(500);
-    script
-}
-
 /// A duplicate ACK with these blocks, counted from the server's first number.
 fn duplicate(script: &Script, blocks: &[(u32, u32)]) -> Packet {
     let mut option = vec![1, 1, 5, 2 + 8 * blocks.len() as u8];
@@ -144,7 +130,7 @@ fn duplicate(script: &Script, blocks: &[(u32, u32)]) -> Packet {
 /// RFC 2883: the server learns that its own retransmission was needless, and of no other.
 #[test]
 fn the_server_hears_that_it_repeated_needlessly() {
-    let mut script = in_a_hole(established());
+    let mut script = in_a_hole(Script::established());
     let again = script.from_server(1, 1, Flags::ACK, 500, none(), 1_000);
     script.pass(WAN, again);
     let needless = [(1, 1_001), (4_001, 5_001)];
@@ -159,7 +145,7 @@ fn the_server_hears_that_it_repeated_needlessly() {
 /// An answer is one whatever else the flow does at the time: none is left over for a later hole.
 #[test]
 fn answered_keep_alives_let_no_later_duplicate_through() {
-    let mut script = established();
+    let mut script = Script::established();
     for _ in 0..3 {
         let probe = script.from_server(3_000, 1, Flags::ACK, 500, none(), 0);
         script.pass(WAN, probe);
@@ -175,21 +161,54 @@ fn answered_keep_alives_let_no_later_duplicate_through() {
     assert_eq!(sent_by(WAN, script.arrive(RADIO, second)).len(), 0);
 }
 
+/// The packet as it comes from a link that damaged it.
+fn damaged(packet: &Packet) -> Packet {
+    let mut bytes = packet.to_vec();
+    // The urgent pointer.
+    bytes[38] ^= 0x10;
+    parse(&bytes)
+}
+
 /// What no receiver would take is believed by nobody; its window is read in the client's unit, and it stays damaged.
 #[test]
 fn a_damaged_packet_ends_nothing() {
     let mut script = Script::new(GatewayConfig::default());
     script.handshake(unscaled(), modern());
-    let reset = script.from_server(1, 1, Flags::RST | Flags::ACK, 100, none(), 0);
-    let mut bytes = reset.to_vec();
-    // The urgent pointer.
-    bytes[38] ^= 0x10;
     script.wrong_checksums_allowed = true;
-    let passed = script.pass(WAN, parse(&bytes));
+    let reset = script.from_server(1, 1, Flags::RST | Flags::ACK, 100, none(), 0);
+    let passed = script.pass(WAN, damaged(&reset));
     assert!(!passed.verify_checksum());
     assert_eq!(passed.tcp().unwrap().window(), 100 << 7);
-    assert_eq!(script.gateway.counters().passed_bad_checksum, 1);
+    let reset = script.from_client(1, 1, Flags::RST | Flags::ACK, 100, none(), 0);
+    assert!(!script.pass(RADIO, damaged(&reset)).verify_checksum());
+    assert_eq!(script.gateway.counters().passed_bad_checksum, 2);
     script.wait(61_000);
+    assert_eq!(script.gateway.flows(), 1);
+}
+
+#[test]
+fn a_damaged_acknowledgement_lets_go_of_nothing() {
+    let mut script = Script::new(GatewayConfig::default());
+    script.handshake(modern(), modern());
+    let data = script.from_server(1, 1, Flags::ACK, 500, none(), 1_000);
+    script.pass(WAN, data);
+    script.wrong_checksums_allowed = true;
+    let ack = script.from_client(1, 1_001, Flags::ACK, 500, none(), 0);
+    script.pass(RADIO, damaged(&ack));
+    assert!(script.gateway.buffered_bytes() >= 1_000);
+    script.pass(RADIO, ack);
+    assert_eq!(script.gateway.buffered_bytes(), 0);
+}
+
+#[test]
+fn a_damaged_syn_begins_no_flow_and_its_copy_does() {
+    let mut script = Script::new(GatewayConfig::default());
+    let syn = script.from_client(0, 0, Flags::SYN, 17_520, modern(), 0);
+    script.wrong_checksums_allowed = true;
+    script.pass(RADIO, damaged(&syn));
+    assert_eq!(script.gateway.flows(), 0);
+    script.wait(1_000);
+    script.pass(RADIO, syn);
     assert_eq!(script.gateway.flows(), 1);
 }
 
@@ -222,7 +241,7 @@ fn all_window_scales_of_a_syn_are_raised() {
 #[test]
 fn what_leaves_again_cannot_be_marked() {
     for (ecn, again) in [(Ecn::Ect0, Ecn::NotEct), (Ecn::Ect1, Ecn::NotEct), (Ecn::Ce, Ecn::Ce)] {
-        let mut script = established();
+        let mut script = Script::established();
         let mut data = script.from_server(3_001, 1, Flags::ACK, 500, none(), 1_000);
         data.set_ecn(ecn);
         script.pass_unchanged(WAN, data);

@@ -32,21 +32,6 @@ fn script() -> Script {
     Script::new(GatewayConfig::default())
 }
 
-/// An established flow with 3,000 bytes downloaded and acknowledged.
-fn established() -> Script {
-    let mut script = script();
-    script.handshake(modern(), modern());
-    for i in 0..3 {
-        let data = script.from_server(1 + i * 1_000, 1, Flags::ACK, 500, none(), 1_000);
-        script.pass(WAN, data);
-    }
-    script.wait(100);
-    let ack = script.from_client(1, 3_001, Flags::ACK, 500, none(), 0);
-    script.arrive(RADIO, ack);
-    script.wait(500);
-    script
-}
-
 /// What leaves by `to` within half a second.
 fn leaves(script: &mut Script, from: PortId, packet: Packet, to: PortId) -> Vec<Packet> {
     let mut out = script.arrive(from, packet);
@@ -56,7 +41,7 @@ fn leaves(script: &mut Script, from: PortId, packet: Packet, to: PortId) -> Vec<
 
 #[test]
 fn keep_alives_pass_both_ways() {
-    let mut script = established();
+    let mut script = Script::established();
     let probe = script.from_server(3_000, 1, Flags::ACK, 500, none(), 0);
     script.pass_unchanged(WAN, probe.clone());
     let old_style = script.from_server(3_000, 1, Flags::ACK, 500, none(), 1);
@@ -71,7 +56,7 @@ fn keep_alives_pass_both_ways() {
 
 #[test]
 fn a_closed_window_passes_at_once_and_so_does_the_probe() {
-    let mut script = established();
+    let mut script = Script::established();
     for i in 0..4 {
         let data = script.from_server(3_001 + i * 1_000, 1, Flags::ACK, 500, none(), 1_000);
         script.arrive(WAN, data);
@@ -163,7 +148,7 @@ fn data_that_waits_is_never_older_than_what_overtook_it() {
 
 #[test]
 fn urgent_data_keeps_its_pointer() {
-    let mut script = established();
+    let mut script = Script::established();
     let mut data = script.from_server(3_001, 1, Flags::ACK | Flags::URG, 500, none(), 1_000);
     data.tcp_mut().unwrap().set_urgent_pointer(10);
     script.pass_unchanged(WAN, data);
@@ -198,7 +183,7 @@ fn a_reset_ends_the_flow_in_order() {
     let sent: usize = down[..at].iter().map(|tcp| tcp.payload_len()).sum();
     assert!(sent >= 17_000, "the reset leaves after {sent} bytes of data");
     // From the client.
-    let mut script = established();
+    let mut script = Script::established();
     let reset = script.from_client(1, 3_001, Flags::RST, 0, none(), 0);
     script.pass_unchanged(RADIO, reset);
     assert_eq!(script.gateway.buffered_bytes(), 0);
@@ -357,7 +342,7 @@ fn what_is_no_tcp_segment_passes_unchanged() {
 
 #[test]
 fn a_wrong_checksum_stays_wrong() {
-    let mut script = established();
+    let mut script = Script::established();
     let mut bytes = script.from_server(3_001, 1, Flags::ACK, 500, none(), 1_000).to_vec();
     bytes[500] ^= 0x10;
     let packet = Packet::parse(&[], &bytes, &mut BufferPool::new(1 << 20)).unwrap();
@@ -368,7 +353,7 @@ fn a_wrong_checksum_stays_wrong() {
 
 #[test]
 fn congestion_marks_leave_on_the_packet_that_brought_them() {
-    let mut script = established();
+    let mut script = Script::established();
     let mut data = script.from_server(3_001, 1, Flags::ACK | Flags::CWR, 500, none(), 1_000);
     data.set_ecn(Ecn::Ce);
     script.pass_unchanged(WAN, data);
