@@ -15,6 +15,7 @@ mod records;
 mod reload;
 mod rescaling;
 pub(crate) mod rows;
+mod scribe;
 mod service;
 mod successor;
 mod totals;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::records::Recorder;
 use super::rescaling::{Change, Feed};
+use super::scribe::Scribe;
 use super::totals::Totals;
 
 /// What the gateway's observer and its housekeeping share.
@@ -26,11 +27,17 @@ pub(super) struct Log {
     start: Instant,
     pub(super) sojourn: Quantiles,
     pub(super) totals: Totals,
-    events: Option<BufWriter<File>>,
-    series: Option<BufWriter<File>>,
+    events: Option<Lines>,
+    series: Option<Lines>,
     sampled: HashMap<FlowKey, Instant>,
-    /// The first error of writing; nothing is written after it.
-    error: Option<io::Error>,
+    pub(super) scribe: Scribe,
+}
+
+/// A file that grows by lines, and those that are still to be told to the scribe.
+#[derive(Debug)]
+struct Lines {
+    file: Arc<File>,
+    next: Vec<u8>,
 }
 
 /// The gateway's end of a [`Log`].
@@ -58,7 +65,7 @@ impl Log {
                 true => File::options().append(true).create(true).open(path),
                 false => File::create(path),
             };
-            file.map(BufWriter::new)
+            file.map(|file| Lines { file: Arc::new(file), next: Vec::new() })
         };
         let mut log = Log {
             start,
@@ -67,11 +74,11 @@ impl Log {
             events: events.map(create).transpose()?,
             series: series.map(create).transpose()?,
             sampled: HashMap::new(),
-            error: None,
+            scribe: Scribe::new(),
         };
         if let Some(series) = log.series.as_mut().filter(|_| !goes_on) {
             writeln!(
-                series,
+                series.next,
                 "time_s,client,server,client_window_bytes,virtual_window_bytes,in_flight_bytes,waiting_bytes,rate_mbps,\
                  rtt_ms,ack_delay_ms"
             )?;
@@ -79,14 +86,14 @@ impl Log {
         Ok(log)
     }
 
+    /// Hands over what has come together; does not wait for the disk.
     pub(super) fn flush(&mut self) -> io::Result<()> {
-        if let Some(error) = &self.error {
-            return Err(io::Error::new(error.kind(), error.to_string()));
+        for lines in [&mut self.events, &mut self.series].into_iter().flatten() {
+            if !lines.next.is_empty() {
+                self.scribe.append(&lines.file, std::mem::take(&mut lines.next));
+            }
         }
-        for file in [&mut self.events, &mut self.series].into_iter().flatten() {
-            file.flush()?;
-        }
-        Ok(())
+        self.scribe.outcome()
     }
 
     fn note(&mut self, now: Instant, flow: &FlowKey, event: &Event) {
@@ -98,10 +105,15 @@ impl Log {
             self.sampled.remove(flow);
         }
         let written = self.write_event(now, flow, event).and_then(|()| self.write_sample(now, flow, event));
-        if let Err(error) = written {
-            (self.events, self.series) = (None, None);
-            self.error.get_or_insert(error);
+        debug_assert!(written.is_ok(), "memory takes every line");
+        if self.longest() >= PIECE {
+            let _ = self.flush();
         }
+    }
+
+    /// Bytes that wait for one of the files.
+    fn longest(&self) -> usize {
+        [&self.events, &self.series].into_iter().flatten().map(|lines| lines.next.len()).max().unwrap_or(0)
     }
 
     fn write_event(&mut self, now: Instant, flow: &FlowKey, event: &Event) -> io::Result<()> {
@@ -112,7 +124,7 @@ impl Log {
         object["time_s"] = now.saturating_since(self.start).as_secs_f64().into();
         object["client"] = flow.src.to_string().into();
         object["server"] = flow.dst.to_string().into();
-        writeln!(events, "{object}")
+        writeln!(events.next, "{object}")
     }
 
     fn write_sample(&mut self, now: Instant, flow: &FlowKey, event: &Event) -> io::Result<()> {
@@ -128,7 +140,7 @@ impl Log {
         }
         self.sampled.insert(*flow, now);
         writeln!(
-            series,
+            series.next,
             "{:.4},{},{},{client_window},{virtual_window},{in_flight},{waiting},{:.4},{:.3},{:.3}",
             // The clock of the machine, which the lab's other series can be aligned with.
             now.as_secs_f64(),
@@ -253,6 +265,9 @@ fn ms(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
 
+/// Bytes that are handed over at once.
+const PIECE: usize = 64 << 10;
+
 /// Of each flow in the series.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -282,7 +297,9 @@ mod tests {
         };
         tap.on_event(start + Duration::from_millis(20), &flow, &acked);
         tap.on_event(start + Duration::from_millis(30), &flow, &acked);
+        shared.lock().unwrap().scribe.start();
         shared.lock().unwrap().flush().unwrap();
+        shared.lock().unwrap().scribe.finish().unwrap();
         let lines: Vec<Value> = std::fs::read_to_string(events)
             .unwrap()
             .lines()
@@ -306,7 +323,9 @@ mod tests {
         for _ in 0..1000 {
             log.note(Instant::ZERO, &flow, &Event::SplitClosed);
         }
-        assert_eq!(log.flush().unwrap_err().kind(), io::ErrorKind::StorageFull);
+        log.scribe.start();
+        log.flush().unwrap();
+        assert_eq!(log.scribe.finish().unwrap_err().kind(), io::ErrorKind::StorageFull);
         assert_eq!(log.flush().unwrap_err().kind(), io::ErrorKind::StorageFull);
     }
 }

@@ -28,7 +28,7 @@ use super::reload::Reload;
 use super::rescaling::Rescaling;
 use super::rows::Prefixes;
 use super::workers;
-use super::{Around, Handed, Handing, Moment, drive, http, write_whole_io};
+use super::{Around, Handed, Handing, Moment, drive, http};
 use crate::args::GatewayArgs;
 use crate::error::{Error, Result};
 use crate::result::Percentiles;
@@ -216,6 +216,7 @@ impl<'a> Service<'a> {
             control.serve(self.board.clone(), self.desk.clone(), self.identity.clone())?;
         }
         self.writing = self.records.take().map(Records::start);
+        self.log.lock().unwrap_or_else(PoisonError::into_inner).scribe.start();
         self.supervisor.start();
         tracing::info!("accelerating between {} and {}", self.identity.wan, self.identity.radio);
         Ok(())
@@ -261,7 +262,8 @@ impl<'a> Service<'a> {
 
     fn write_stats(&self, node: &Gateway, housekeeping: Option<&mut Housekeeping<'_>>) -> io::Result<()> {
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
-        log.flush()?;
+        let written = log.flush();
+        let Some(path) = &self.args.stats_json else { return written };
         let sojourn = Percentiles::of_histogram(log.sojourn.count(), |quantile| {
             log.sojourn.quantile(quantile).as_secs_f64() * 1e3
         });
@@ -272,7 +274,8 @@ impl<'a> Service<'a> {
             let dropped: u64 = ports.iter().map(|port| port.kernel_drops + port.pool_exhausted).sum();
             stats["receive_drops"] = Value::from(dropped);
         }
-        write_whole_io(self.args, &format!("{stats}\n"))
+        log.scribe.replace(path, format!("{stats}\n"));
+        written
     }
 
     /// Whoever asked gets everything.
@@ -313,6 +316,10 @@ impl<'a> Service<'a> {
         if let Some(writing) = self.writing.take() {
             writing.finish();
         }
+        warn_once(
+            &mut self.unwritten,
+            &self.log.lock().unwrap_or_else(PoisonError::into_inner).scribe.finish(),
+        );
         // The successor takes the closed connection for the end of this process.
         std::mem::forget(stream);
         Ok(())
@@ -329,7 +336,9 @@ impl<'a> Service<'a> {
         if let Some(writing) = self.writing.take() {
             writing.finish();
         }
-        self.write_stats(node, None)
+        let written = self.write_stats(node, None);
+        let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        written.and(log.scribe.finish())
     }
 }
 
