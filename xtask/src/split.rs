@@ -30,7 +30,7 @@ endpoints in the last two. Do not edit: `cargo xtask split` writes this page fro
 
 Means over the runs. *Agrees* with the simulator: over the seeds that both have, each of which loses the same packets in both, the lab's mean
 throughput is within 5 % of the simulator's, or the 95 % interval of their difference holds 0 (Welch). Two of the scenarios run for 60 s in virtual time and for
-200 s in the simulator.
+200 s in the simulator and live.
 
 The kernels differ, too: virtual time has Linux 6.1, this machine 6.18. A client with a fixed buffer of more than 64 KB offers it bit by bit in the
 former and whole in the latter, which counts where the sender waits for no ACKs: RRE beside an upload. `client.tcp.receive-window = \"fixed\"` has the
