@@ -265,7 +265,7 @@ fn ms(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
 
-/// Bytes that are handed over at once.
+/// Bytes of lines that make the log hand over before its second is up. Our choice: some hundred events a job.
 const PIECE: usize = 64 << 10;
 
 /// Of each flow in the series.

@@ -284,7 +284,7 @@ impl<'a> Service<'a> {
         let (Some(control), Some(flows)) = (&self.control, &self.flows) else { return Ok(()) };
         // Otherwise the kernel would forward again, past both processes, and reset what is split.
         handing.attached.hold(handover::PAUSE_MAX)?;
-        // Counted and written before anything is copied.
+        // Counted before anything is copied; what is told to the scribe is written when the successor runs.
         handing.event_loop.finish_turn(node);
         let (flushed, totals) = {
             let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
