@@ -36,7 +36,7 @@ The kernels differ, too: virtual time has Linux 6.1, this machine 6.18. A client
 former and whole in the latter, which counts where the sender waits for no ACKs: RRE beside an upload. `client.tcp.receive-window = \"fixed\"` has the
 simulator offer the whole, and then it has 1.80 Mbit/s and 268 ms there, as live. So with QARR over 100 Mbit/s, 200 ms, 1 %, whose slow start
 then ends lower: 88.8 Mbit/s there with seed 1, where it has 92.2 bit by bit, and 86.9 live. NCL's live runs of one seed differ by up to a tenth among
-themselves, because it judges by the shortest of its round trips; its cells and Westwood's are means of three seeds.
+themselves, because it judges by the shortest of its round trips; live, its cells and Westwood's are means of three seeds.
 ";
 
 #[derive(Deserialize)]
