@@ -29,14 +29,20 @@ endpoints in the last two. Do not edit: `cargo xtask split` writes this page fro
     make live-split                                             # this machine's kernel (root)
 
 Means over the runs. *Agrees* with the simulator: over the seeds that both have, each of which loses the same packets in both, the lab's mean
-throughput is within 5 % of the simulator's, or the 95 % interval of their difference holds 0 (Welch). Two of the scenarios run for 60 s in virtual time and for
-200 s in the simulator and live.
+throughput is within 5 % of the simulator's, or the 95 % interval of what the seeds differ by holds 0 (Student, paired). Two of the scenarios run
+for 60 s in virtual time and for 200 s in the simulator and live. NCL and Westwood over 20 Mbit/s have ten seeds (`--runs 10`; in virtual time those of 1 %),
+over 100 Mbit/s three.
 
 The kernels differ, too: virtual time has Linux 6.1, this machine 6.18. A client with a fixed buffer of more than 64 KB offers it bit by bit in the
 former and whole in the latter, which counts where the sender waits for no ACKs: RRE beside an upload. `client.tcp.receive-window = \"fixed\"` has the
 simulator offer the whole, and then it has 1.80 Mbit/s and 268 ms there, as live. So with QARR over 100 Mbit/s, 200 ms, 1 %, whose slow start
 then ends lower: 88.8 Mbit/s there with seed 1, where it has 92.2 bit by bit, and 86.9 live. NCL's live runs of one seed differ by up to a tenth among
-themselves, because it judges by the shortest of its round trips; live, its cells and Westwood's are means of three seeds.
+themselves, because it judges by the shortest of its round trips.
+
+Westwood, as in Linux, counts time in ticks of 4 ms, and its window after a loss depends on which ACKs of a round trip the first tick falls
+between. The simulator's flows begin on a tick, with every seed: over 20 Mbit/s, 200 ms, 1 % that gives the most. Of ten seeds, a flow that
+begins on it has 1.56 Mbit/s, 1, 2 or 3 ms later 1.50, 1.50 and 1.48 (`flows.start`); with a client that offers its buffer whole 1.54, 1.48, 1.47
+and 1.46. That is about half of the difference: the means of these are still 4 % above virtual time and live, and why is not known.
 ";
 
 #[derive(Deserialize)]
@@ -138,26 +144,26 @@ fn throughput(results: &Results, variant: &str, flow: &str) -> Sample {
     results.sample(variant, Some(flow), "goodput_mbps")
 }
 
-/// How far apart the runs of a cell are, of those seeds that both have: a seed loses the same packets in both.
+/// How far the runs of a cell are from the other's mean, and whether that counts as agreeing; `None` when one was not measured. Of those
+/// seeds that both have, and seed by seed, because a seed loses the same packets in both.
 fn compared(own: &Results, other: &Results, variant: &str, flow: &str) -> Option<(f64, bool)> {
-    let of = |results: &Results, has: &Results| {
-        let is_common = |run: &&Run| {
-            has.runs.iter().any(|theirs| theirs.variant == run.variant && theirs.seed == run.seed)
-        };
-        let runs =
-            results.runs.iter().filter(|run| run.variant == variant).filter(is_common).cloned().collect();
-        throughput(&Results { runs }, variant, flow)
+    let throughput = |run: &Run| {
+        let numbers: Sample = run.flow_numbers(Some(flow), "goodput_mbps").collect();
+        (numbers.len() > 0).then(|| numbers.mean())
     };
-    agrees(&of(own, other), &of(other, own))
-}
-
-/// How far from the other's mean, and whether that counts as agreeing; `None` when one was not measured.
-fn agrees(own: &Sample, other: &Sample) -> Option<(f64, bool)> {
-    if own.len() == 0 || other.len() == 0 {
+    let runs = own.runs.iter().filter(|run| run.variant == variant);
+    let pairs: Vec<(f64, f64)> = runs
+        .filter_map(|run| {
+            let same = |theirs: &&Run| theirs.variant == run.variant && theirs.seed == run.seed;
+            Some((throughput(run)?, throughput(other.runs.iter().find(same)?)?))
+        })
+        .collect();
+    if pairs.is_empty() {
         return None;
     }
-    let deviation = own.mean() / other.mean() - 1.0;
-    let interval = own.minus_scaled(1.0, other);
+    let deviation =
+        pairs.iter().map(|pair| pair.0).sum::<f64>() / pairs.iter().map(|pair| pair.1).sum::<f64>() - 1.0;
+    let interval = pairs.iter().map(|(own, other)| own - other).collect::<Sample>().interval();
     let holds_zero = interval.low < 0.0 && interval.high > 0.0;
     Some((deviation, deviation.abs() <= AGREEMENT || holds_zero))
 }
@@ -193,19 +199,13 @@ mod tests {
 
     #[test]
     fn the_lab_agrees_within_a_twentieth_or_within_what_chance_explains() {
-        let sim = results(&[10.0, 10.1, 9.9]);
-        let of = |values: &[f64]| {
-            let lab = results(values);
-            agrees(
-                &throughput(&lab, "cubic,loss=1%", "download"),
-                &throughput(&sim, "cubic,loss=1%", "download"),
-            )
-            .unwrap()
-            .1
-        };
-        assert!(of(&[9.6, 9.61, 9.62]));
-        assert!(!of(&[9.3, 9.31, 9.32]));
-        assert!(of(&[8.0, 11.0, 9.0]));
+        let sim = results(&[10.0, 20.0, 5.0]);
+        let of = |values: &[f64]| compared(&results(values), &sim, "cubic,loss=1%", "download").unwrap().1;
+        assert!(of(&[9.6, 19.1, 4.9]));
+        assert!(of(&[6.0, 20.5, 5.0]));
+        // Less than the seeds differ among themselves, but with each of them.
+        assert!(!of(&[9.0, 18.8, 4.1]));
+        assert!(!of(&[9.3]));
     }
 
     #[test]
