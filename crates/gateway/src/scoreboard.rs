@@ -51,6 +51,9 @@ pub(crate) struct Scoreboard {
     lost: RangeSet<u64>,
     lost_bytes: u64,
     repeated: RangeMap<u64, Repeat>,
+    /// The server's own repairs that the client has not reported, and the radio link not lost.
+    #[cfg_attr(feature = "serde", serde(default))]
+    server_repairs: RangeSet<u64>,
 }
 
 impl Scoreboard {
@@ -122,7 +125,10 @@ impl Scoreboard {
             self.remove_lost(below.clone());
         }
         if !self.repeated.is_empty() {
-            self.repeated.remove(below);
+            self.repeated.remove(below.clone());
+        }
+        if !self.server_repairs.is_empty() {
+            self.server_repairs.remove(below);
         }
         self.una = ack;
         self.sent = self.sent.max(ack);
@@ -148,6 +154,9 @@ impl Scoreboard {
             return;
         }
         self.sacked.insert(block.clone());
+        if !self.server_repairs.is_empty() {
+            self.server_repairs.remove(block.clone());
+        }
         if self.lost_bytes > 0 {
             self.remove_lost(block);
         }
@@ -179,6 +188,9 @@ impl Scoreboard {
             return 0;
         }
         let before = self.lost_bytes;
+        if !self.server_repairs.is_empty() {
+            self.server_repairs.remove(range.clone());
+        }
         if self.sacked_bytes == 0 {
             self.insert_lost(range);
         } else {
@@ -190,9 +202,23 @@ impl Scoreboard {
         self.lost_bytes - before
     }
 
-    /// Marks `range`, data that filled a gap of the server's stream, as to be sent; no copy of it has left before.
-    pub(crate) fn mark_unsent(&mut self, range: Range<u64>) {
-        self.mark_lost(range);
+    /// Marks `range`, data that filled a gap of the server's stream, as to be sent; no copy of it has left before. `repaired` says that the
+    /// server sent it again, rather than that it was overtaken.
+    pub(crate) fn mark_unsent(&mut self, range: Range<u64>, repaired: bool) {
+        self.mark_lost(range.clone());
+        if repaired && !range.is_empty() && self.server_repairs.len() < SACKED_MAX {
+            self.server_repairs.insert(range);
+        }
+    }
+
+    /// A repair of the server's is on its way to the client.
+    pub(crate) fn has_server_repairs(&self) -> bool {
+        !self.server_repairs.is_empty()
+    }
+
+    /// No copy of the byte at `position`, which the server sent again, has left before.
+    pub(crate) fn is_unsent_repair(&self, position: u64) -> bool {
+        self.server_repairs.contains(&position) && !self.repeated.contains_key(&position)
     }
 
     /// Takes `range` out of the lost data, as when its bytes are no longer kept.

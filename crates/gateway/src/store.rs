@@ -68,6 +68,9 @@ impl Chunk {
 pub(crate) struct Store {
     chunks: VecDeque<Chunk>,
     bytes: u64,
+    /// Positions of the stream that are kept.
+    #[cfg_attr(feature = "serde", serde(default))]
+    held: u64,
 }
 
 impl Store {
@@ -109,6 +112,7 @@ impl Store {
     ) -> Option<(u64, u64)> {
         if self.chunks.back().is_none_or(|last| last.end <= start) {
             self.bytes += cost(start, end);
+            self.held += end - start;
             self.chunks.push_back(Chunk { start, end, arrival, packet });
             return Some((start, end));
         }
@@ -120,6 +124,7 @@ impl Store {
             let next = self.chunks.get(index).map_or(end, |c| c.start.min(end));
             if position < next {
                 self.bytes += cost(position, next);
+                self.held += next - position;
                 let packet = whole.packet(position, next);
                 self.chunks.insert(index, Chunk { start: position, end: next, arrival, packet });
                 added = Some((added.map_or(position, |(first, _)| first), next));
@@ -138,6 +143,7 @@ impl Store {
         {
             // An older program, whose state this may be, counted less.
             self.bytes = self.bytes.saturating_sub(cost(front.start, front.end));
+            self.held = self.held.saturating_sub(front.end - front.start);
             self.chunks.pop_front();
         }
     }
@@ -145,7 +151,13 @@ impl Store {
     /// Drops everything.
     pub(crate) fn clear(&mut self) {
         self.chunks.clear();
-        self.bytes = 0;
+        (self.bytes, self.held) = (0, 0);
+    }
+
+    /// Something between `una` and `received`, below which nothing is kept but what reaches above it, is not kept.
+    pub(crate) fn has_gap(&self, una: u64, received: u64) -> bool {
+        let below = self.chunks.front().map_or(0, |front| una.saturating_sub(front.start));
+        self.held.saturating_sub(below) < received.saturating_sub(una)
     }
 
     /// Drops wire packets of more than `max_segment` payload bytes, so that the server's smaller ones can take their
@@ -153,6 +165,7 @@ impl Store {
     pub(crate) fn drop_larger_than(&mut self, max_segment: u64) {
         self.chunks.retain(|c| c.segment_len() <= max_segment);
         self.bytes = self.chunks.iter().map(|c| cost(c.start, c.end)).sum();
+        self.held = self.chunks.iter().map(|c| c.end - c.start).sum();
     }
 }
 

@@ -1,7 +1,8 @@
 //! What the server is shown of the client's acknowledgements (Section 5.2; design, the gateway, 4).
 //!
 //! A duplicate ACK is withheld, and SACK blocks are taken out, as far as they tell of holes that are repaired here.
-//! Holes in what the server's packets brought here are its own to repair, and are shown.
+//! Holes in what the server's packets brought here are its own to repair. As long as there is one, or the repair of one has not been
+//! answered, all is shown as the client sent it: the server then answers a loss of its own path anyway.
 
 use paceline_wire::{Flags, Packet, Seq, Tcp};
 
@@ -50,6 +51,7 @@ impl Flow {
         if !is_plain(tcp)
             || !self.is_duplicate(ack)
             || !self.repairs(ctx.config)
+            || self.server_is_repairing()
             || !self.is_repaired_here(ack)
         {
             return false;
@@ -79,6 +81,12 @@ impl Flow {
         ack == self.board.una() && ack <= self.filter.passed_ack
     }
 
+    /// Something is missing here, or the server's repair of it is on its way to the client: what the client reports is about losses before
+    /// the gateway, too, and a server that heard nothing of it for a round trip would stand still (BBR) or time out.
+    fn server_is_repairing(&self) -> bool {
+        self.board.has_server_repairs() || self.store.has_gap(self.board.una(), self.received)
+    }
+
     /// The byte at `position` has left for the client and can be sent again.
     fn is_repaired_here(&self, position: u64) -> bool {
         position < self.board.sent() && self.store.at(position).is_some()
@@ -97,7 +105,7 @@ impl Flow {
         if !has_blocks || !self.repairs(ctx.config) {
             return;
         }
-        let limit = self.lowest_repairable(ack);
+        let limit = if self.server_is_repairing() { None } else { self.lowest_repairable(ack) };
         let near = ack;
         let (mut removed, mut needless) = (0, false);
         let keep = |start: Seq, _end: Seq| {

@@ -82,15 +82,20 @@ impl Flow {
                 packet.set_ecn(Ecn::NotEct);
             }
             let sojourn = ctx.now.saturating_since(chunk.arrival);
+            let retransmission = !self.board.is_unsent_repair(lost.start);
             let older = self.board.copy_in_flight(lost.start, &self.flight);
             let order = self.flight.push(lost.start, end, ctx.now, false);
             self.board.on_repeated(lost.start..end, Repeat { order, sent_at: ctx.now, older });
             self.recovery.on_repeated(end - lost.start);
             self.timers.on_sent(ctx.now);
-            ctx.counters.local_retransmissions += 1;
             let bytes = self.payload_in(lost.start, end);
-            self.totals.on_retransmission(bytes);
-            let event = Event::Sent { bytes, sojourn, retransmission: true };
+            if retransmission {
+                ctx.counters.local_retransmissions += 1;
+                self.totals.on_retransmission(bytes);
+            } else {
+                self.totals.on_departure(bytes, sojourn);
+            }
+            let event = Event::Sent { bytes, sojourn, retransmission };
             ctx.observer.on_event(ctx.now, &self.key, &event);
             return Some(packet);
         }

@@ -130,9 +130,17 @@ impl Flow {
         let sent = self.board.sent();
         if first < sent {
             // A gap of the server's stream is filled: it goes before new data.
-            self.board.mark_unsent(first.max(self.board.una())..last.min(sent));
+            let repaired = self.was_sent_again(ctx, last);
+            self.board.mark_unsent(first.max(self.board.una())..last.min(sent), repaired);
         }
         self.received = self.received.max(end);
+    }
+
+    /// What came just now and ends at `end` was lost before, rather than overtaken: since the packet behind the gap came, the server has had
+    /// the time to hear of it, at least a round trip. (RFC 8985, Section 6.2, takes what comes sooner for reordering, too.)
+    fn was_sent_again(&self, ctx: &Context<'_>, end: u64) -> bool {
+        let round_trip = self.shortest_rtt() + self.server_rtt.get();
+        self.store.from(end).is_none_or(|behind| ctx.now.saturating_since(behind.arrival) >= round_trip)
     }
 
     /// A packet with an old sequence number, which ends at `end`, will be in front of older ones that wait here, and the client takes
