@@ -12,6 +12,7 @@ mod baseline;
 mod contest;
 mod cubic;
 mod delivery;
+mod loss_test;
 #[cfg(test)]
 mod tests;
 
@@ -23,6 +24,7 @@ use baseline::{Baseline, Drained, Expected};
 use contest::Contest;
 use delivery::Delivery;
 pub use delivery::DeliveryConfig;
+use loss_test::{LossSample, LossTest};
 
 /// Our choice: the target is at least two full packets, the least that keeps a link busy under delayed ACKs.
 const MIN_QUEUE: u64 = 3_000;
@@ -94,6 +96,14 @@ pub struct QueueBound {
     delivery: Delivery,
     contest: Option<Contest>,
     backoff: Backoff,
+    #[cfg_attr(feature = "serde", serde(default))]
+    loss_test: LossTest,
+    /// Found lost since the last acknowledgement, and when the first of it had left.
+    #[cfg_attr(feature = "serde", serde(default))]
+    lost: (u64, Option<Instant>),
+    /// The limit is not what the link carries, but what an overflow or a test leaves of it.
+    #[cfg_attr(feature = "serde", serde(default))]
+    lowered: bool,
     /// The shortest round trip of the last moments.
     recent: RttMin,
     last_rtt: Duration,
@@ -110,6 +120,9 @@ impl QueueBound {
             delivery: Delivery::new(config.delivery),
             contest: None,
             backoff: Backoff::default(),
+            loss_test: LossTest::default(),
+            lost: (0, None),
+            lowered: false,
             recent: RttMin::new(STANDING_WINDOW),
             last_rtt: Duration::ZERO,
             outstanding: 0,
@@ -117,8 +130,10 @@ impl QueueBound {
         }
     }
 
-    /// Something was found lost.
-    pub fn on_loss(&mut self, now: Instant) {
+    /// So many bytes were found lost, the first of which had left at `sent`.
+    pub fn on_loss(&mut self, now: Instant, bytes: u64, sent: Option<Instant>) {
+        self.lost.0 += bytes;
+        self.lost.1 = self.lost.1.into_iter().chain(sent).min();
         let Some(rtt_min) = self.baseline.rtt_min() else { return };
         match &mut self.contest {
             Some(contest) => contest.on_loss(now, rtt_min),
@@ -144,6 +159,7 @@ impl QueueBound {
         }
         let occupied = sample.rtt.is_some_and(|rtt| self.watch(sample, rtt));
         let Some(rtt_min) = self.baseline.rtt_min() else { return };
+        self.test_losses(sample, rtt_min);
         self.measure(sample, rtt_min);
         let drained = sample.rtt.and_then(|rtt| {
             let drain_limit = self.drain_limit(rtt_min);
@@ -191,6 +207,41 @@ impl QueueBound {
         self.baseline.rtt_min()
     }
 
+    /// What was lost is a buffer's or the radio's. Before a buffer that overflows all gives way, but not below what the path holds.
+    fn test_losses(&mut self, sample: &BoundSample, rtt_min: Duration) {
+        let sent = sample.now - sample.age.unwrap_or(rtt_min);
+        let (lost, lost_sent) = core::mem::take(&mut self.lost);
+        let test = LossSample {
+            now: sample.now,
+            sent,
+            delivered: sample.delivered,
+            lost,
+            // What is found lost left before what has arrived, by a round trip at most.
+            lost_sent: lost_sent.unwrap_or(sent - rtt_min),
+            outstanding: sample.outstanding,
+            path: self.path(rtt_min),
+            rtt: self.last_rtt,
+            rtt_min,
+        };
+        if self.loss_test.on_report(&test) {
+            let path = test.path.max(self.config.floor);
+            self.backoff.overflow(sample.now, self.last_rtt, self.limit.unwrap_or(sample.outstanding), path);
+        }
+    }
+
+    /// A link before which packets wait for longer than this is busy. A buffer may be too short for the target; where something is lost and
+    /// no limit of the link's own is known, half of the longest queue is enough.
+    fn busy_queue(&self, now: Instant, rtt_min: Duration) -> Duration {
+        let unknown = self.lowered || self.delivery.forecast().is_zero();
+        let short = if unknown { self.backoff.half_full(now, rtt_min) } else { None };
+        short.map_or(self.config.target, |short| short.min(self.config.target))
+    }
+
+    /// What the path holds without a queue, if ACKs are delayed.
+    fn path(&self, rtt_min: Duration) -> u64 {
+        self.delivery.forecast().max(self.loss_test.rate()).bytes_in(rtt_min) + MIN_QUEUE
+    }
+
     /// Somebody else's queue seems to stand there.
     fn contend(&mut self, sample: &BoundSample, rtt: Duration) {
         let (rate, floor) = (self.delivery.forecast(), self.config.floor);
@@ -216,7 +267,9 @@ impl QueueBound {
 
     fn measure(&mut self, sample: &BoundSample, rtt_min: Duration) {
         let queued = sample.age.map(|age| age.saturating_sub(rtt_min));
-        let link_limited = sample.limited || queued.is_some_and(|queued| queued > self.config.target);
+        let limited = sample.limited && !self.lowered;
+        let busy = self.busy_queue(sample.now, rtt_min);
+        let link_limited = limited || queued.is_some_and(|queued| queued > busy);
         let sent = sample.now - sample.age.unwrap_or(rtt_min);
         self.delivery.held(sample.paced && sample.limited);
         if link_limited && !self.baseline.in_drain(sent) {
@@ -231,8 +284,10 @@ impl QueueBound {
 
     fn set_limit(&mut self, now: Instant) {
         let forecast = self.delivery.forecast();
-        let Some(rtt_min) = self.baseline.rtt_min().filter(|_| !forecast.is_zero()) else { return };
-        let limit = if self.baseline.draining() {
+        let Some(rtt_min) = self.baseline.rtt_min() else { return };
+        let limit = if forecast.is_zero() {
+            u64::MAX
+        } else if self.baseline.draining() {
             self.drain_limit(rtt_min)
         } else {
             let queue = forecast.bytes_in(self.config.target).max(MIN_QUEUE);
@@ -241,7 +296,11 @@ impl QueueBound {
             let margin = self.error_queue(rtt_min).saturating_sub(forecast.bytes_in(standing));
             forecast.bytes_in(rtt_min) + queue + margin
         };
-        self.limit = Some(self.backoff.apply(now, limit).max(self.config.floor));
+        let tested = if self.loss_test.is_under_way() { self.path(rtt_min) } else { u64::MAX };
+        let whole = limit;
+        let limit = self.backoff.apply(now, limit).min(tested).max(self.config.floor);
+        self.lowered = limit < whole;
+        self.limit = (limit < u64::MAX).then_some(limit);
     }
 
     fn compete(&mut self, sample: &BoundSample) {

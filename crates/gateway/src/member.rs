@@ -102,6 +102,11 @@ impl Member {
         }
     }
 
+    /// Nothing holds it back.
+    pub(crate) fn needs_no_room(&self) -> bool {
+        matches!(self, Member::Split(split) if split.wish.wants && split.wish.needs_no_room)
+    }
+
     pub(crate) fn next_departure(&self, mode: ScheduleMode, now: Instant) -> Option<Departure> {
         match self {
             Member::Flow(flow) => flow.next_departure(mode, now),

@@ -83,6 +83,11 @@ impl Modulation {
         self.delay = self.delay.min(goal);
     }
 
+    /// No acknowledgement waits any more.
+    pub(crate) fn stop(&mut self) {
+        self.delay = Duration::ZERO;
+    }
+
     /// A round trip is over.
     pub(crate) fn on_round(&mut self, verdict: Verdict) {
         self.delay = match verdict {

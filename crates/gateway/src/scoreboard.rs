@@ -221,6 +221,11 @@ impl Scoreboard {
         self.server_repairs.contains(&position) && !self.repeated.contains_key(&position)
     }
 
+    /// The client lacks nothing of which it has later data.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.sacked_bytes == 0 && self.lost_bytes == 0
+    }
+
     /// Takes `range` out of the lost data, as when its bytes are no longer kept.
     pub(crate) fn remove_lost(&mut self, range: Range<u64>) {
         if self.lost_bytes == 0 || range.is_empty() {

@@ -5,12 +5,13 @@ use core::net::IpAddr;
 
 use paceline_wire::{Duration, Instant, Rate};
 
-use crate::auto::{Decision, QueueTarget, Reason, What, is_late};
+use crate::auto::{Decision, QueueTarget, Reason, What};
 use crate::bound::{BoundSample, QueueBound, QueueBoundConfig};
 use crate::config::{
     self, FlowMode, GatewayConfig, QueueBoundMode, ShareConfig, SharingConfig, SubscriberRule,
 };
 use crate::flow::LinkReport;
+use crate::late_acks::LateAcks;
 use crate::other::{Other, WAIT_MAX};
 use crate::pool::Holdings;
 use crate::ring::{Linked, Links};
@@ -54,6 +55,9 @@ pub(crate) struct PathEstimate {
     pub(crate) share: Rate,
     /// What of each flow may wait in the gateway, if not as configured.
     pub(crate) supply: Option<Duration>,
+    /// The gateway cannot help: flows pass through as if it were not there.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub(crate) passes: bool,
 }
 
 /// The state of one subscriber.
@@ -92,8 +96,13 @@ pub(crate) struct Subscriber {
     limited: bool,
     /// Only where `auto` decides.
     target: Option<QueueTarget>,
-    /// What the newest ACK waited on the uplink, which is none of the downlink's queue; zero unless `auto` decides.
+    /// What the newest ACK waited on the uplink, which is none of the downlink's queue.
     uplink: Duration,
+    #[cfg_attr(feature = "serde", serde(default))]
+    late_acks: LateAcks,
+    /// When a repair last left that had no room.
+    #[cfg_attr(feature = "serde", serde(default))]
+    repaired_at: Instant,
 }
 
 impl Subscriber {
@@ -123,6 +132,8 @@ impl Subscriber {
             limited: false,
             target: (config.mode == FlowMode::Auto).then(QueueTarget::default),
             uplink: Duration::ZERO,
+            late_acks: LateAcks::default(),
+            repaired_at: Instant::ZERO,
         }
     }
 
@@ -140,7 +151,7 @@ impl Subscriber {
             Some(bound) => {
                 let share = bound.rate().mul_ratio(1, u64::from((self.flows - self.ended).max(1)));
                 let supply = self.target.as_ref().and_then(QueueTarget::supply);
-                PathEstimate { rtt: bound.rtt_min(), share, supply }
+                PathEstimate { rtt: bound.rtt_min(), share, supply, passes: self.late_acks.are_late() }
             }
             None => PathEstimate { rtt: self.rtt_min.get(), ..PathEstimate::default() },
         }
@@ -164,9 +175,8 @@ impl Subscriber {
 
     /// Bytes that all its flows may have outstanding; `u64::MAX` without a bound or before the first estimate.
     pub(crate) fn limit(&self) -> u64 {
-        // Our choice: ACKs that wait for as long as the path takes tell too late what the link does. RRE bounds itself by the client's clock.
-        let late = is_late(self.uplink, self.path().rtt);
-        self.bound.as_ref().filter(|_| !late).and_then(QueueBound::limit).unwrap_or(u64::MAX)
+        let bound = self.bound.as_ref().filter(|_| !self.late_acks.are_late());
+        bound.and_then(QueueBound::limit).unwrap_or(u64::MAX)
     }
 
     /// Bytes that may leave now; `u64::MAX` without a bound or before the first estimate.
@@ -198,6 +208,16 @@ impl Subscriber {
         let fits = self.outstanding == 0 || bytes <= self.room();
         self.limited |= !fits;
         fits
+    }
+
+    /// When a packet that a client waits for may leave without room: one in a round trip is no load (RFC 5681, Section 3.1, the loss window).
+    pub(crate) fn repair_due(&self) -> Instant {
+        self.repaired_at + self.path().rtt.unwrap_or(RTT_UNKNOWN)
+    }
+
+    /// A packet leaves for which there is no room.
+    pub(crate) fn on_repair_without_room(&mut self, now: Instant) {
+        self.repaired_at = now;
     }
 
     /// `bytes` left for the client.
@@ -277,12 +297,13 @@ impl Subscriber {
             return None;
         };
         if report.lost > 0 {
-            bound.on_loss(now);
+            bound.on_loss(now, report.lost, report.lost_sent);
         }
         if report.delivered == 0 && report.age.is_none() {
             return None;
         }
         self.uplink = report.uplink;
+        self.late_acks.on_ack(now, report.uplink, bound.rtt_min().unwrap_or_default());
         let answered = bound.rate().bytes_in(report.uplink);
         bound.on_ack(&BoundSample {
             now,

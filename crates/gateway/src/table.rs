@@ -503,24 +503,33 @@ impl Table {
                 continue;
             }
             let bytes = entry.member.next_bytes(subscriber.quantum());
-            if entry.member.head_is_lost() || subscriber.fits(bytes) {
+            if entry.member.needs_no_room() || subscriber.fits(bytes) {
                 return Some(self.grant(class, id));
             }
             return self.next_repair(index, now, mode).map(|(class, id)| self.grant(class, id));
         }
     }
 
-    /// What a flow's client waits for needs no room, whoever stands in front of it.
+    /// Where there is no room: a packet that a client waits for, when one is due, whoever stands in front of it.
     fn next_repair(&mut self, index: u32, now: Instant, mode: ScheduleMode) -> Option<(usize, u32)> {
         let subscriber = &mut self.subscribers[index as usize];
         if subscriber.repairing == 0 {
             return None;
         }
-        subscriber.rings.find(&mut self.entries, |entry| {
+        let found = subscriber.rings.find(&mut self.entries, |entry| {
             entry.repairing
                 && entry.member.next_departure(mode, now) == Some(Departure::Now)
                 && entry.share.held_until(now).is_none()
-        })
+        });
+        let (class, id) = found?;
+        let due = subscriber.repair_due();
+        if due > now {
+            // No ACK may come any more that would make room.
+            self.look_again(id, due);
+            return None;
+        }
+        subscriber.on_repair_without_room(now);
+        Some((class, id))
     }
 
     /// The flow at the front of `class` takes its turn. Returns it and the bytes that its packet may have.

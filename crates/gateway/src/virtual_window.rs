@@ -39,8 +39,6 @@ pub(crate) struct WindowInput {
     pub(crate) pool_share: u64,
     /// The most that is promised before there is a rate.
     pub(crate) first: u64,
-    /// `sized` shows no less of the client's own window than this.
-    pub(crate) least: u64,
     /// The gateway no longer keeps anything: only what was promised before goes beyond the client's own window.
     pub(crate) passes: bool,
 }
@@ -106,8 +104,7 @@ impl VirtualWindow {
             VirtualWindowMode::Fixed => input.max_bytes.max(input.client_window),
             VirtualWindowMode::Sized => {
                 let sized = self.sized(input, now).saturating_sub(input.ack);
-                let least = input.client_window.min(input.least);
-                sized.max(least).min(input.max_bytes).min(pool_share(input))
+                sized.min(input.max_bytes).min(pool_share(input))
             }
             // Never more than the client's own.
             VirtualWindowMode::Drwa => self.drwa(input, now).min(input.client_window),
@@ -205,7 +202,6 @@ mod tests {
             target: Duration::from_millis(20),
             pool_share: u64::MAX,
             first: FIRST_WINDOW,
-            least: 0,
             passes: false,
         }
     }
@@ -298,15 +294,6 @@ mod tests {
             VirtualWindow::new(1_000_000).field(&config(), &input, 3, Instant::ZERO)
         };
         assert_eq!((field(150_000), field(0)), (18_750, 1_810));
-    }
-
-    #[test]
-    fn where_acks_are_late_the_window_is_no_smaller_than_the_clients() {
-        let field = |least| {
-            let input = WindowInput { client_window: 400_000, waiting: 30_000, least, ..input() };
-            VirtualWindow::new(1_000_000).field(&config(), &input, 3, Instant::ZERO)
-        };
-        assert_eq!((field(0), field(u64::MAX)), (16_250, 50_000));
     }
 
     #[test]

@@ -36,7 +36,7 @@ impl Ours {
 
 impl Rule for Ours {
     fn on_loss(&mut self, now: Instant) {
-        self.0.on_loss(now);
+        self.0.on_loss(now, 1_500, None);
     }
     fn on_ack(&mut self, sample: &BoundSample) {
         self.0.on_ack(sample);

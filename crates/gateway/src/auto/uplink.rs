@@ -60,9 +60,9 @@ impl UplinkDelay {
         self.least = Some(self.least.map_or(queue, |least| least.min(queue)));
     }
 
-    /// The queue that the newest packet met.
+    /// The queue that the newest packet met, as far as it is longer than a tick of the client's clock, which hides the rest.
     pub(crate) fn queue(&self) -> Duration {
-        self.now
+        self.now.saturating_sub(Duration::from_nanos(self.tick.unwrap_or_default()))
     }
 
     /// The queue that stood there since the last look: the least that any packet met (as RFC 8289 has it).

@@ -31,6 +31,9 @@ pub(super) struct Backoff {
     curve: Option<Curve>,
     longest: Duration,
     longest_at: Instant,
+    /// The newest loss.
+    #[cfg_attr(feature = "serde", serde(default))]
+    lost_at: Option<Instant>,
 }
 
 impl Backoff {
@@ -43,13 +46,33 @@ impl Backoff {
 
     /// Something was lost while round trips took `rtt` and `outstanding` bytes were on their way.
     pub(super) fn on_loss(&mut self, now: Instant, rtt: Duration, rtt_min: Duration, outstanding: u64) {
+        self.lost_at = Some(now);
         let full = rtt >= (rtt_min + self.longest) / 2 && rtt >= rtt_min + rtt_min / 2;
         let same = self.curve.is_some_and(|curve| now.saturating_since(curve.since) < rtt + rtt / 4);
         if full && !same {
-            let w_max = cubic::w_max(outstanding, self.curve.map_or(0, |curve| curve.w_max));
-            let k = cubic::k(w_max.saturating_sub(cubic::reduced(outstanding)));
-            self.curve = Some(Curve { w_max, k, since: now });
+            self.begin(now, outstanding, 0);
         }
+    }
+
+    /// Half of the longest queue, if something was lost of late.
+    pub(super) fn half_full(&self, now: Instant, rtt_min: Duration) -> Option<Duration> {
+        let lost_at = self.lost_at?;
+        let recent = now.saturating_since(lost_at) <= LONGEST_WINDOW;
+        recent.then_some(self.longest.saturating_sub(rtt_min) / 2)
+    }
+
+    /// A buffer that is too short to be seen overflowed with `outstanding` bytes on their way. Without a queue the path holds `path`: less
+    /// would leave it idle, and a buffer as short as this would be no help.
+    pub(super) fn overflow(&mut self, now: Instant, rtt: Duration, outstanding: u64, path: u64) {
+        if self.curve.is_none_or(|curve| now.saturating_since(curve.since) >= rtt + rtt / 4) {
+            self.begin(now, outstanding.max(path), path);
+        }
+    }
+
+    fn begin(&mut self, now: Instant, outstanding: u64, least: u64) {
+        let w_max = cubic::w_max(outstanding, self.curve.map_or(0, |curve| curve.w_max));
+        let k = cubic::k(w_max.saturating_sub(cubic::reduced(outstanding).max(least)));
+        self.curve = Some(Curve { w_max, k, since: now });
     }
 
     /// What may be outstanding where the bound says `limit`.

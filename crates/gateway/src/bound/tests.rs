@@ -265,7 +265,7 @@ fn odd_samples_do_no_harm() {
         for rtt in [None, Some(Duration::ZERO), Some(Duration::MAX), Some(ms(5))] {
             for delivered in [0, 1, u64::from(u32::MAX)] {
                 bound.on_ack(&BoundSample { now, delivered, rtt, age: rtt, ..zero });
-                bound.on_loss(now);
+                bound.on_loss(now, 1_500, None);
             }
         }
     }

@@ -85,12 +85,14 @@ pub(crate) struct LinkReport {
     pub(crate) delivered: u64,
     /// Bytes that the link lost.
     pub(crate) lost: u64,
+    /// When the first of them had left, if that is known.
+    pub(crate) lost_sent: Option<Instant>,
     /// Round-trip time of a packet that left once.
     pub(crate) rtt: Option<Duration>,
     /// Time since the departure of the last packet that arrived. While a hole is open, arrivals are counted rather than
     /// named, so it may be off by some packets, but there is no other word of the queue then.
     pub(crate) age: Option<Duration>,
-    /// How long the report itself waited on the uplink; zero unless `auto` decides.
+    /// How long the report itself waited on the uplink.
     pub(crate) uplink: Duration,
     /// Its packets leave at a rate of their own, within the bound.
     pub(crate) paced: bool,
@@ -313,7 +315,12 @@ impl Flow {
 
     /// The gateway repairs losses of this flow.
     fn repairs(&self, config: &GatewayConfig) -> bool {
-        config.retransmission.mode != RetransmissionMode::None && !self.gave_up && !self.watch.server_repairs
+        config.retransmission.mode != RetransmissionMode::None && !self.leaves_repairs()
+    }
+
+    /// The server repairs its losses, whatever the configuration says.
+    fn leaves_repairs(&self) -> bool {
+        self.gave_up || self.watch.server_repairs || self.watch.passes
     }
 
     /// Nothing of this flow is ever held back.

@@ -31,6 +31,14 @@ pub(super) struct Left {
     pub(super) sent_at: Option<Instant>,
 }
 
+/// What was found lost.
+#[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(super) struct Found {
+    pub(super) bytes: u64,
+    pub(super) sent_at: Option<Instant>,
+}
+
 /// A range that should have been reported.
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -92,6 +100,9 @@ pub(super) struct Recovery {
     reordering_quarters: u64,
     /// Holes still to be closed until the window is taken back (RACK.reo_wnd_persist).
     reordering_persist: u32,
+    /// What was found lost since the last report, and when the first of it had left.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub(super) found: Found,
     /// Scratch space, kept so that an ACK allocates nothing.
     parts: Vec<Range<u64>>,
     pub(super) newly: Vec<Range<u64>>,
@@ -171,7 +182,12 @@ impl Flow {
             }
         }
         let Some(gone) = self.flight.pop_segment(self.segment()) else { return Left::default() };
+        let found = self.recovery.found;
         self.on_left(ctx, gone);
+        if self.handshake.sack() {
+            // A client with SACK names what arrives. Whoever guesses its numbers makes it send duplicates, too (RFC 5961, Section 5.2).
+            self.recovery.found = found;
+        }
         Left { bytes: gone.end - gone.start, sent_at: Some(gone.sent_at) }
     }
 
@@ -229,6 +245,11 @@ impl Flow {
         let mut bytes = 0;
         for part in &parts {
             bytes += self.board.mark_lost(part.clone());
+        }
+        if bytes > 0 {
+            let found = &mut self.recovery.found;
+            found.bytes += bytes;
+            found.sent_at = found.sent_at.into_iter().chain([gone.sent_at]).min();
         }
         if parts.iter().any(|part| part.start == una) {
             bytes += self.on_head_lost(ctx, &gone);
@@ -361,6 +382,16 @@ impl Flow {
             self.board.remove_lost(self.board.una()..guess.end);
             self.board.put_behind(&self.flight, guess.at);
         }
+    }
+
+    /// Somebody else repairs from here on.
+    pub(super) fn forget_repairs(&mut self) {
+        let (una, sent) = (self.board.una(), self.board.sent());
+        if let Some(guess) = self.recovery.guess.take() {
+            self.flight.put_back(guess.flight, una);
+        }
+        self.recovery = Recovery::default();
+        self.board.remove_lost(una..sent);
     }
 
     fn open_hole(&mut self, sent_at: Instant) {

@@ -88,7 +88,7 @@ impl Flow {
         if self.phase == Phase::Opening {
             return next;
         }
-        if ctx_repairs && !self.gave_up && !self.watch.server_repairs {
+        if ctx_repairs && !self.leaves_repairs() {
             consider(self.retransmission_deadline());
         } else {
             consider(self.silence_deadline());

@@ -59,6 +59,7 @@ impl Flow {
         let duplicate = pure && ack == self.board.una() && ack + window == self.right_edge;
         self.note_window(ctx, ack, window, &blocks);
         self.watch_room(ctx);
+        self.follow_path(ctx);
         let mut report = LinkReport::default();
         let mut late = Duration::ZERO;
         if ack >= self.board.una() && !flags.contains(Flags::RST) {
@@ -150,7 +151,6 @@ impl Flow {
             ctx.counters.reneged += 1;
             self.board.forget_sacks();
         }
-        let lost_before = self.board.lost_bytes();
         let mut left = Left::default();
         if arrival.arrived.order > 0 {
             left = self.on_left_until(ctx, arrival.arrived);
@@ -170,7 +170,7 @@ impl Flow {
             self.check_head(ctx, was_in_hole);
         }
         self.judge_due(ctx);
-        let lost = self.board.lost_bytes().saturating_sub(lost_before);
+        let lost = core::mem::take(&mut self.recovery.found);
         let rtt = arrival.sent_at.map(|sent_at| self.rtt.on_sample(sent_at, ctx.now));
         if let Some(rtt) = rtt {
             self.totals.on_rtt(rtt);
@@ -181,7 +181,15 @@ impl Flow {
         self.stop_needless_repairs(ctx);
         self.adapt_delay(ctx);
         let age = left.sent_at.filter(|_| !probed).map(|sent_at| ctx.now.saturating_since(sent_at));
-        LinkReport { delivered, lost, rtt, age, uplink: self.uplink_queue(), paced: false }
+        LinkReport {
+            delivered,
+            lost: lost.bytes,
+            lost_sent: lost.sent_at,
+            rtt,
+            age,
+            uplink: self.uplink_queue(),
+            paced: false,
+        }
     }
 
     /// Finds the latest transmission that brought `range`.
@@ -249,7 +257,7 @@ impl Flow {
     }
 
     fn adapt_delay(&mut self, ctx: &mut Context<'_>) {
-        let Some(rtt) = self.rtt.smoothed() else { return };
+        let Some(rtt) = self.rtt.smoothed().filter(|_| !self.watch.passes) else { return };
         let round = rtt + self.server_rtt.get() + self.modulation.delay();
         if let Some(verdict) = self.supply.on_ack(ctx.now, self.waiting(), round) {
             self.modulation.on_round(verdict);
@@ -304,7 +312,6 @@ impl Flow {
                 self.promised,
             ),
             first: self.first_window(),
-            least: if self.acks_are_late() { u64::MAX } else { 0 },
             passes: self.gave_up || self.shows_own_window(),
         };
         let config = &ctx.config.virtual_window;

@@ -26,6 +26,9 @@ pub(super) struct Watch {
     pub(super) server_repairs: bool,
     /// That was known from the beginning.
     was_told: bool,
+    /// It passes through, until nothing of its subscriber's path speaks against help any more.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub(super) passes: bool,
     /// Seconds in a row in which the application lagged.
     lags: u8,
     /// It reads slowly: the server sees the client's own window.
@@ -69,18 +72,27 @@ impl Flow {
 
     /// The server sees what the client says.
     pub(super) fn shows_own_window(&self) -> bool {
-        self.watch.own_window
+        self.watch.own_window || self.watch.passes
+    }
+
+    /// With each ACK: the flow begins to pass through when its subscriber's path asks for it. It ends when the path no longer does and the
+    /// client lacks nothing: a hole that the server heard of is the server's to repair.
+    pub(super) fn follow_path(&mut self, ctx: &mut Context<'_>) {
+        if !self.watch.passes && self.path.passes {
+            self.watch.passes = true;
+            self.forget_repairs();
+            self.modulation.stop();
+            ctx.counters.decide(Reason::LateAcks);
+            let decision = Decision { what: What::Passes, reason: Reason::LateAcks };
+            ctx.observer.on_event(ctx.now, &self.key, &Event::Decided(decision));
+        } else if self.watch.passes && !self.path.passes && self.board.is_whole() {
+            self.watch.passes = false;
+        }
     }
 
     /// What the newest ACK waited on the uplink.
     pub(super) fn uplink_queue(&self) -> Duration {
-        if self.watch.reason.is_some() { self.watch.uplink.queue() } else { Duration::ZERO }
-    }
-
-    /// ACKs tell too late what the link does. A server that goes by the client's clock instead (RRE) sends what the link carries all the
-    /// same, and what is outstanding then is no measure of its queue; one that waits for ACKs has no use for more window.
-    pub(super) fn acks_are_late(&self) -> bool {
-        is_late(self.uplink_queue(), self.path.rtt)
+        self.watch.uplink.queue()
     }
 
     /// Once a second: a reader that lags takes no more than its own window says, and whatever else is sent only gets old here.

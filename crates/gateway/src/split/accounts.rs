@@ -22,9 +22,10 @@ impl Pair {
         let report = LinkReport {
             delivered: delivery.delivered,
             lost: delivery.lost,
+            lost_sent: None,
             rtt: delivery.rtt,
             age: delivery.sent_at.map(|sent| now.saturating_since(sent)),
-            uplink: if self.reason.is_some() { self.uplink.queue() } else { Duration::ZERO },
+            uplink: self.uplink.queue(),
             paced: may_be_held && client.connection.is_paced(),
         };
         (report, newly)

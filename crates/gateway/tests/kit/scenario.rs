@@ -19,6 +19,7 @@ pub struct Path {
     pub rate: RateProcess,
     pub uplink_rate: RateProcess,
     pub queue: QueueLimit,
+    pub uplink_queue: QueueLimit,
     pub wired_rtt: Duration,
     pub radio_rtt: Duration,
     pub loss: Loss,
@@ -31,6 +32,7 @@ impl Path {
             rate: RateProcess::Constant(Rate::from_mbps(mbps)),
             uplink_rate: RateProcess::Unlimited,
             queue: QueueLimit::Bytes(1_000_000),
+            uplink_queue: QueueLimit::Unlimited,
             wired_rtt: Duration::from_millis(wired_rtt_ms),
             radio_rtt: Duration::from_millis(radio_rtt_ms),
             loss: Loss::None,
@@ -56,6 +58,7 @@ impl Path {
     pub fn radio_up(&self) -> LinkConfig {
         LinkConfig {
             rate: self.uplink_rate.clone(),
+            queue: self.uplink_queue,
             delay: Delay::Constant(self.radio_rtt / 2),
             ..LinkConfig::default()
         }

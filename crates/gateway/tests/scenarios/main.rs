@@ -21,6 +21,7 @@ mod paused_reader;
 mod receiver_buffers;
 mod repeated_syn;
 mod rtt_modulation;
+mod shallow_radio;
 mod sharing;
 mod short;
 mod slow_reader;

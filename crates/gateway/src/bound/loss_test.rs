@@ -1,0 +1,199 @@
+//! Whose losses are they: those of a buffer that overflows, or the radio's?
+//!
+//! A long queue answers that by itself (`backoff`). A short buffer overflows with hardly any queue, and then it takes a test: what may be
+//! outstanding goes down to what the path holds without a queue. A buffer loses nothing any more, and who sends gives way to it
+//! (RFC 2914, Section 6); a radio link loses as before, and the bound goes on as before.
+
+use paceline_wire::{Duration, Instant, Rate};
+
+use super::cubic::SEGMENT;
+
+/// Our choice: losses below a hundredth are no more than what a loss-based sender makes at a full buffer by itself.
+const SHARE_MIN: u64 = 100;
+/// So many lost packets, or so many packets in all, make a share.
+const LOST_MIN: u64 = 4 * SEGMENT;
+const SEEN_MAX: u64 = 200 * SEGMENT;
+/// Our choice: with an empty queue a tenth may be lost by a policer, by the radio seldom.
+const SHARE_EMPTY: u64 = 10;
+/// The radio loses again when two packets are lost that should not be, and a third of the share that was lost before.
+const LOST_AGAIN: u64 = 2 * SEGMENT;
+/// Our choice: as long as BBR keeps its shortest round trip, the answer holds; the same answer again holds for twice as long.
+const HOLDS: Duration = Duration::from_secs(10);
+const HOLDS_MAX: Duration = Duration::from_secs(60);
+
+/// The best rate of ten round trips counts, as BBR's (draft-ietf-ccwg-bbr, BBR.MaxBwFilterLen, in its cycles of eight): the newest is that of
+/// the limit itself.
+const SPAN: u32 = 10;
+
+/// What became of some bytes.
+#[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+struct Tally {
+    delivered: u64,
+    /// While packets waited before the link.
+    lost: u64,
+    /// While none did.
+    lost_empty: u64,
+}
+
+impl Tally {
+    fn all(self) -> u64 {
+        self.delivered + self.lost + self.lost_empty
+    }
+
+    /// So much was lost that it is to be found out by what.
+    fn is_odd(self) -> bool {
+        let lost =
+            if self.lost_empty * SHARE_EMPTY >= self.all() { self.lost + self.lost_empty } else { self.lost };
+        lost >= LOST_MIN.min(self.all() / SHARE_MIN) && lost * SHARE_MIN >= self.all()
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+enum Phase {
+    #[default]
+    Watch,
+    /// Waits until no more is outstanding than the path holds.
+    Lower,
+    /// Counts what becomes of packets sent since.
+    Listen { since: Instant, tally: Tally },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+enum Cause {
+    Radio,
+    Buffer,
+}
+
+/// One report of a subscriber's clients.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LossSample {
+    pub(super) now: Instant,
+    /// When what it reports had left.
+    pub(super) sent: Instant,
+    pub(super) delivered: u64,
+    pub(super) lost: u64,
+    /// When the first of it had left.
+    pub(super) lost_sent: Instant,
+    pub(super) outstanding: u64,
+    /// What the path holds without a queue.
+    pub(super) path: u64,
+    /// Newest and shortest round trip.
+    pub(super) rtt: Duration,
+    pub(super) rtt_min: Duration,
+}
+
+/// Finds out what loses packets.
+#[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(super) struct LossTest {
+    phase: Phase,
+    /// Since the last time that it made a share.
+    tally: Tally,
+    /// What was lost before the test, of so many bytes.
+    before: Tally,
+    /// What was found last, when, and for how long that holds.
+    found: Option<(Cause, Instant)>,
+    holds: Duration,
+    round_start: Instant,
+    /// When what arrived at its beginning had left.
+    round_sent: Instant,
+    round_delivered: u64,
+    /// Rounds of this span, and the best rate in it and in the one before.
+    rounds: u32,
+    best: [Rate; 2],
+}
+
+impl LossTest {
+    /// The best rate of late.
+    pub(super) fn rate(&self) -> Rate {
+        self.best[0].max(self.best[1])
+    }
+
+    /// A test lasts; no more may be outstanding than the path holds without a queue.
+    pub(super) fn is_under_way(&self) -> bool {
+        !matches!(self.phase, Phase::Watch)
+    }
+
+    /// True when a buffer has overflowed.
+    pub(super) fn on_report(&mut self, sample: &LossSample) -> bool {
+        self.measure(sample);
+        let empty = sample.rtt <= sample.rtt_min + sample.rtt_min / 16;
+        let (lost, lost_empty) = if empty { (0, sample.lost) } else { (sample.lost, 0) };
+        match &mut self.phase {
+            Phase::Watch => {
+                self.tally.delivered += sample.delivered;
+                self.tally.lost += lost;
+                self.tally.lost_empty += lost_empty;
+                return self.watch(sample.now);
+            }
+            Phase::Lower => {
+                if sample.outstanding <= sample.path {
+                    self.phase = Phase::Listen { since: sample.now, tally: Tally::default() };
+                }
+            }
+            Phase::Listen { since, tally } => {
+                if sample.sent > *since {
+                    tally.delivered += sample.delivered;
+                    tally.lost += if sample.lost_sent > *since { sample.lost } else { 0 };
+                    let tally = *tally;
+                    return self.conclude(sample.now, tally);
+                }
+            }
+        }
+        false
+    }
+
+    /// The rate at which data arrived, in rounds: a round ends when what left after its beginning arrives.
+    fn measure(&mut self, sample: &LossSample) {
+        self.round_delivered += sample.delivered;
+        let elapsed = sample.now.saturating_since(self.round_start);
+        if sample.sent >= self.round_start && elapsed >= sample.rtt_min {
+            if self.rounds == SPAN {
+                (self.rounds, self.best) = (0, [Rate::ZERO, self.best[0]]);
+            }
+            self.rounds += 1;
+            // ACKs that come in clumps make no rate (draft-ietf-ccwg-bbr, Section 4.1.1).
+            let elapsed = elapsed.max(sample.sent.saturating_since(self.round_sent));
+            self.best[0] = self.best[0].max(Rate::from_bytes_in(self.round_delivered, elapsed));
+            (self.round_start, self.round_sent, self.round_delivered) = (sample.now, sample.sent, 0);
+        }
+    }
+
+    fn watch(&mut self, now: Instant) -> bool {
+        let tally = self.tally;
+        if tally.lost + tally.lost_empty < LOST_MIN && tally.all() < SEEN_MAX {
+            return false;
+        }
+        self.tally = Tally::default();
+        if !tally.is_odd() {
+            return false;
+        }
+        let holds = self.holds.max(HOLDS);
+        match self.found.filter(|(_, at)| now.saturating_since(*at) < holds) {
+            Some((Cause::Buffer, _)) => return true,
+            Some((Cause::Radio, _)) => {}
+            None => (self.phase, self.before) = (Phase::Lower, tally),
+        }
+        false
+    }
+
+    /// `tally` is what became of what left during the test. As many packets as should have lost four by the share of before tell.
+    fn conclude(&mut self, now: Instant, tally: Tally) -> bool {
+        let before = self.before.lost + self.before.lost_empty;
+        let radio = tally.lost >= LOST_AGAIN && tally.lost * 3 * self.before.all() >= before * tally.all();
+        let enough = tally.all() * before >= LOST_MIN * self.before.all();
+        if !radio && !enough {
+            return false;
+        }
+        let cause = if radio { Cause::Radio } else { Cause::Buffer };
+        let same = self.found.is_some_and(|(found, _)| found == cause);
+        self.holds = if same && radio { (self.holds * 2).clamp(HOLDS, HOLDS_MAX) } else { HOLDS };
+        self.found = Some((cause, now));
+        self.phase = Phase::Watch;
+        self.tally = Tally::default();
+        !radio
+    }
+}

@@ -1,0 +1,72 @@
+//! Whether a subscriber's ACKs wait so long on its uplink that they no longer tell what the downlink does.
+//!
+//! Beside an upload they do (Section 1 of TCP-RRE). What is outstanding, found lost or waited for is then a report of a while ago: a bound
+//! by it is wrong, and what is repeated by it has often arrived. So the flows are passed through until the uplink is free again.
+
+use paceline_wire::{Duration, Instant};
+
+use crate::rtt_min::RttMin;
+
+/// A queue that did not empty for so long stands there (RFC 8289, Section 3, has 100 ms for a router; ours is some round trips of a radio
+/// link, as the bound's).
+const STANDING: Duration = Duration::from_millis(250);
+/// Our choice: an uplink schedules a phone's packets some milliseconds late without any queue.
+const LATE_MIN: Duration = Duration::from_millis(20);
+/// Our choice: an upload's queue is short for some round trips after each of its losses.
+const FREE: Duration = Duration::from_secs(2);
+
+/// What the uplink does to ACKs.
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(crate) struct LateAcks {
+    standing: RttMin,
+    first: Option<Instant>,
+    late_at: Option<Instant>,
+}
+
+impl Default for LateAcks {
+    fn default() -> Self {
+        LateAcks { standing: RttMin::new(STANDING), first: None, late_at: None }
+    }
+}
+
+impl LateAcks {
+    /// An ACK waited for `queue` on the uplink of a path whose round trip is `rtt` without queues.
+    pub(crate) fn on_ack(&mut self, now: Instant, queue: Duration, rtt: Duration) {
+        let first = *self.first.get_or_insert(now);
+        let standing = self.standing.update(now, queue);
+        if standing > (rtt / 2).max(LATE_MIN) && now.saturating_since(first) >= STANDING {
+            self.late_at = Some(now);
+        } else {
+            self.late_at.take_if(|at| now.saturating_since(*at) >= FREE);
+        }
+    }
+
+    /// They are late.
+    pub(crate) fn are_late(&self) -> bool {
+        self.late_at.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_queue_that_stands_makes_acks_late_and_they_stay_so_for_two_seconds() {
+        let mut acks = LateAcks::default();
+        let mut feed = |from: u64, to: u64, queue: fn(u64) -> u64| {
+            for ms in (from..to).step_by(10) {
+                let queue = Duration::from_millis(queue(ms));
+                acks.on_ack(Instant::ZERO + Duration::from_millis(ms), queue, Duration::from_millis(60));
+            }
+            acks.are_late()
+        };
+        assert!(!feed(0, 1_000, |ms| if ms % 200 == 0 { 0 } else { 100 }), "it empties again and again");
+        assert!(!feed(1_000, 2_000, |_| 29), "less than half of a round trip");
+        assert!(!feed(2_000, 2_200, |_| 100));
+        assert!(feed(2_200, 2_400, |_| 100));
+        assert!(feed(2_400, 4_300, |_| 0));
+        assert!(!feed(4_300, 4_800, |_| 0));
+    }
+}

@@ -1,0 +1,85 @@
+//! A radio link with a small buffer: what it drops is no radio loss, and is not repeated without end.
+
+use paceline_gateway::{Gateway, GatewayConfig};
+use paceline_path::QueueLimit;
+use paceline_wire::{Node, Rate};
+
+use crate::kit::scenario::{FlowSpec, Path, at_ms, modern_client, world};
+use crate::kit::sim::Direct;
+
+const MBPS: f64 = 20.0;
+const RUN_MS: u64 = 20_000;
+
+/// Packets that the radio link's queue dropped, and the share of the link that payload had.
+struct Outcome {
+    dropped: u64,
+    share: f64,
+}
+
+/// Four downloads before a buffer of 6 ms.
+fn downloads<G: Node>(gateway: G) -> Outcome {
+    let path = Path { queue: QueueLimit::Bytes(15_000), ..Path::new(MBPS, 10, 20) };
+    let mut sim = world(gateway, &path, 1);
+    let spec = |n: u64| FlowSpec { start: at_ms(n * 7), ..FlowSpec::download(modern_client(6 << 20)) };
+    let flows: Vec<_> = (0..4).map(|n| sim.add_flow(&spec(n))).collect();
+    sim.run_until(at_ms(RUN_MS));
+    sim.checker.assert_clean();
+    let goodput: f64 = flows.iter().map(|&flow| sim.goodput_between(flow, at_ms(0), at_ms(RUN_MS))).sum();
+    Outcome {
+        dropped: sim.radio[0].down.link.counters().dropped_by_queue.packets,
+        share: goodput / (MBPS * 1448.0 / 1500.0),
+    }
+}
+
+#[test]
+fn a_small_buffer_is_not_flooded() {
+    let passing = downloads(Direct::default());
+    let with = downloads(Gateway::new(GatewayConfig::default()));
+    println!(
+        "dropped {} and {}, share {:.3} and {:.3}",
+        passing.dropped, with.dropped, passing.share, with.share
+    );
+    assert!(with.share >= 0.98 * passing.share);
+    assert!(with.dropped <= passing.dropped * 3 / 2 + 50);
+}
+
+/// A client that uploads, too: its ACKs wait behind its data for five round trips.
+#[test]
+fn beside_an_upload_downloads_pass_through() {
+    let path = Path {
+        queue: QueueLimit::Bytes(75_000),
+        uplink_queue: QueueLimit::Bytes(75_000),
+        uplink_rate: paceline_path::RateProcess::Constant(Rate::from_mbps(5.0)),
+        ..Path::new(MBPS, 10, 20)
+    };
+    // What starts when decides who loses what: the mean of some starts counts.
+    let starts = [3, 7, 13, 29];
+    let mut sums = [[0.0; 2]; 2];
+    for apart_ms in starts {
+        let off = beside_upload(Direct::default(), &path, apart_ms);
+        let with = beside_upload(Gateway::new(GatewayConfig::default()), &path, apart_ms);
+        println!(
+            "downloads {:.2} and {:.2}, upload {:.2} and {:.2} Mbit/s",
+            off[0], with[0], off[1], with[1]
+        );
+        for (sum, run) in sums.iter_mut().zip([off, with]) {
+            *sum = [sum[0] + run[0], sum[1] + run[1]];
+        }
+    }
+    let [off, with] = sums;
+    assert!(with[0] + with[1] >= 0.98 * (off[0] + off[1]));
+}
+
+fn beside_upload<G: Node>(gateway: G, path: &Path, apart_ms: u64) -> [f64; 2] {
+    let mut sim = world(gateway, path, 1);
+    let spec = FlowSpec::download(modern_client(6 << 20));
+    let downloads: Vec<_> =
+        (0..4).map(|n| sim.add_flow(&FlowSpec { start: at_ms(n * apart_ms), ..spec.clone() })).collect();
+    let mut upload = spec;
+    std::mem::swap(&mut upload.client_sends, &mut upload.server_sends);
+    let upload = sim.add_flow(&upload);
+    sim.run_until(at_ms(RUN_MS));
+    sim.checker.assert_clean();
+    let whole = |flow| sim.goodput_between(flow, at_ms(0), at_ms(RUN_MS));
+    [downloads.into_iter().map(whole).sum(), sim.upload(upload).goodput_mbps]
+}
