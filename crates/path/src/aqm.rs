@@ -26,9 +26,12 @@ pub use fq_codel::FqCodelConfig;
 pub use pie::PieConfig;
 pub use red::RedConfig;
 
-/// Active queue management, and its parameters. The limit of the queue stays the limit of each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Queue management, and its parameters. The limit of the queue stays the limit of each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Aqm {
+    /// None: what finds no room is dropped.
+    #[default]
+    DropTail,
     /// CoDel (RFC 8289).
     Codel(CodelConfig),
     /// FQ-CoDel (RFC 8290).
@@ -71,6 +74,7 @@ impl Aqm {
     /// One of them by its name, with the parameters that its source recommends.
     pub fn named(name: &str) -> Option<Aqm> {
         match name {
+            "drop-tail" => Some(Aqm::DropTail),
             "codel" => Some(Aqm::Codel(CodelConfig::default())),
             "fq-codel" => Some(Aqm::FqCodel(FqCodelConfig::default())),
             "pie" => Some(Aqm::Pie(PieConfig::default())),
@@ -81,6 +85,7 @@ impl Aqm {
 
     pub(crate) fn check(self, limit: QueueLimit) -> Result<(), ConfigError> {
         match self {
+            Aqm::DropTail => Ok(()),
             Aqm::Codel(config) => config.check(),
             Aqm::FqCodel(config) => config.check(),
             Aqm::Pie(config) => config.check(),
@@ -88,14 +93,15 @@ impl Aqm {
         }
     }
 
-    /// `random` is for this discipline alone.
-    pub(crate) fn build(self, limit: QueueLimit, mut random: Random) -> Box<dyn QueueDiscipline> {
-        match self {
+    /// `random` is for this discipline alone. `None` for drop-tail, which the link does itself.
+    pub(crate) fn build(self, limit: QueueLimit, mut random: Random) -> Option<Box<dyn QueueDiscipline>> {
+        Some(match self {
+            Aqm::DropTail => return None,
             Aqm::Codel(config) => Box::new(codel::Codel::new(config, limit)),
             Aqm::FqCodel(config) => Box::new(fq_codel::FqCodel::new(config, limit, random.below(u64::MAX))),
             Aqm::Pie(config) => Box::new(pie::Pie::new(config, limit, random)),
             Aqm::Red(config) => Box::new(red::Red::new(config, limit, random)),
-        }
+        })
     }
 }
 

@@ -21,7 +21,7 @@ use crate::source::{RateSource, SourceError};
 /// rate = "7.2mbit"                           # or { steps = [..] }, { trace = {..} }, { generate = {..} }, "unlimited"
 /// framing = "15b"                            # what the rate is charged for each packet beside its IP bytes
 /// queue = "300kb"                            # or "200packets", "unlimited"
-/// aqm = "codel"                              # or { name = "codel", target = "5ms", ecn = true }, fq-codel, pie, red
+/// aqm = "codel"                              # or { name = "codel", target = "5ms", ecn = true }, fq-codel, pie, red, drop-tail
 /// policer = { rate = "10mbit", burst = "100kb" }
 /// delay = "50ms"                             # or { steps = [{ at = "0s", delay = "20ms" }, ..] }
 /// jitter = { up-to = "5ms", keep-order = true }
@@ -47,8 +47,8 @@ pub struct LinkConfig<R = RateProcess> {
     pub framing_bytes: u64,
     /// What may wait.
     pub queue: QueueLimit,
-    /// Who is dropped or marked before the queue is full. Without, nobody: drop-tail.
-    pub aqm: Option<Aqm>,
+    /// Who is dropped or marked before the queue is full.
+    pub aqm: Aqm,
     /// What exceeds a rate is dropped before it comes to the queue.
     pub policer: Option<Policer>,
     /// Propagation.
@@ -101,7 +101,7 @@ impl LinkConfig<RateProcess> {
     pub fn check(&self) -> Result<(), ConfigError> {
         self.rate.check()?;
         self.queue.check()?;
-        self.aqm.map_or(Ok(()), |aqm| aqm.check(self.queue))?;
+        self.aqm.check(self.queue)?;
         self.policer.map_or(Ok(()), Policer::check)?;
         self.delay.check()?;
         self.loss.check()?;

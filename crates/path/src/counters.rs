@@ -55,15 +55,20 @@ impl Count {
 }
 
 impl LinkCounters {
+    /// What will never arrive, by the name of its cause.
+    pub fn dropped_by_cause(&self) -> [(&'static str, Count); 5] {
+        [
+            ("queue", self.dropped_by_queue),
+            ("aqm", self.dropped_by_aqm),
+            ("policer", self.dropped_by_policer),
+            ("loss", self.dropped_by_loss),
+            ("outage", self.dropped_by_outage),
+        ]
+    }
+
     /// Everything that will never arrive.
     pub fn dropped(&self) -> Count {
-        let reasons = [
-            self.dropped_by_queue,
-            self.dropped_by_aqm,
-            self.dropped_by_policer,
-            self.dropped_by_loss,
-            self.dropped_by_outage,
-        ];
+        let reasons = self.dropped_by_cause().map(|(_, count)| count);
         Count {
             packets: reasons.iter().map(|reason| reason.packets).sum(),
             bytes: reasons.iter().map(|reason| reason.bytes).sum(),

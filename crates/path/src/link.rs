@@ -116,16 +116,16 @@ impl Link {
             OutageEffect::Hold => (config.outage.clone(), Outages::default()),
             OutageEffect::Drop => (Outages::default(), config.outage.clone()),
         };
+        let discipline = config.aqm.build(config.queue, Random::named(seed, "aqm"));
+        let managed = discipline.map(|discipline| Managed::new(discipline, start));
         let keeps_order = config.jitter.is_none_or(|jitter| jitter.keep_order);
         Ok(Link {
             start,
             orderly: drops.is_empty() && keeps_order && !config.hold_out_of_order,
             framing_bytes: config.framing_bytes,
             parcels: Parcels::default(),
-            queue: DropTail::new(if config.aqm.is_some() { QueueLimit::Unlimited } else { config.queue }),
-            managed: config
-                .aqm
-                .map(|aqm| Managed::new(aqm.build(config.queue, Random::named(seed, "aqm")), start)),
+            queue: DropTail::new(if managed.is_some() { QueueLimit::Unlimited } else { config.queue }),
+            managed,
             link_retransmission: config.link_retransmission,
             failed: Failed::default(),
             next: None,

@@ -36,6 +36,7 @@ enum DelayTable {
 #[derive(serde::Deserialize)]
 #[serde(tag = "name", rename_all = "kebab-case")]
 enum AqmTable {
+    DropTail,
     Codel(CodelConfig),
     FqCodel(FqCodelConfig),
     Pie(PieConfig),
@@ -68,7 +69,7 @@ impl<'de> Deserialize<'de> for Delay {
 impl<'de> Deserialize<'de> for Aqm {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(TextOrTable {
-            expected: "\"codel\", \"fq-codel\", \"pie\", \"red\", or a table with one of them as its `name`",
+            expected: "\"codel\", \"fq-codel\", \"pie\", \"red\", \"drop-tail\", or a table with one of them as its `name`",
             parse: parse_aqm,
             table: PhantomData::<AqmTable>,
         })
@@ -84,6 +85,7 @@ impl<'de> Deserialize<'de> for QueueLimit {
 impl From<AqmTable> for Aqm {
     fn from(table: AqmTable) -> Self {
         match table {
+            AqmTable::DropTail => Aqm::DropTail,
             AqmTable::Codel(config) => Aqm::Codel(config),
             AqmTable::FqCodel(config) => Aqm::FqCodel(config),
             AqmTable::Pie(config) => Aqm::Pie(config),

@@ -57,7 +57,7 @@ fn a_whole_link_is_read() {
         rate: RateSource::Constant(Rate::from_bytes_per_sec(900_000)),
         framing_bytes: 15,
         queue: QueueLimit::Bytes(300_000),
-        aqm: Some(Aqm::Codel(CodelConfig { target: ms(10), interval: ms(100), ecn: true })),
+        aqm: Aqm::Codel(CodelConfig { target: ms(10), interval: ms(100), ecn: true }),
         policer: Some(Policer { rate: mbit(10), burst_bytes: 100_000 }),
         delay: Delay::Constant(ms(50)),
         jitter: Some(Jitter { up_to: ms(5), keep_order: true }),
@@ -78,19 +78,17 @@ fn a_whole_link_is_read() {
 
 #[test]
 fn disciplines_are_read_by_name_or_as_tables() {
-    assert_eq!(read("").aqm, None);
-    for name in ["codel", "fq-codel", "pie", "red"] {
+    assert_eq!(read("").aqm, Aqm::DropTail);
+    for name in ["drop-tail", "codel", "fq-codel", "pie", "red"] {
         let by_name = read(&format!("aqm = \"{name}\"")).aqm;
-        assert!(by_name.is_some() && by_name == Aqm::named(name));
+        assert_eq!(Some(by_name), Aqm::named(name));
         assert_eq!(read(&format!("aqm = {{ name = \"{name}\" }}")).aqm, by_name);
     }
-    let Some(Aqm::FqCodel(fq)) = read(r#"aqm = { name = "fq-codel", queues = 16, quantum = "300b" }"#).aqm
-    else {
+    let Aqm::FqCodel(fq) = read(r#"aqm = { name = "fq-codel", queues = 16, quantum = "300b" }"#).aqm else {
         panic!("no FQ-CoDel");
     };
     assert_eq!((fq.queues, fq.quantum, fq.target), (16, 300, ms(5)));
-    let Some(Aqm::Red(red)) =
-        read(r#"aqm = { name = "red", min = "5%", max-p = "10%", gentle = false }"#).aqm
+    let Aqm::Red(red) = read(r#"aqm = { name = "red", min = "5%", max-p = "10%", gentle = false }"#).aqm
     else {
         panic!("no RED");
     };
@@ -103,10 +101,15 @@ fn disciplines_are_read_by_name_or_as_tables() {
 #[test]
 fn other_disciplines_are_refused() {
     let text = error("aqm = \"fifo\"");
-    assert!(text.contains("`fifo`: write \"codel\", \"fq-codel\", \"pie\" or \"red\""), "{text}");
+    assert!(
+        text.contains("`fifo`: write \"codel\", \"fq-codel\", \"pie\", \"red\" or \"drop-tail\""),
+        "{text}"
+    );
     let text = error(r#"aqm = { name = "cake" }"#);
     assert!(
-        text.contains("unknown variant `cake`, expected one of `codel`, `fq-codel`, `pie`, `red`"),
+        text.contains(
+            "unknown variant `cake`, expected one of `drop-tail`, `codel`, `fq-codel`, `pie`, `red`"
+        ),
         "{text}"
     );
     let text = error(r#"aqm = { name = "pie", interval = "5ms" }"#);

@@ -76,7 +76,7 @@ impl Bench {
 
 #[test]
 fn each_has_a_name() {
-    for name in ["codel", "fq-codel", "pie", "red"] {
+    for name in ["drop-tail", "codel", "fq-codel", "pie", "red"] {
         assert_eq!(Aqm::named(name).unwrap().check(QueueLimit::Packets(100)), Ok(()));
     }
     assert_eq!(Aqm::named("fifo"), None);

@@ -7,7 +7,7 @@ use crate::aqm::{Aqm, CodelConfig};
 use crate::policer::Policer;
 
 fn managed(name: &str, queue: QueueLimit) -> Link {
-    link(LinkConfig { rate: byte_per_us(), queue, aqm: Aqm::named(name), ..LinkConfig::default() })
+    link(LinkConfig { rate: byte_per_us(), queue, aqm: Aqm::named(name).unwrap(), ..LinkConfig::default() })
 }
 
 /// Two packets of 1,000 bytes come while one leaves.
@@ -66,7 +66,7 @@ fn the_limit_counts_what_has_been_chosen() {
         let mut link = link(LinkConfig {
             rate: RateProcess::Opportunities(trace.clone()),
             queue: QueueLimit::Packets(3),
-            aqm: Aqm::named(name),
+            aqm: Aqm::named(name).unwrap(),
             ..LinkConfig::default()
         });
         for number in 0..4 {
@@ -89,7 +89,7 @@ fn an_idle_link_takes_a_packet_larger_than_its_managed_queue() {
 
 #[test]
 fn marks_arrive() {
-    let aqm = Some(Aqm::Codel(CodelConfig { ecn: true, ..CodelConfig::default() }));
+    let aqm = Aqm::Codel(CodelConfig { ecn: true, ..CodelConfig::default() });
     let mut link = link(LinkConfig { rate: byte_per_us(), aqm, ..LinkConfig::default() });
     overload(&mut link, 2_000, Ecn::Ect0);
     let mut marked = 0;

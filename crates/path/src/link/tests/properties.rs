@@ -53,9 +53,9 @@ fn outages() -> impl Strategy<Value = Outages> {
     })
 }
 
-fn disciplines() -> impl Strategy<Value = Option<Aqm>> {
-    prop::option::of(prop::sample::select(&["codel", "fq-codel", "pie", "red"]))
-        .prop_map(|name| name.and_then(Aqm::named))
+fn disciplines() -> impl Strategy<Value = Aqm> {
+    prop::sample::select(&["drop-tail", "drop-tail", "codel", "fq-codel", "pie", "red"])
+        .prop_map(|name| Aqm::named(name).unwrap())
 }
 
 fn orderly_configs() -> impl Strategy<Value = LinkConfig> {
@@ -75,7 +75,7 @@ fn orderly_configs() -> impl Strategy<Value = LinkConfig> {
             rate,
             queue,
             // RED needs a limit.
-            aqm: aqm.filter(|aqm| aqm.check(queue).is_ok()),
+            aqm: if aqm.check(queue).is_ok() { aqm } else { Aqm::DropTail },
             policer: policer
                 .map(|(rate, burst_bytes)| Policer { rate: Rate::from_bytes_per_sec(rate), burst_bytes }),
             delay: Delay::Constant(ms(delay)),
