@@ -14,6 +14,8 @@ pub enum ConfigError {
     QueueOfNothing,
     /// A target, interval or update of queue management of no time.
     AqmOfNoTime,
+    /// PIE that moves its probability more often than every 100 us.
+    PieTooOften,
     /// FQ-CoDel without a queue, or with a quantum of nothing or of more than a gigabyte.
     FqCodelOfNothing,
     /// RED, whose thresholds are shares of the queue's limit, without a limit.
@@ -56,6 +58,7 @@ impl fmt::Display for ConfigError {
             ConfigError::StepsUnordered => "steps must be in rising order of time",
             ConfigError::QueueOfNothing => "the queue must hold something",
             ConfigError::AqmOfNoTime => "target, interval and update of queue management must not be zero",
+            ConfigError::PieTooOften => "pie's update must be 100us or more",
             ConfigError::FqCodelOfNothing => "fq-codel needs a queue at least, and a quantum from 1b to 1gb",
             ConfigError::RedWithoutLimit => {
                 "red's thresholds are shares of the queue's limit: it needs a queue with a limit"

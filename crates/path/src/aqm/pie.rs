@@ -42,7 +42,7 @@ impl Default for PieConfig {
 impl PieConfig {
     pub(super) fn check(self) -> Result<(), ConfigError> {
         check_time(self.target)?;
-        check_time(self.update)
+        if self.update < UPDATE_MIN { Err(ConfigError::PieTooOften) } else { Ok(()) }
     }
 }
 
@@ -63,6 +63,8 @@ pub(super) struct Pie {
     next_update: Option<Instant>,
 }
 
+/// Our choice: updates are made up for after a silence, and shall not be without number.
+const UPDATE_MIN: Duration = Duration::from_micros(100);
 /// The probability of 1.
 const ONE: u64 = 1_000_000_000_000_000_000;
 /// alpha is an eighth and beta five quarters of a probability for each second (RFC 8033, Section 4.2), in eighths.

@@ -207,12 +207,12 @@ fn decayed(avg: u64, mut m: u64) -> u64 {
     let mut power: u64 = (1 << POINT) - (1 << (POINT - WEIGHT_SHIFT));
     while m > 0 && factor > 0 {
         if m & 1 == 1 {
-            factor = (u128::from(factor) * u128::from(power) >> POINT) as u64;
+            factor = ((u128::from(factor) * u128::from(power)) >> POINT) as u64;
         }
-        power = (u128::from(power) * u128::from(power) >> POINT) as u64;
+        power = ((u128::from(power) * u128::from(power)) >> POINT) as u64;
         m >>= 1;
     }
-    (u128::from(avg) * u128::from(factor) >> POINT) as u64
+    ((u128::from(avg) * u128::from(factor)) >> POINT) as u64
 }
 
 #[cfg(test)]

@@ -88,6 +88,8 @@ fn impossible_parameters_are_refused() {
     let refuse = |aqm: Aqm, limit| aqm.check(limit).unwrap_err();
     let codel = CodelConfig { interval: Duration::ZERO, ..CodelConfig::default() };
     assert_eq!(refuse(Aqm::Codel(codel), limit), ConfigError::AqmOfNoTime);
+    let pie = PieConfig { update: Duration::from_micros(99), ..PieConfig::default() };
+    assert_eq!(refuse(Aqm::Pie(pie), limit), ConfigError::PieTooOften);
     let fq_codel = FqCodelConfig { queues: 0, ..FqCodelConfig::default() };
     assert_eq!(refuse(Aqm::FqCodel(fq_codel), limit), ConfigError::FqCodelOfNothing);
     let red = RedConfig::default();
