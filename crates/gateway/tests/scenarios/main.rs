@@ -23,6 +23,7 @@ mod repeated_syn;
 mod rtt_modulation;
 mod sharing;
 mod short;
+mod shown;
 mod slow_reader;
 mod split;
 #[cfg(feature = "serde")]
