@@ -133,6 +133,30 @@ fn what_was_overtaken_and_then_lost_is_repaired_unseen() {
     );
 }
 
+/// The radio link loses the server's repair: it leaves again from here, and the server goes on hearing all, as it would without a gateway.
+#[test]
+fn a_lost_repair_of_the_servers_is_shown() {
+    plays(
+        "0    server 4                -> data 4
+         1    server 6                -> data 6
+         2    server 7                -> data 7
+         60   client lacks 5          -> lacks 5
+         61   client lacks 5 has 6    -> lacks 5 has 6
+         62   client lacks 5 has 6-7  -> lacks 5 has 6-7
+         101  server 5                -> data 5
+         102  server 8                -> data 8
+         120  server 9                -> data 9
+         162  client lacks 5 has 6-8  -> window 5 has 6-8, data 5
+         180  client lacks 5 has 6-9  -> lacks 5 has 6-9
+         203  server 5                -> nothing
+         222  client lacks 10         -> lacks 10
+         230  server 10               -> data 10
+         231  server 11               -> data 11
+         291  client lacks 10 has 11  -> window 10, data 10
+         351  client lacks 12         -> lacks 12",
+    );
+}
+
 /// The radio link loses a segment and the gateway's copy of it.
 #[test]
 fn a_lost_repair_of_the_gateways_own_is_hidden() {
