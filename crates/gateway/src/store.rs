@@ -1,6 +1,9 @@
 //! The server's data that the gateway keeps: packets by stream position, until the client has acknowledged them.
 
+use core::ops::Range;
+
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 
 use paceline_wire::{Instant, Packet};
 
@@ -101,23 +104,30 @@ impl Store {
         self.chunks.get(index)
     }
 
-    /// Keeps what is new in `packet`, which carries the stream from `start` to `end`, and returns the first and last
-    /// position added. Retransmissions may be cut differently from the originals, so only the gaps are filled.
-    pub(crate) fn insert(
-        &mut self,
-        start: u64,
-        end: u64,
-        packet: Packet,
-        arrival: Instant,
-    ) -> Option<(u64, u64)> {
+    /// Appends to `gaps` what of `range` is not kept.
+    pub(crate) fn gaps(&self, range: Range<u64>, gaps: &mut Vec<Range<u64>>) {
+        let mut position = range.start;
+        while position < range.end {
+            let chunk = self.from(position);
+            let next = chunk.map_or(range.end, |chunk| chunk.start.min(range.end));
+            if position < next {
+                gaps.push(position..next);
+            }
+            position = chunk.map_or(range.end, |chunk| chunk.end);
+        }
+    }
+
+    /// Keeps what is new in `packet`, which carries the stream from `start` to `end`; false if nothing is. Retransmissions may be cut
+    /// differently from the originals, so only the gaps are filled.
+    pub(crate) fn insert(&mut self, start: u64, end: u64, packet: Packet, arrival: Instant) -> bool {
         if self.chunks.back().is_none_or(|last| last.end <= start) {
             self.bytes += cost(start, end);
             self.held += end - start;
             self.chunks.push_back(Chunk { start, end, arrival, packet });
-            return Some((start, end));
+            return true;
         }
         let whole = Chunk { start, end, arrival, packet };
-        let mut added: Option<(u64, u64)> = None;
+        let mut is_new = false;
         let mut position = start;
         while position < end {
             let index = self.chunks.partition_point(|c| c.end <= position);
@@ -127,13 +137,13 @@ impl Store {
                 self.held += next - position;
                 let packet = whole.packet(position, next);
                 self.chunks.insert(index, Chunk { start: position, end: next, arrival, packet });
-                added = Some((added.map_or(position, |(first, _)| first), next));
+                is_new = true;
                 position = next;
             } else {
                 position = self.chunks.get(index).map_or(end, |c| c.end);
             }
         }
-        added
+        is_new
     }
 
     /// Drops what lies wholly below `position`.

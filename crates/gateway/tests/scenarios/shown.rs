@@ -4,7 +4,7 @@
 
 use paceline_gateway::GatewayConfig;
 
-use crate::kit::trace::{plays, plays_with};
+use crate::kit::trace::{plays, plays_with, plays_without_sack};
 
 /// Segment 5 was lost before the gateway: the server hears all that the client reports until its repair is answered.
 #[test]
@@ -214,5 +214,21 @@ fn a_repair_that_is_not_kept_is_shown() {
          71   server 9                -> data 9
          131  client lacks 8 has 9    -> window 8, data 8
          191  client lacks 10         -> lacks 10",
+    );
+}
+
+/// A server that repairs by the timeout sends all again, in packets that hold what is here as well: only what is missing leaves.
+#[test]
+fn of_a_repair_across_what_is_kept_the_rest_leaves() {
+    plays_without_sack(
+        "0    server 4                -> data 4
+         1    server 6                -> data 6
+         2    server 8                -> data 8
+         60   client lacks 5          -> lacks 5
+         61   client lacks 5          -> lacks 5
+         62   client lacks 5          -> lacks 5
+         160  server 5-8              -> data 5, data 7
+         220  client lacks 7          -> lacks 7
+         221  client lacks 9          -> lacks 9",
     );
 }
