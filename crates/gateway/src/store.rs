@@ -67,13 +67,29 @@ impl Chunk {
 
 /// Kept packets, sorted, without overlap; there may be gaps where the server's packets did not arrive.
 #[derive(Clone, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(from = "Written"))]
 pub(crate) struct Store {
     chunks: VecDeque<Chunk>,
     bytes: u64,
     /// Positions of the stream that are kept.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[cfg_attr(feature = "serde", serde(skip))]
     held: u64,
+}
+
+/// A [`Store`] as it is written down, now and by older programs.
+#[cfg(feature = "serde")]
+#[derive(serde::Deserialize)]
+struct Written {
+    chunks: VecDeque<Chunk>,
+    bytes: u64,
+}
+
+#[cfg(feature = "serde")]
+impl From<Written> for Store {
+    fn from(Written { chunks, bytes }: Written) -> Self {
+        let held = chunks.iter().map(|chunk| chunk.end - chunk.start).sum();
+        Store { chunks, bytes, held }
+    }
 }
 
 impl Store {
@@ -182,4 +198,35 @@ impl Store {
 /// What a packet with this range counts for.
 fn cost(start: u64, end: u64) -> u64 {
     (end - start).max(PIECE_MIN)
+}
+
+#[cfg(all(test, feature = "serde"))]
+mod tests {
+    use paceline_wire::Instant;
+
+    use super::{Packet, Store};
+
+    /// The state of a program that did not count what is held.
+    #[derive(serde::Serialize)]
+    struct Older {
+        chunks: alloc::collections::VecDeque<super::Chunk>,
+        bytes: u64,
+    }
+
+    #[test]
+    fn a_store_of_an_older_program_has_no_gaps_but_its_own() {
+        let mut store = Store::default();
+        for start in [0, 1_000, 3_000] {
+            assert!(store.insert(start, start + 1_000, Packet::default(), Instant::ZERO));
+        }
+        let older = Older { chunks: store.chunks.clone(), bytes: store.bytes };
+        let written = rmp_serde::to_vec_named(&older).unwrap();
+        let mut store: Store = rmp_serde::from_slice(&written).unwrap();
+        let mut gaps = alloc::vec::Vec::new();
+        store.gaps(0..4_000, &mut gaps);
+        assert_eq!(gaps.first(), Some(&(2_000..3_000)));
+        assert_eq!((store.has_gap(0, 2_000), store.has_gap(500, 4_000)), (false, true));
+        store.release_below(3_000);
+        assert_eq!((store.has_gap(3_000, 4_000), store.has_gap(3_500, 4_000)), (false, false));
+    }
 }
