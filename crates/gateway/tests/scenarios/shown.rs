@@ -217,6 +217,27 @@ fn a_repair_that_is_not_kept_is_shown() {
     );
 }
 
+/// Without SACK the server counts duplicates, and what moves the window is none (RFC 5681, Section 2).
+#[test]
+fn a_gap_is_shown_without_sack_by_duplicates() {
+    plays_without_sack(
+        "0    server 4                -> data 4
+         1    server 6                -> data 6
+         2    server 7                -> data 7
+         3    server 8                -> data 8
+         60   client lacks 5          -> lacks 5
+         61   client lacks 5          -> lacks 5
+         62   client lacks 5          -> lacks 5
+         70   server 9                -> data 9
+         71   server 10               -> data 10
+         72   client lacks 5          -> lacks 5
+         101  server 5                -> data 5
+         130  client lacks 5          -> lacks 5
+         131  client lacks 5          -> lacks 5
+         161  client lacks 11         -> lacks 11",
+    );
+}
+
 /// A server that repairs by the timeout sends all again, in packets that hold what is here as well: only what is missing leaves.
 #[test]
 fn of_a_repair_across_what_is_kept_the_rest_leaves() {
