@@ -21,6 +21,8 @@ pub(crate) enum Edit {
     Window,
     /// The same, but it leaves only if the window has moved: otherwise it would be a duplicate ACK.
     WindowUpdate,
+    /// It carries a duplicate acknowledgement, and has to remain one: the window that was shown last is written then.
+    Duplicate,
 }
 
 /// A packet on its way to the server.
@@ -113,7 +115,7 @@ impl Modulation {
             return;
         }
         let mut hold = self.delay.saturating_sub(late);
-        if edit == Edit::Window {
+        if edit != Edit::WindowUpdate {
             hold = hold.min(self.last_hold + now.saturating_since(self.last_arrival) / 4);
             (self.last_hold, self.last_arrival) = (hold, now);
         }

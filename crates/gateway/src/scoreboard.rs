@@ -51,7 +51,8 @@ pub(crate) struct Scoreboard {
     lost: RangeSet<u64>,
     lost_bytes: u64,
     repeated: RangeMap<u64, Repeat>,
-    /// The server's own repairs that the client has not reported, and the radio link not lost.
+    /// The server's own repairs that the client has not reported, lost by the radio link or not: without a gateway, too, the server would
+    /// hear until then.
     #[cfg_attr(feature = "serde", serde(default))]
     server_repairs: RangeSet<u64>,
 }
@@ -188,9 +189,6 @@ impl Scoreboard {
             return 0;
         }
         let before = self.lost_bytes;
-        if !self.server_repairs.is_empty() {
-            self.server_repairs.remove(range.clone());
-        }
         if self.sacked_bytes == 0 {
             self.insert_lost(range);
         } else {
@@ -211,7 +209,7 @@ impl Scoreboard {
         }
     }
 
-    /// A repair of the server's is on its way to the client.
+    /// A repair of the server's is on its way to the client, or lost on it.
     pub(crate) fn has_server_repairs(&self) -> bool {
         !self.server_repairs.is_empty()
     }

@@ -1,6 +1,9 @@
 //! The server's data that the gateway keeps: packets by stream position, until the client has acknowledged them.
 
+use core::ops::Range;
+
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 
 use paceline_wire::{Instant, Packet};
 
@@ -64,13 +67,29 @@ impl Chunk {
 
 /// Kept packets, sorted, without overlap; there may be gaps where the server's packets did not arrive.
 #[derive(Clone, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(from = "Written"))]
 pub(crate) struct Store {
     chunks: VecDeque<Chunk>,
     bytes: u64,
     /// Positions of the stream that are kept.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[cfg_attr(feature = "serde", serde(skip))]
     held: u64,
+}
+
+/// A [`Store`] as it is written down, now and by older programs.
+#[cfg(feature = "serde")]
+#[derive(serde::Deserialize)]
+struct Written {
+    chunks: VecDeque<Chunk>,
+    bytes: u64,
+}
+
+#[cfg(feature = "serde")]
+impl From<Written> for Store {
+    fn from(Written { chunks, bytes }: Written) -> Self {
+        let held = chunks.iter().map(|chunk| chunk.end - chunk.start).sum();
+        Store { chunks, bytes, held }
+    }
 }
 
 impl Store {
@@ -101,23 +120,30 @@ impl Store {
         self.chunks.get(index)
     }
 
-    /// Keeps what is new in `packet`, which carries the stream from `start` to `end`, and returns the first and last
-    /// position added. Retransmissions may be cut differently from the originals, so only the gaps are filled.
-    pub(crate) fn insert(
-        &mut self,
-        start: u64,
-        end: u64,
-        packet: Packet,
-        arrival: Instant,
-    ) -> Option<(u64, u64)> {
+    /// Appends to `gaps` what of `range` is not kept.
+    pub(crate) fn gaps(&self, range: Range<u64>, gaps: &mut Vec<Range<u64>>) {
+        let mut position = range.start;
+        while position < range.end {
+            let chunk = self.from(position);
+            let next = chunk.map_or(range.end, |chunk| chunk.start.min(range.end));
+            if position < next {
+                gaps.push(position..next);
+            }
+            position = chunk.map_or(range.end, |chunk| chunk.end);
+        }
+    }
+
+    /// Keeps what is new in `packet`, which carries the stream from `start` to `end`; false if nothing is. Retransmissions may be cut
+    /// differently from the originals, so only the gaps are filled.
+    pub(crate) fn insert(&mut self, start: u64, end: u64, packet: Packet, arrival: Instant) -> bool {
         if self.chunks.back().is_none_or(|last| last.end <= start) {
             self.bytes += cost(start, end);
             self.held += end - start;
             self.chunks.push_back(Chunk { start, end, arrival, packet });
-            return Some((start, end));
+            return true;
         }
         let whole = Chunk { start, end, arrival, packet };
-        let mut added: Option<(u64, u64)> = None;
+        let mut is_new = false;
         let mut position = start;
         while position < end {
             let index = self.chunks.partition_point(|c| c.end <= position);
@@ -127,13 +153,13 @@ impl Store {
                 self.held += next - position;
                 let packet = whole.packet(position, next);
                 self.chunks.insert(index, Chunk { start: position, end: next, arrival, packet });
-                added = Some((added.map_or(position, |(first, _)| first), next));
+                is_new = true;
                 position = next;
             } else {
                 position = self.chunks.get(index).map_or(end, |c| c.end);
             }
         }
-        added
+        is_new
     }
 
     /// Drops what lies wholly below `position`.
@@ -172,4 +198,35 @@ impl Store {
 /// What a packet with this range counts for.
 fn cost(start: u64, end: u64) -> u64 {
     (end - start).max(PIECE_MIN)
+}
+
+#[cfg(all(test, feature = "serde"))]
+mod tests {
+    use paceline_wire::Instant;
+
+    use super::{Packet, Store};
+
+    /// The state of a program that did not count what is held.
+    #[derive(serde::Serialize)]
+    struct Older {
+        chunks: alloc::collections::VecDeque<super::Chunk>,
+        bytes: u64,
+    }
+
+    #[test]
+    fn a_store_of_an_older_program_has_no_gaps_but_its_own() {
+        let mut store = Store::default();
+        for start in [0, 1_000, 3_000] {
+            assert!(store.insert(start, start + 1_000, Packet::default(), Instant::ZERO));
+        }
+        let older = Older { chunks: store.chunks.clone(), bytes: store.bytes };
+        let written = rmp_serde::to_vec_named(&older).unwrap();
+        let mut store: Store = rmp_serde::from_slice(&written).unwrap();
+        let mut gaps = alloc::vec::Vec::new();
+        store.gaps(0..4_000, &mut gaps);
+        assert_eq!(gaps.first(), Some(&(2_000..3_000)));
+        assert_eq!((store.has_gap(0, 2_000), store.has_gap(500, 4_000)), (false, true));
+        store.release_below(3_000);
+        assert_eq!((store.has_gap(3_000, 4_000), store.has_gap(3_500, 4_000)), (false, false));
+    }
 }

@@ -84,6 +84,11 @@ impl VirtualWindow {
         self.edge
     }
 
+    /// The window field with which an acknowledgement of `ack` does not move the right edge.
+    pub(crate) fn unmoved(&self, ack: u64, shift: u8) -> u16 {
+        (self.edge.saturating_sub(ack) >> shift).min(u64::from(u16::MAX)) as u16
+    }
+
     /// Nothing has waited in the gateway for a while: the server is the limit and may double again.
     pub(crate) fn on_starved(&mut self) {
         self.ramping = true;

@@ -66,6 +66,12 @@ impl Flow {
         true
     }
 
+    /// A duplicate ACK of a client without SACK tells of a gap of the server's by their number, and what moves the window is no duplicate
+    /// (RFC 5681, Section 2; Linux: FLAG_WIN_UPDATE).
+    pub(super) fn counts_for_server(&self, ctx: &Context<'_>) -> bool {
+        !self.handshake.sack() && self.repairs(ctx.config) && self.server_is_repairing()
+    }
+
     /// True if `packet`, from the client, answers what the server asked for: a duplicate ACK, or one with a D-SACK. Each answers once,
     /// whatever is done with it.
     pub(super) fn answers_server(&mut self, packet: &Packet, ack: u64) -> bool {

@@ -1,5 +1,7 @@
 //! Packets from the server.
 
+use core::ops::Range;
+
 use paceline_wire::{Duration, Flags, Packet};
 
 use super::{BARE_MAX, Context, Flow, Phase};
@@ -116,24 +118,37 @@ impl Flow {
 
     fn keep(&mut self, ctx: &mut Context<'_>, start: u64, end: u64, packet: Packet) {
         let (is_old, stamp) = (start < self.received, stamp_of(&packet));
+        let mut gaps = core::mem::take(&mut self.recovery.newly);
+        gaps.clear();
+        if start < self.board.sent() {
+            self.store.gaps(start..end, &mut gaps);
+        }
         let before = self.store.bytes();
-        let added = self.store.insert(start, end, packet, ctx.now);
+        let is_new = self.store.insert(start, end, packet, ctx.now);
         *ctx.buffered += self.store.bytes() - before;
-        let Some((first, last)) = added else {
+        if is_new {
+            if is_old {
+                self.note_passed(end, stamp);
+            }
+            for gap in &gaps {
+                self.on_gap_filled(ctx, gap);
+            }
+            self.received = self.received.max(end);
+        } else {
             ctx.counters.server_retransmissions_absorbed += 1;
             self.totals.server_retransmissions += 1;
-            return self.on_absorbed(ctx, start);
-        };
-        if is_old {
-            self.note_passed(end, stamp);
+            self.on_absorbed(ctx, start);
         }
-        let sent = self.board.sent();
-        if first < sent {
-            // A gap of the server's stream is filled: it goes before new data.
-            let repaired = self.was_sent_again(ctx, last);
-            self.board.mark_unsent(first.max(self.board.una())..last.min(sent), repaired);
+        self.recovery.newly = gaps;
+    }
+
+    /// What filled a gap of the server's stream goes before new data.
+    fn on_gap_filled(&mut self, ctx: &Context<'_>, gap: &Range<u64>) {
+        let (una, sent) = (self.board.una(), self.board.sent());
+        if gap.start < sent {
+            let repaired = self.was_sent_again(ctx, gap.end);
+            self.board.mark_unsent(gap.start.max(una)..gap.end.min(sent), repaired);
         }
-        self.received = self.received.max(end);
     }
 
     /// What came just now and ends at `end` was lost before, rather than overtaken: since the packet behind the gap came, the server has had

@@ -75,7 +75,9 @@ impl Flow {
             self.modulation.push(ctx.now, Duration::MAX, false, Edit::WindowUpdate, packet);
             return report;
         }
-        self.modulation.push(ctx.now, late, !pure || flags.contains(Flags::RST), Edit::Window, packet);
+        let counts = duplicate && !answers && self.counts_for_server(ctx);
+        let edit = if counts { Edit::Duplicate } else { Edit::Window };
+        self.modulation.push(ctx.now, late, !pure || flags.contains(Flags::RST), edit, packet);
         self.close_if_done(ctx);
         report
     }
@@ -316,7 +318,10 @@ impl Flow {
         };
         let config = &ctx.config.virtual_window;
         let shown_before = self.virtual_window.edge();
-        let field = self.virtual_window.field(config, &input, self.shifts.shown, ctx.now);
+        let field = match held.edit {
+            Edit::Duplicate if self.window > 0 => self.virtual_window.unmoved(ack, self.shifts.shown),
+            _ => self.virtual_window.field(config, &input, self.shifts.shown, ctx.now),
+        };
         if held.edit == Edit::WindowUpdate && self.virtual_window.edge() <= shown_before {
             ctx.counters.duplicate_acks_withheld += 1;
             return;

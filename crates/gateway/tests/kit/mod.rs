@@ -21,6 +21,7 @@ pub mod script;
 pub mod sender;
 pub mod sim;
 pub mod stream;
+pub mod trace;
 
 /// Holds a figure against its bound of the scenario table. A miss is printed, for docs/results.md to name it, and the test
 /// fails only below `floor`, the level that has been reached: what is missed today must not get worse unseen.

@@ -103,12 +103,22 @@ impl Script {
 
     /// The three packets of a handshake with these options in both SYNs; the windows are 17,520 and 60,000 bytes.
     pub fn handshake(&mut self, client: TcpOptionsRepr, server: TcpOptionsRepr) -> [Packet; 3] {
+        self.handshake_over([1, 100], client, server)
+    }
+
+    /// The same over paths whose round trips have so many milliseconds: to the server, to the client.
+    pub fn handshake_over(
+        &mut self,
+        [wired_ms, radio_ms]: [u64; 2],
+        client: TcpOptionsRepr,
+        server: TcpOptionsRepr,
+    ) -> [Packet; 3] {
         let syn = self.from_client(0, 0, Flags::SYN, 17_520, client, 0);
         let first = self.pass(RADIO, syn);
-        self.wait(1);
+        self.wait(wired_ms);
         let syn_ack = self.from_server(0, 1, Flags::SYN | Flags::ACK, 60_000, server, 0);
         let second = self.pass(WAN, syn_ack);
-        self.wait(100);
+        self.wait(radio_ms);
         let ack = self.from_client(1, 1, Flags::ACK, 17_520, TcpOptionsRepr::default(), 0);
         let third = self.pass(RADIO, ack);
         [first, second, third]

@@ -24,6 +24,7 @@ mod rtt_modulation;
 mod shallow_radio;
 mod sharing;
 mod short;
+mod shown;
 mod slow_reader;
 mod split;
 #[cfg(feature = "serde")]

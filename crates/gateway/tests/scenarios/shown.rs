@@ -1,0 +1,255 @@
+//! What the server is shown of the client's acknowledgements, packet by packet: the rules of flow/ack_filter.rs.
+//!
+//! In each trace (kit/trace.rs has the notation) a round trip to the server takes 40 ms and one to the client 60 ms.
+
+use paceline_gateway::GatewayConfig;
+
+use crate::kit::trace::{plays, plays_with, plays_without_sack};
+
+/// Segment 5 was lost before the gateway: the server hears all that the client reports until its repair is answered.
+#[test]
+fn a_gap_before_the_gateway_is_shown() {
+    plays(
+        "0    server 4                -> data 4
+         1    server 6                -> data 6
+         2    server 7                -> data 7
+         60   client lacks 5          -> lacks 5
+         61   client lacks 5 has 6    -> lacks 5 has 6
+         62   client lacks 5 has 6-7  -> lacks 5 has 6-7
+         80   server 8                -> data 8
+         101  server 5                -> data 5
+         102  server 9                -> data 9
+         140  client lacks 5 has 6-8  -> window 5 has 6-8
+         161  client lacks 9          -> lacks 9
+         162  client lacks 10         -> lacks 10",
+    );
+}
+
+/// Segment 5 was lost behind it.
+#[test]
+fn a_hole_behind_the_gateway_is_hidden() {
+    plays(
+        "0    server 4                -> data 4
+         1    server 5                -> data 5
+         2    server 6                -> data 6
+         3    server 7                -> data 7
+         60   client lacks 5          -> lacks 5
+         62   client lacks 5 has 6    -> data 5
+         63   client lacks 5 has 6-7  -> nothing
+         80   server 8                -> data 8
+         122  client lacks 8          -> lacks 8
+         140  client lacks 9          -> lacks 9",
+    );
+}
+
+/// A gap at 5 and, above it, a hole of the radio's at 7: the server hears of both, and its copy of 7 is not needed.
+#[test]
+fn a_gap_below_a_hole_is_shown_with_it() {
+    plays(
+        "0    server 4                -> data 4
+         1    server 6                -> data 6
+         2    server 7                -> data 7
+         3    server 8                -> data 8
+         60   client lacks 5          -> lacks 5
+         61   client lacks 5 has 6    -> lacks 5 has 6
+         63   client lacks 5 has 8 6  -> lacks 5 has 8 6, data 7
+         101  server 5                -> data 5
+         103  server 7                -> nothing
+         123  client lacks 5 has 6-8  -> lacks 5 has 6-8
+         161  client lacks 9          -> lacks 9",
+    );
+}
+
+/// A hole of the radio's at 5 and, above it, a gap at 7. Once the client has 7, the hole is hidden again.
+#[test]
+fn a_gap_above_a_hole_is_shown_with_it() {
+    plays(
+        "0    server 4                -> data 4
+         1    server 5                -> data 5
+         2    server 6                -> data 6
+         3    server 8                -> data 8
+         60   client lacks 5          -> lacks 5
+         62   client lacks 5 has 6    -> lacks 5 has 6, data 5
+         63   client lacks 5 has 8 6  -> lacks 5 has 8 6
+         70   server 9                -> data 9
+         71   server 10               -> data 10
+         103  server 7                -> data 7
+         104  server 5                -> nothing
+         130  client lacks 5 has 8-9 6 -> window 5 has 8-9 6, data 5
+         131  client lacks 5 has 8-10 6 -> lacks 5 has 8-10 6
+         163  client lacks 5 has 6-10 -> nothing
+         190  client lacks 11         -> lacks 11",
+    );
+}
+
+/// Segment 5 is overtaken by three and comes before the client's answer to them does: for the server nothing has happened.
+#[test]
+fn what_was_only_overtaken_is_hidden() {
+    plays(
+        "0    server 4                -> data 4
+         1    server 6                -> data 6
+         2    server 7                -> data 7
+         3    server 8                -> data 8
+         20   server 5                -> data 5
+         60   client lacks 5          -> lacks 5
+         61   client lacks 5 has 6    -> nothing
+         62   client lacks 5 has 6-7  -> nothing
+         63   client lacks 5 has 6-8  -> nothing
+         80   client lacks 9          -> lacks 9",
+    );
+}
+
+/// It comes after their answer, and before the server can have sent it again: what was shown was shown, no more is.
+#[test]
+fn what_was_overtaken_for_longer_is_hidden_from_then_on() {
+    plays(
+        "0    server 4                -> data 4
+         1    server 6                -> data 6
+         2    server 7                -> data 7
+         3    server 8                -> data 8
+         60   client lacks 5          -> lacks 5
+         61   client lacks 5 has 6    -> lacks 5 has 6
+         62   server 5                -> data 5
+         63   client lacks 5 has 6-7  -> nothing
+         64   client lacks 5 has 6-8  -> nothing
+         122  client lacks 9          -> lacks 9",
+    );
+}
+
+/// The radio link loses what was overtaken before: a hole like any other.
+#[test]
+fn what_was_overtaken_and_then_lost_is_repaired_unseen() {
+    plays(
+        "0    server 4                -> data 4
+         1    server 6                -> data 6
+         2    server 7                -> data 7
+         20   server 5                -> data 5
+         30   server 8                -> data 8
+         60   client lacks 5          -> lacks 5
+         61   client lacks 5 has 6    -> nothing
+         62   client lacks 5 has 6-7  -> nothing
+         90   client lacks 5 has 6-8  -> data 5
+         150  client lacks 9          -> lacks 9",
+    );
+}
+
+/// The radio link loses the server's repair: it leaves again from here, and the server goes on hearing all, as it would without a gateway.
+#[test]
+fn a_lost_repair_of_the_servers_is_shown() {
+    plays(
+        "0    server 4                -> data 4
+         1    server 6                -> data 6
+         2    server 7                -> data 7
+         60   client lacks 5          -> lacks 5
+         61   client lacks 5 has 6    -> lacks 5 has 6
+         62   client lacks 5 has 6-7  -> lacks 5 has 6-7
+         101  server 5                -> data 5
+         102  server 8                -> data 8
+         120  server 9                -> data 9
+         162  client lacks 5 has 6-8  -> window 5 has 6-8, data 5
+         180  client lacks 5 has 6-9  -> lacks 5 has 6-9
+         203  server 5                -> nothing
+         222  client lacks 10         -> lacks 10
+         230  server 10               -> data 10
+         231  server 11               -> data 11
+         291  client lacks 10 has 11  -> window 10, data 10
+         351  client lacks 12         -> lacks 12",
+    );
+}
+
+/// The radio link loses a segment and the gateway's copy of it.
+#[test]
+fn a_lost_repair_of_the_gateways_own_is_hidden() {
+    plays(
+        "0    server 4                -> data 4
+         1    server 5                -> data 5
+         2    server 6                -> data 6
+         60   client lacks 5          -> lacks 5
+         62   client lacks 5 has 6    -> data 5
+         70   server 7                -> data 7
+         130  client lacks 5 has 6-7  -> window 5, data 5
+         140  server 8                -> data 8
+         190  client lacks 8          -> lacks 8
+         200  client lacks 9          -> lacks 9",
+    );
+}
+
+/// The client has segment 5 by another way. What is shown until then is shown; after that holes are hidden as before.
+#[test]
+fn a_gap_that_is_never_filled_ends_with_the_clients_acknowledgement() {
+    plays(
+        "0    server 4                -> data 4
+         1    server 6                -> data 6
+         2    server 7                -> data 7
+         60   client lacks 5          -> lacks 5
+         61   client lacks 5 has 6    -> lacks 5 has 6
+         62   client lacks 5 has 6-7  -> lacks 5 has 6-7
+         150  client lacks 8          -> lacks 8
+         151  server 8                -> data 8
+         152  server 9                -> data 9
+         153  server 10               -> data 10
+         211  client lacks 9          -> lacks 9
+         213  client lacks 9 has 10   -> data 9
+         273  client lacks 11         -> lacks 11",
+    );
+}
+
+/// There is no room for what fills the gap, so it passes and is not kept: the server hears of it until the client has it.
+#[test]
+fn a_repair_that_is_not_kept_is_shown() {
+    let mut config = GatewayConfig::default();
+    config.limits.max_flow_buffer_bytes = 3 * 1_024;
+    plays_with(
+        &config,
+        true,
+        "0    server 4                -> data 4
+         1    server 6                -> data 6
+         2    server 7                -> data 7
+         3    server 5                -> data 5
+         60   client lacks 5          -> lacks 5
+         61   client lacks 5 has 6    -> lacks 5 has 6
+         62   client lacks 5 has 6-7  -> lacks 5 has 6-7
+         63   client lacks 8          -> lacks 8
+         70   server 8                -> data 8
+         71   server 9                -> data 9
+         131  client lacks 8 has 9    -> window 8, data 8
+         191  client lacks 10         -> lacks 10",
+    );
+}
+
+/// Without SACK the server counts duplicates, and what moves the window is none (RFC 5681, Section 2).
+#[test]
+fn a_gap_is_shown_without_sack_by_duplicates() {
+    plays_without_sack(
+        "0    server 4                -> data 4
+         1    server 6                -> data 6
+         2    server 7                -> data 7
+         3    server 8                -> data 8
+         60   client lacks 5          -> lacks 5
+         61   client lacks 5          -> lacks 5
+         62   client lacks 5          -> lacks 5
+         70   server 9                -> data 9
+         71   server 10               -> data 10
+         72   client lacks 5          -> lacks 5
+         101  server 5                -> data 5
+         130  client lacks 5          -> lacks 5
+         131  client lacks 5          -> lacks 5
+         161  client lacks 11         -> lacks 11",
+    );
+}
+
+/// A server that repairs by the timeout sends all again, in packets that hold what is here as well: only what is missing leaves.
+#[test]
+fn of_a_repair_across_what_is_kept_the_rest_leaves() {
+    plays_without_sack(
+        "0    server 4                -> data 4
+         1    server 6                -> data 6
+         2    server 8                -> data 8
+         60   client lacks 5          -> lacks 5
+         61   client lacks 5          -> lacks 5
+         62   client lacks 5          -> lacks 5
+         160  server 5-8              -> data 5, data 7
+         220  client lacks 7          -> lacks 7
+         221  client lacks 9          -> lacks 9",
+    );
+}
