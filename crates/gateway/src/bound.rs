@@ -79,6 +79,8 @@ pub struct BoundSample {
     pub age: Option<Duration>,
     /// Bytes outstanding after this acknowledgement.
     pub outstanding: u64,
+    /// Flows that share the bound.
+    pub flows: u32,
     /// Packets waited in the gateway because of the bound; otherwise the servers are the limit.
     pub limited: bool,
     /// The sender paces: its pacer and the bound hold its packets in turns.
@@ -108,6 +110,9 @@ pub struct QueueBound {
     recent: RttMin,
     last_rtt: Duration,
     outstanding: u64,
+    /// Flows that share it.
+    #[cfg_attr(feature = "serde", serde(default))]
+    flows: u32,
     limit: Option<u64>,
 }
 
@@ -126,6 +131,7 @@ impl QueueBound {
             recent: RttMin::new(STANDING_WINDOW),
             last_rtt: Duration::ZERO,
             outstanding: 0,
+            flows: 0,
             limit: None,
         }
     }
@@ -148,6 +154,7 @@ impl QueueBound {
     /// An acknowledgement arrived.
     pub fn on_ack(&mut self, sample: &BoundSample) {
         self.outstanding = sample.outstanding;
+        self.flows = sample.flows;
         if let Some(rtt) = sample.rtt {
             self.last_rtt = rtt;
             self.backoff.on_rtt(sample.now, rtt);
@@ -223,9 +230,9 @@ impl QueueBound {
             rtt: self.last_rtt,
             rtt_min,
         };
-        if self.loss_test.on_report(&test) {
+        if let Some(outstanding) = self.loss_test.on_report(&test) {
             let path = test.path.max(self.config.floor);
-            self.backoff.overflow(sample.now, self.last_rtt, self.limit.unwrap_or(sample.outstanding), path);
+            self.backoff.overflow(sample.now, self.last_rtt, outstanding, path);
         }
     }
 
@@ -237,9 +244,11 @@ impl QueueBound {
         short.map_or(self.config.target, |short| short.min(self.config.target))
     }
 
-    /// What the path holds without a queue, if ACKs are delayed.
+    /// What the path holds without a queue, if ACKs are delayed: of each flow a segment may have arrived that nothing tells of yet (RFC 9293,
+    /// Section 3.8.6.3).
     fn path(&self, rtt_min: Duration) -> u64 {
-        self.delivery.forecast().max(self.loss_test.rate()).bytes_in(rtt_min) + MIN_QUEUE
+        let rate = self.delivery.forecast().max(self.loss_test.rate());
+        rate.bytes_in(rtt_min) + MIN_QUEUE.max(u64::from(self.flows) * cubic::SEGMENT)
     }
 
     /// Somebody else's queue seems to stand there.

@@ -311,6 +311,7 @@ impl Subscriber {
             rtt: report.rtt.map(|rtt| rtt.saturating_sub(report.uplink)),
             age: report.age.map(|age| age.saturating_sub(report.uplink)),
             outstanding: self.outstanding.saturating_sub(answered),
+            flows: self.flows - self.ended,
             limited: self.limited,
             paced: report.paced,
             crowded,

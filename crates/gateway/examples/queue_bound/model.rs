@@ -366,6 +366,7 @@ impl Model<'_> {
         }
         self.acked += packets.len() as u64;
         let sample = BoundSample {
+            flows: 1,
             now: self.now,
             delivered,
             rtt: Some(self.now.saturating_since(newest.sent)),

@@ -263,6 +263,7 @@ mod tests {
         let outstanding = contest.limit();
         let rtt = ms(rtt_ms);
         let sample = BoundSample {
+            flows: 1,
             now: *now,
             delivered,
             rtt: Some(rtt),

@@ -92,6 +92,8 @@ pub(super) struct LossTest {
     phase: Phase,
     /// Since the last time that it made a share.
     tally: Tally,
+    /// The most that was outstanding since.
+    outstanding_max: u64,
     /// What was lost before the test, of so many bytes.
     before: Tally,
     /// What was found last, when, and for how long that holds.
@@ -117,8 +119,8 @@ impl LossTest {
         !matches!(self.phase, Phase::Watch)
     }
 
-    /// True when a buffer has overflowed.
-    pub(super) fn on_report(&mut self, sample: &LossSample) -> bool {
+    /// What was outstanding when a buffer overflowed, if one has.
+    pub(super) fn on_report(&mut self, sample: &LossSample) -> Option<u64> {
         self.measure(sample);
         let empty = sample.rtt <= sample.rtt_min + sample.rtt_min / 16;
         let (lost, lost_empty) = if empty { (0, sample.lost) } else { (sample.lost, 0) };
@@ -127,6 +129,7 @@ impl LossTest {
                 self.tally.delivered += sample.delivered;
                 self.tally.lost += lost;
                 self.tally.lost_empty += lost_empty;
+                self.outstanding_max = self.outstanding_max.max(sample.outstanding);
                 return self.watch(sample.now);
             }
             Phase::Lower => {
@@ -143,7 +146,7 @@ impl LossTest {
                 }
             }
         }
-        false
+        None
     }
 
     /// The rate at which data arrived, in rounds: a round ends when what left after its beginning arrives.
@@ -162,31 +165,32 @@ impl LossTest {
         }
     }
 
-    fn watch(&mut self, now: Instant) -> bool {
+    fn watch(&mut self, now: Instant) -> Option<u64> {
         let tally = self.tally;
         if tally.lost + tally.lost_empty < LOST_MIN && tally.all() < SEEN_MAX {
-            return false;
+            return None;
         }
         self.tally = Tally::default();
         if !tally.is_odd() {
-            return false;
+            self.outstanding_max = 0;
+            return None;
         }
         let holds = self.holds.max(HOLDS);
         match self.found.filter(|(_, at)| now.saturating_since(*at) < holds) {
-            Some((Cause::Buffer, _)) => return true,
-            Some((Cause::Radio, _)) => {}
+            Some((Cause::Buffer, _)) => return Some(core::mem::take(&mut self.outstanding_max)),
+            Some((Cause::Radio, _)) => self.outstanding_max = 0,
             None => (self.phase, self.before) = (Phase::Lower, tally),
         }
-        false
+        None
     }
 
     /// `tally` is what became of what left during the test. As many packets as should have lost four by the share of before tell.
-    fn conclude(&mut self, now: Instant, tally: Tally) -> bool {
+    fn conclude(&mut self, now: Instant, tally: Tally) -> Option<u64> {
         let before = self.before.lost + self.before.lost_empty;
         let radio = tally.lost >= LOST_AGAIN && tally.lost * 3 * self.before.all() >= before * tally.all();
         let enough = tally.all() * before >= LOST_MIN * self.before.all();
         if !radio && !enough {
-            return false;
+            return None;
         }
         let cause = if radio { Cause::Radio } else { Cause::Buffer };
         let same = self.found.is_some_and(|(found, _)| found == cause);
@@ -194,6 +198,6 @@ impl LossTest {
         self.found = Some((cause, now));
         self.phase = Phase::Watch;
         self.tally = Tally::default();
-        !radio
+        Some(core::mem::take(&mut self.outstanding_max)).filter(|_| !radio)
     }
 }

@@ -82,6 +82,7 @@ impl Link {
             outstanding -= PACKET;
             let rtt = Some(now.saturating_since(sent));
             bound.on_ack(&BoundSample {
+                flows: 1,
                 now,
                 delivered: PACKET,
                 rtt,
@@ -226,6 +227,7 @@ fn servers_that_send_little_do_not_lower_the_rate() {
             let rtt = outstanding.pop_front().map(|sent| now.saturating_since(sent));
             let left = outstanding.len() as u64 * PACKET;
             bound.on_ack(&BoundSample {
+                flows: 1,
                 now,
                 delivered: PACKET,
                 rtt,
@@ -251,6 +253,7 @@ fn nothing_is_bounded_before_the_first_estimate() {
 fn odd_samples_do_no_harm() {
     let mut bound = QueueBound::new(QueueBoundConfig::default());
     let zero = BoundSample {
+        flows: 1,
         now: Instant::ZERO,
         delivered: 0,
         rtt: None,
@@ -281,6 +284,7 @@ fn after_flights(flights: &[u64]) -> QueueBound {
             let turn = if (round, n) == (0, 1) { 0 } else { 10 };
             let rtt = ms(100 + turn) + packet * n;
             bound.on_ack(&BoundSample {
+                flows: 1,
                 now: at(100 * round as u64) + rtt,
                 delivered: PACKET,
                 rtt: Some(rtt),
@@ -312,6 +316,7 @@ fn send_at(bound: &mut QueueBound, mbps: f64, from_ms: u64, to_ms: u64, acked: i
         let age = Some(now.saturating_since(sent));
         let (rtt, outstanding) = (age, Rate::from_mbps(mbps).bytes_in(ms(60)));
         bound.on_ack(&BoundSample {
+            flows: 1,
             now,
             delivered: PACKET,
             rtt,
@@ -353,6 +358,7 @@ fn forecast_held_by_turns(paced: bool) -> f64 {
         let by_turns = n >= 1_000;
         let rtt = Some(ms(if by_turns || n == 0 { 50 } else { 60 }));
         bound.on_ack(&BoundSample {
+            flows: 1,
             now: at(1_000 + n),
             delivered: if by_turns { 12_210 } else { 11_100 },
             rtt,
