@@ -4,6 +4,8 @@
 //! A failure prints its seed: `SWARM_SEED=n cargo test -p paceline-sim --test swarm` replays it, and `SWARM_RUNS=n` draws
 //! more than a test run does.
 
+use std::ops::Range;
+
 use paceline_gateway::GatewayConfig;
 use paceline_gateway::config::{
     FlowMode, QueueBoundMode, RetransmissionMode, RttModulationMode, ScheduleMode, ShareConfig,
@@ -21,6 +23,11 @@ use paceline_tcp::{
 };
 use paceline_wire::{Duration, Instant, Rate};
 
+#[path = "swarm/acks.rs"]
+mod acks;
+#[path = "swarm/covered.rs"]
+mod covered;
+
 const RUNS: u64 = 100;
 const FAULTS_LAST: Duration = Duration::from_secs(30);
 /// Timeouts may have doubled to two minutes by the time the faults stop, and the slowest link needs two minutes for the
@@ -29,11 +36,7 @@ const PATIENCE: Duration = Duration::from_secs(6_000);
 
 #[test]
 fn every_transfer_ends_once_the_faults_stop() {
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let seeds = match number("SWARM_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 1..number("SWARM_RUNS").unwrap_or(RUNS) + 1,
-    };
+    let seeds = seeds();
     let replays = seeds.end - seeds.start == 1;
     let mut failures = Vec::new();
     for seed in seeds {
@@ -55,6 +58,14 @@ fn every_transfer_ends_once_the_faults_stop() {
 fn a_seed_replays() {
     for seed in 1..4 {
         assert_eq!(run(&draw(seed)).unwrap(), run(&draw(seed)).unwrap());
+    }
+}
+
+fn seeds() -> Range<u64> {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    match number("SWARM_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 1..number("SWARM_RUNS").unwrap_or(RUNS) + 1,
     }
 }
 

@@ -23,6 +23,9 @@ pub(super) struct AckFilter {
     ecn_flags: Flags,
     /// The server asked for an ACK (keep-alive, window probe, old data): so many duplicates pass.
     replies_expected: u32,
+    /// What had come from the server when a duplicate ACK passed that tells of a gap: it has heard of all gaps below.
+    #[cfg_attr(feature = "serde", serde(default))]
+    told_to: u64,
 }
 
 impl AckFilter {
@@ -32,6 +35,11 @@ impl AckFilter {
 
     pub(super) fn expect_reply(&mut self) {
         self.replies_expected = (self.replies_expected + 1).min(REPLIES_MAX);
+    }
+
+    /// The server has heard that something is missing below `end`.
+    pub(super) fn has_told(&self, end: u64) -> bool {
+        end <= self.told_to
     }
 
     pub(super) fn on_passed(&mut self, ack: u64, window: u64, flags: Flags) {
@@ -64,6 +72,13 @@ impl Flow {
             return false;
         }
         true
+    }
+
+    /// The client's acknowledgement of `ack` passes.
+    pub(super) fn note_told(&mut self, ack: u64) {
+        if self.is_duplicate(ack) && self.store.has_gap(self.board.una(), self.received) {
+            self.filter.told_to = self.received;
+        }
     }
 
     /// A duplicate ACK of a client without SACK tells of a gap of the server's by their number, and what moves the window is no duplicate

@@ -131,7 +131,7 @@ impl Flow {
                 self.note_passed(end, stamp);
             }
             for gap in &gaps {
-                self.on_gap_filled(ctx, gap);
+                self.on_gap_filled(ctx, gap, stamp);
             }
             self.received = self.received.max(end);
         } else {
@@ -143,19 +143,24 @@ impl Flow {
     }
 
     /// What filled a gap of the server's stream goes before new data.
-    fn on_gap_filled(&mut self, ctx: &Context<'_>, gap: &Range<u64>) {
+    fn on_gap_filled(&mut self, ctx: &Context<'_>, gap: &Range<u64>, stamp: Option<u32>) {
         let (una, sent) = (self.board.una(), self.board.sent());
         if gap.start < sent {
-            let repaired = self.was_sent_again(ctx, gap.end);
+            let repaired = self.was_sent_again(ctx, gap.end, stamp);
             self.board.mark_unsent(gap.start.max(una)..gap.end.min(sent), repaired);
         }
     }
 
-    /// What came just now and ends at `end` was lost before, rather than overtaken: since the packet behind the gap came, the server has had
-    /// the time to hear of it, at least a round trip. (RFC 8985, Section 6.2, takes what comes sooner for reordering, too.)
-    fn was_sent_again(&self, ctx: &Context<'_>, end: u64) -> bool {
-        let round_trip = self.shortest_rtt() + self.server_rtt.get();
-        self.store.from(end).is_none_or(|behind| ctx.now.saturating_since(behind.arrival) >= round_trip)
+    /// What came just now and ends at `end` was lost before, rather than overtaken: the server has heard of the gap, or its timestamp `stamp`
+    /// is later than that of the packet behind. Where they do not tell: since that came there was the time to hear of the gap, a round trip.
+    /// (RFC 8985, Section 6.2, takes what comes sooner for reordering, too.)
+    fn was_sent_again(&self, ctx: &Context<'_>, end: u64, stamp: Option<u32>) -> bool {
+        let Some(behind) = self.store.from(end).filter(|_| !self.filter.has_told(end)) else { return true };
+        let later = stamp.zip(stamp_of(behind.whole())).map(|(own, behind)| own.wrapping_sub(behind) as i32);
+        match later {
+            Some(ticks) if ticks != 0 => ticks > 0,
+            _ => ctx.now.saturating_since(behind.arrival) >= self.shortest_rtt() + self.server_rtt.get(),
+        }
     }
 
     /// A packet with an old sequence number, which ends at `end`, will be in front of older ones that wait here, and the client takes

@@ -75,6 +75,9 @@ impl Flow {
             self.modulation.push(ctx.now, Duration::MAX, false, Edit::WindowUpdate, packet);
             return report;
         }
+        if !answers {
+            self.note_told(ack);
+        }
         let counts = duplicate && !answers && self.counts_for_server(ctx);
         let edit = if counts { Edit::Duplicate } else { Edit::Window };
         self.modulation.push(ctx.now, late, !pure || flags.contains(Flags::RST), edit, packet);

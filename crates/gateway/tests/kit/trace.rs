@@ -104,7 +104,7 @@ impl Trace {
             let at = self.start + Duration::from_millis(words[0].parse().unwrap());
             assert!(at >= self.script.now, "{line}: back in time");
             let wait = at.saturating_since(self.script.now).as_nanos() / 1_000_000;
-            let waited = self.script.wait(wait as u64);
+            let waited = self.script.wait(wait);
             let waited = self.tell(waited);
             if moves_at == Some(number) {
                 self.moves();

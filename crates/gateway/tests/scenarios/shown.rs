@@ -99,9 +99,9 @@ fn what_was_only_overtaken_is_hidden() {
     );
 }
 
-/// It comes after their answer, and before the server can have sent it again: what was shown was shown, no more is.
+/// It comes after their answer. The server has heard of it and may have sent it again, so it hears the rest, too.
 #[test]
-fn what_was_overtaken_for_longer_is_hidden_from_then_on() {
+fn what_was_overtaken_for_longer_is_shown() {
     plays(
         "0    server 4                -> data 4
          1    server 6                -> data 6
@@ -110,8 +110,8 @@ fn what_was_overtaken_for_longer_is_hidden_from_then_on() {
          60   client lacks 5          -> lacks 5
          61   client lacks 5 has 6    -> lacks 5 has 6
          62   server 5                -> data 5
-         63   client lacks 5 has 6-7  -> nothing
-         64   client lacks 5 has 6-8  -> nothing
+         63   client lacks 5 has 6-7  -> lacks 5 has 6-7
+         64   client lacks 5 has 6-8  -> lacks 5 has 6-8
          122  client lacks 9          -> lacks 9",
     );
 }
