@@ -231,7 +231,7 @@ impl QueueBound {
             rtt_min,
         };
         if let Some(outstanding) = self.loss_test.on_report(&test) {
-            let path = test.path.max(self.config.floor);
+            let path = test.path.max(self.floor());
             self.backoff.overflow(sample.now, self.last_rtt, outstanding, path);
         }
     }
@@ -244,6 +244,12 @@ impl QueueBound {
         short.map_or(self.config.target, |short| short.min(self.config.target))
     }
 
+    /// The bound is never below this: a flow with a single segment on its way waits for its client's delayed ACK each time (RFC 5681,
+    /// Section 4.2, wants one for two segments). Our choice: of more than eight flows some wait.
+    fn floor(&self) -> u64 {
+        self.config.floor.max(u64::from(self.flows.min(8)) * 2 * cubic::SEGMENT)
+    }
+
     /// What the path holds without a queue, if ACKs are delayed: of each flow a segment may have arrived that nothing tells of yet (RFC 9293,
     /// Section 3.8.6.3).
     fn path(&self, rtt_min: Duration) -> u64 {
@@ -253,7 +259,7 @@ impl QueueBound {
 
     /// Somebody else's queue seems to stand there.
     fn contend(&mut self, sample: &BoundSample, rtt: Duration) {
-        let (rate, floor) = (self.delivery.forecast(), self.config.floor);
+        let (rate, floor) = (self.delivery.forecast(), self.floor());
         // Some few packets on a very slow link look like that, too. Where the queue is known to be that of the gateway itself, the least
         // competes as well: with what half of it shows something of.
         let window = rate.bytes_in(rtt).max(if sample.crowded { 3 * floor } else { 0 });
@@ -307,7 +313,7 @@ impl QueueBound {
         };
         let tested = if self.loss_test.is_under_way() { self.path(rtt_min) } else { u64::MAX };
         let whole = limit;
-        let limit = self.backoff.apply(now, limit).min(tested).max(self.config.floor);
+        let limit = self.backoff.apply(now, limit).min(tested).max(self.floor());
         self.lowered = limit < whole;
         self.limit = (limit < u64::MAX).then_some(limit);
     }
@@ -330,7 +336,7 @@ impl QueueBound {
     fn drain_limit(&self, rtt_min: Duration) -> u64 {
         let product = self.delivery.forecast().bytes_in(rtt_min);
         let margin = self.error_queue(rtt_min).clamp(product / 8, product / 4);
-        (product - margin).max(self.config.floor)
+        (product - margin).max(self.floor())
     }
 
     /// The queue that covers the forecast's error.
@@ -346,7 +352,7 @@ impl QueueBound {
             return None;
         }
         let target = self.config.target.max(forecast.time_for(MIN_QUEUE));
-        let target = (rtt_min + rtt_min / 16 + target).max(forecast.time_for(self.config.floor));
+        let target = (rtt_min + rtt_min / 16 + target).max(forecast.time_for(self.floor()));
         Some(Expected { target, bound: forecast.time_for(limit) })
     }
 }
