@@ -89,5 +89,5 @@ mod tests {
         assert_eq!(format!("{:.9} {:.9}", coordinate(1, "x", 0), coordinate(1, "x", 1)), PINNED);
     }
 
-    const PINNED: &str = "?";
+    const PINNED: &str = "0.853454189 0.050642702";
 }
