@@ -104,6 +104,9 @@ pub(crate) struct LinkResult {
     pub(crate) queue_delay_ms: Percentiles,
     pub(crate) drops: u64,
     pub(crate) drops_by_cause: BTreeMap<String, u64>,
+    /// Packets marked by queue management; left out where there are none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) marks: u64,
     pub(crate) delivered_packets: u64,
     pub(crate) delivered_bytes: u64,
 }
@@ -165,6 +168,10 @@ pub(crate) struct Fairness {
     /// When all flows were active.
     pub(crate) from_s: f64,
     pub(crate) to_s: f64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl Percentiles {

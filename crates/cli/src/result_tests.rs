@@ -20,6 +20,7 @@ pub(crate) fn sample(variant: &str, seed: u64, goodput_mbps: f64) -> Run {
         queue_delay_ms: percentiles,
         drops: 3,
         drops_by_cause: BTreeMap::from([("loss".into(), 2), ("queue".into(), 1)]),
+        marks: 0,
         delivered_packets: 7_000,
         delivered_bytes: 10_400_000,
     };

@@ -1,11 +1,13 @@
 //! Everything that can be set on one direction of a link.
 
+use crate::aqm::Aqm;
 use crate::delay::{Delay, Jitter};
 use crate::error::ConfigError;
 use crate::impairment::Reorder;
 use crate::link_layer::LinkRetransmission;
 use crate::loss::{Loss, LossScope};
 use crate::outage::Outages;
+use crate::policer::Policer;
 use crate::queue::QueueLimit;
 use crate::random::Probability;
 use crate::rate::RateProcess;
@@ -19,10 +21,12 @@ use crate::source::{RateSource, SourceError};
 /// rate = "7.2mbit"                           # or { steps = [..] }, { trace = {..} }, { generate = {..} }, "unlimited"
 /// framing = "15b"                            # what the rate is charged for each packet beside its IP bytes
 /// queue = "300kb"                            # or "200packets", "unlimited"
+/// aqm = "codel"                              # or { name = "codel", target = "5ms", ecn = true }, fq-codel, pie, red, drop-tail
+/// policer = { rate = "10mbit", burst = "100kb" }
 /// delay = "50ms"                             # or { steps = [{ at = "0s", delay = "20ms" }, ..] }
 /// jitter = { up-to = "5ms", keep-order = true }
 /// loss = { independent = "0.6%" }            # or gilbert-elliott, load, scripted
-/// loss-on = "originals"                      # or "all"
+/// loss-on = "originals"                      # or "all", "acks"
 /// link-retransmission = { limit = 3, after = "10ms" }
 /// reorder = { probability = "1%", by = "10ms" }
 /// duplicate = "0.5%"
@@ -43,6 +47,10 @@ pub struct LinkConfig<R = RateProcess> {
     pub framing_bytes: u64,
     /// What may wait.
     pub queue: QueueLimit,
+    /// Who is dropped or marked before the queue is full.
+    pub aqm: Aqm,
+    /// What exceeds a rate is dropped before it comes to the queue.
+    pub policer: Option<Policer>,
     /// Propagation.
     pub delay: Delay,
     /// A further delay, other for each packet.
@@ -73,6 +81,8 @@ impl LinkConfig<RateSource> {
             rate: self.rate.resolve(read)?,
             framing_bytes: self.framing_bytes,
             queue: self.queue,
+            aqm: self.aqm,
+            policer: self.policer,
             delay: self.delay,
             jitter: self.jitter,
             loss: self.loss,
@@ -91,6 +101,8 @@ impl LinkConfig<RateProcess> {
     pub fn check(&self) -> Result<(), ConfigError> {
         self.rate.check()?;
         self.queue.check()?;
+        self.aqm.check(self.queue)?;
+        self.policer.map_or(Ok(()), Policer::check)?;
         self.delay.check()?;
         self.loss.check()?;
         self.outage.check()

@@ -12,6 +12,16 @@ pub enum ConfigError {
     StepsUnordered,
     /// A queue that holds nothing.
     QueueOfNothing,
+    /// A target, interval or update of queue management of no time.
+    AqmOfNoTime,
+    /// FQ-CoDel without a queue, or with a quantum of nothing or of more than a gigabyte.
+    FqCodelOfNothing,
+    /// RED, whose thresholds are shares of the queue's limit, without a limit.
+    RedWithoutLimit,
+    /// RED's lower threshold is not below the upper one.
+    RedThresholds,
+    /// A policer that lets nothing pass.
+    PolicerOfNothing,
     /// Outages that overlap, are empty, or are not in rising order of time.
     OutagesUnordered,
     /// Periodic outages at least as long as their period, so that nothing ever leaves.
@@ -45,6 +55,13 @@ impl fmt::Display for ConfigError {
             ConfigError::NoFirstStep => "the first step must be at 0s",
             ConfigError::StepsUnordered => "steps must be in rising order of time",
             ConfigError::QueueOfNothing => "the queue must hold something",
+            ConfigError::AqmOfNoTime => "target, interval and update of queue management must not be zero",
+            ConfigError::FqCodelOfNothing => "fq-codel needs a queue at least, and a quantum from 1b to 1gb",
+            ConfigError::RedWithoutLimit => {
+                "red's thresholds are shares of the queue's limit: it needs a queue with a limit"
+            }
+            ConfigError::RedThresholds => "red's min must be below its max",
+            ConfigError::PolicerOfNothing => "a policer's rate and burst must not be zero",
             ConfigError::OutagesUnordered => {
                 "outages must be in rising order of time, not empty, and must not overlap"
             }

@@ -1,4 +1,4 @@
-//! A link without I/O: rate, drop-tail queue, propagation, and what goes wrong on the air.
+//! A link without I/O: rate, queue, propagation, and what goes wrong on the air.
 //!
 //! [`Link`] is one direction of a path. It is driven by whoever has packets and a clock: a simulator, or an emulator
 //! between two network interfaces. Departures follow a virtual clock, so that a late caller never turns into a wrong rate,
@@ -41,6 +41,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod aqm;
 mod config;
 mod counters;
 mod delay;
@@ -56,6 +57,7 @@ mod oracle;
 mod originals;
 mod outage;
 mod parcels;
+mod policer;
 mod queue;
 pub mod random;
 mod rate;
@@ -68,6 +70,7 @@ mod text;
 mod trace;
 pub mod units;
 
+pub use aqm::{Aqm, CodelConfig, FqCodelConfig, PieConfig, RedConfig};
 pub use config::LinkConfig;
 pub use counters::{Count, LinkCounters};
 pub use delay::{Delay, DelayStep, Jitter};
@@ -79,6 +82,7 @@ pub use link_layer::LinkRetransmission;
 pub use loss::{GilbertElliott, LoadLoss, LoadPoint, Loss, LossScope, ScriptedLoss};
 pub use oracle::{Oracle, OraclePath};
 pub use outage::{OutageEffect, OutageWindow, Outages, PeriodicOutage};
+pub use policer::Policer;
 pub use queue::QueueLimit;
 pub use rate::{RateProcess, RateStep};
 pub use source::{RateSource, SourceError, TraceFile};

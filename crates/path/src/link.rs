@@ -1,5 +1,7 @@
 //! One direction of a link: queue, bottleneck, propagation, impairments.
 
+mod managed;
+
 use alloc::vec::Vec;
 
 use paceline_wire::{Duration, Instant, Packet};
@@ -14,11 +16,13 @@ use crate::impairment::{Faults, Impairments, Reorder};
 use crate::link_layer::{Failed, LinkRetransmission};
 use crate::outage::{OutageEffect, Outages};
 use crate::parcels::{Parcel, Parcels};
-use crate::queue::{DropTail, Waiting};
+use crate::queue::{DropTail, QueueLimit, Waiting};
+use crate::random::Random;
 use crate::rate::RateProcess;
 use crate::server::Server;
 
 pub(crate) use crate::impairment::Fate;
+use managed::Managed;
 
 /// One direction of a link.
 ///
@@ -27,7 +31,7 @@ pub(crate) use crate::impairment::Fate;
 /// and arrives depends on the times given to `send`, never on when `advance` is called; calling it early or late only
 /// shifts when the caller learns of it.
 ///
-/// A packet waits in the queue until the bottleneck takes it, leaves when its last byte has been sent, and then meets
+/// A packet meets the policer, waits in the queue until the bottleneck takes it, leaves when its last byte has been sent, and then meets
 /// loss (which the link layer may repair by sending it again), outage, duplication, a box that holds back what is out of order,
 /// propagation and jitter, in this order. Nothing is allocated per packet once the queues have grown to what the path needs.
 #[derive(Clone, Debug)]
@@ -36,7 +40,9 @@ pub struct Link {
     server: Server,
     framing_bytes: u64,
     parcels: Parcels,
+    /// What waits; with queue management only what it has chosen to go next.
     queue: DropTail,
+    managed: Option<Managed>,
     link_retransmission: Option<LinkRetransmission>,
     failed: Failed,
     /// When the first packet of the queue will be served, once that is known.
@@ -89,8 +95,8 @@ struct Admitted {
     fate: Fate,
     /// Nothing waits or is being sent.
     idle: bool,
-    /// Otherwise: there is no room for it.
-    overflows: bool,
+    /// It goes no further: there is no room for it, or the policer has it.
+    refused: bool,
 }
 
 /// When the bottleneck serves a packet.
@@ -110,13 +116,16 @@ impl Link {
             OutageEffect::Hold => (config.outage.clone(), Outages::default()),
             OutageEffect::Drop => (Outages::default(), config.outage.clone()),
         };
+        let discipline = config.aqm.build(config.queue, Random::named(seed, "aqm"));
+        let managed = discipline.map(|discipline| Managed::new(discipline, start));
         let keeps_order = config.jitter.is_none_or(|jitter| jitter.keep_order);
         Ok(Link {
             start,
             orderly: drops.is_empty() && keeps_order && !config.hold_out_of_order,
             framing_bytes: config.framing_bytes,
             parcels: Parcels::default(),
-            queue: DropTail::new(config.queue),
+            queue: DropTail::new(if managed.is_some() { QueueLimit::Unlimited } else { config.queue }),
+            managed,
             link_retransmission: config.link_retransmission,
             failed: Failed::default(),
             next: None,
@@ -151,7 +160,7 @@ impl Link {
     /// Hands a packet to the link. A super-packet must have been split before.
     pub fn send(&mut self, now: Instant, packet: Packet) {
         let admitted = self.admit(now, &packet);
-        if !admitted.overflows {
+        if !admitted.refused {
             let parcel = self.parcels.store(packet, admitted.bytes, admitted.arrival);
             self.enqueue(parcel, admitted);
         }
@@ -162,7 +171,7 @@ impl Link {
     #[inline]
     pub fn send_copy(&mut self, now: Instant, packet: &Packet) {
         let admitted = self.admit(now, packet);
-        if !admitted.overflows {
+        if !admitted.refused {
             let parcel = self.parcels.store_copy(packet, admitted.bytes, admitted.arrival);
             self.enqueue(parcel, admitted);
         }
@@ -177,11 +186,14 @@ impl Link {
         self.counters.sent.add(bytes);
         let fate = self.impairments.decide(self.since_start(arrival), packet);
         let idle = self.in_service.is_none() && self.queue.len() == 0;
+        let policed = fate.faults.contains(Faults::POLICED);
         let overflows = !idle && !self.queue.has_room(bytes);
-        if overflows {
+        if policed {
+            self.counters.dropped_by_policer.add(bytes);
+        } else if overflows {
             self.counters.dropped_by_queue.add(bytes);
         }
-        Admitted { bytes, arrival, fate, idle, overflows }
+        Admitted { bytes, arrival, fate, idle, refused: policed || overflows }
     }
 
     #[inline(always)]
@@ -190,11 +202,16 @@ impl Link {
             let service = Service { start: arrival, finish: arrival, sending: Duration::ZERO };
             return self.leave(parcel, arrival, fate, service);
         }
-        self.queue.push(Waiting { parcel, arrival, ready: arrival, fate });
+        let waiting = Waiting { parcel, arrival, ready: arrival, fate };
+        if self.managed.is_some() {
+            self.offer(waiting, idle);
+        } else {
+            self.queue.push(waiting);
+        }
         if self.in_service.is_none() {
             self.serve(arrival);
         }
-        self.counters.queued_bytes_max = self.counters.queued_bytes_max.max(self.queue.bytes());
+        self.counters.queued_bytes_max = self.counters.queued_bytes_max.max(self.queued_bytes());
     }
 
     /// Gives `sink` every packet that has arrived until `now`, in order of arrival.
@@ -270,12 +287,13 @@ impl Link {
 
     /// Packets that wait or are being sent, or sent again.
     pub fn queued(&self) -> usize {
-        self.queue.len() + self.failed.len() + usize::from(self.in_service.is_some())
+        let managed = self.managed.as_ref().map_or(0, Managed::len);
+        managed + self.queue.len() + self.failed.len() + usize::from(self.in_service.is_some())
     }
 
     /// IP bytes that wait, as the limit of the queue counts them.
     pub fn queued_bytes(&self) -> u64 {
-        self.queue.bytes()
+        self.queue.bytes() + self.managed.as_ref().map_or(0, Managed::bytes)
     }
 
     /// Packets between the bottleneck and the other end, those held back among them.
@@ -323,6 +341,9 @@ impl Link {
     fn next_service(&mut self, now: Instant) -> Option<Next> {
         if self.next.is_some() {
             return self.next;
+        }
+        if self.managed.is_some() && self.queue.len() == 0 {
+            self.choose();
         }
         if !self.failed.is_empty() {
             self.queue_failed(now);

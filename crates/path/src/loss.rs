@@ -38,6 +38,8 @@ pub enum LossScope {
     All,
     /// All but TCP segments that bring no sequence number beyond the highest of their flow so far.
     Originals,
+    /// TCP segments that do nothing but acknowledge.
+    Acks,
 }
 
 /// A channel of two states (Gilbert, BSTJ 1960; Elliott, BSTJ 1963). It starts in the good one; with every packet it may

@@ -54,6 +54,11 @@ impl Parcels {
         self.places[parcel.place as usize].as_ref().map(|delivered| &delivered.packet)
     }
 
+    /// The packet, for a change of its headers.
+    pub(crate) fn packet_mut(&mut self, parcel: &Parcel) -> Option<&mut Packet> {
+        self.places[parcel.place as usize].as_mut().map(|delivered| &mut delivered.packet)
+    }
+
     /// Keeps a copy.
     pub(crate) fn copy(&mut self, parcel: &Parcel) -> Option<Parcel> {
         let delivered = self.places[parcel.place as usize].clone()?;

@@ -1,4 +1,4 @@
-//! What waits, and what is dropped: drop-tail.
+//! What waits, and what is dropped: drop-tail. Other disciplines stand in [`aqm`](crate::aqm).
 
 use alloc::collections::VecDeque;
 
@@ -58,6 +58,19 @@ impl DropTail {
             QueueLimit::Bytes(limit) => self.bytes + u64::from(bytes) <= limit,
             QueueLimit::Packets(limit) => self.waiting.len() < limit as usize,
         }
+    }
+
+    /// As [`has_room`](Self::has_room) where so many packets and bytes beside its own count.
+    pub(crate) fn has_room_beside(&self, (packets, others): (usize, u64), bytes: u32) -> bool {
+        match self.limit {
+            QueueLimit::Unlimited => true,
+            QueueLimit::Bytes(limit) => self.bytes + others + u64::from(bytes) <= limit,
+            QueueLimit::Packets(limit) => self.waiting.len() + packets < limit as usize,
+        }
+    }
+
+    pub(crate) fn limit(&self) -> QueueLimit {
+        self.limit
     }
 
     /// Takes a packet whether there is room or not.

@@ -8,12 +8,13 @@ use core::marker::PhantomData;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 
+use crate::aqm::{Aqm, CodelConfig, FqCodelConfig, PieConfig, RedConfig};
 use crate::delay::{Delay, DelayStep};
 use crate::generate::TraceModel;
 use crate::queue::QueueLimit;
 use crate::rate::RateStep;
 use crate::source::{RateSource, TraceFile};
-use crate::units::{UnitError, parse_duration, parse_queue, parse_rate};
+use crate::units::{UnitError, parse_aqm, parse_duration, parse_queue, parse_rate};
 
 /// The long form of a rate: one of these keys.
 #[derive(serde::Deserialize)]
@@ -29,6 +30,17 @@ enum RateTable {
 #[serde(rename_all = "kebab-case")]
 enum DelayTable {
     Steps(Vec<DelayStep>),
+}
+
+/// The long form of a queue discipline: its name, and what differs from its defaults.
+#[derive(serde::Deserialize)]
+#[serde(tag = "name", rename_all = "kebab-case")]
+enum AqmTable {
+    DropTail,
+    Codel(CodelConfig),
+    FqCodel(FqCodelConfig),
+    Pie(PieConfig),
+    Red(RedConfig),
 }
 
 impl<'de> Deserialize<'de> for RateSource {
@@ -54,9 +66,31 @@ impl<'de> Deserialize<'de> for Delay {
     }
 }
 
+impl<'de> Deserialize<'de> for Aqm {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TextOrTable {
+            expected: "\"codel\", \"fq-codel\", \"pie\", \"red\", \"drop-tail\", or a table with one of them as its `name`",
+            parse: parse_aqm,
+            table: PhantomData::<AqmTable>,
+        })
+    }
+}
+
 impl<'de> Deserialize<'de> for QueueLimit {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         parse_queue(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
+}
+
+impl From<AqmTable> for Aqm {
+    fn from(table: AqmTable) -> Self {
+        match table {
+            AqmTable::DropTail => Aqm::DropTail,
+            AqmTable::Codel(config) => Aqm::Codel(config),
+            AqmTable::FqCodel(config) => Aqm::FqCodel(config),
+            AqmTable::Pie(config) => Aqm::Pie(config),
+            AqmTable::Red(config) => Aqm::Red(config),
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use core::fmt;
 
 use paceline_wire::{Duration, Rate};
 
+use crate::aqm::Aqm;
 use crate::queue::QueueLimit;
 use crate::random::Probability;
 
@@ -92,6 +93,12 @@ pub fn parse_queue(text: &str) -> Result<QueueLimit, UnitError> {
     }
 }
 
+/// The name of a queue discipline, with the parameters that its source recommends: `codel`.
+pub fn parse_aqm(text: &str) -> Result<Aqm, UnitError> {
+    Aqm::named(text).ok_or_else(|| UnitError::new(text, AQM))
+}
+
+const AQM: &str = "\"codel\", \"fq-codel\", \"pie\", \"red\" or \"drop-tail\"";
 const DURATION: &str = "a time such as \"100ms\", \"1.5s\", \"20us\" or \"2min\"";
 const RATE: &str = "a rate such as \"7.2mbit\", \"900kbit\" or \"1gbit\"";
 const BYTES: &str = "a size such as \"17kb\" (1000 bytes), \"64kib\" (1024 bytes), \"3mb\" or \"1500b\"";

@@ -4,9 +4,9 @@
 
 use paceline_path::random::Probability;
 use paceline_path::{
-    Delay, DelayStep, GilbertElliott, Handover, Jitter, LinkConfig, LinkRetransmission, LoadLoss, LoadPoint,
-    Loss, LossScope, OutageEffect, OutageWindow, Outages, PeriodicOutage, QueueLimit, RateProcess,
-    RateSource, RateStep, Reorder, ScriptedLoss, TraceModel,
+    Aqm, CodelConfig, Delay, DelayStep, GilbertElliott, Handover, Jitter, LinkConfig, LinkRetransmission,
+    LoadLoss, LoadPoint, Loss, LossScope, OutageEffect, OutageWindow, Outages, PeriodicOutage, Policer,
+    QueueLimit, RateProcess, RateSource, RateStep, Reorder, ScriptedLoss, TraceModel,
 };
 use paceline_wire::{Duration, Rate};
 
@@ -40,6 +40,8 @@ fn a_whole_link_is_read() {
         rate = "7.2mbit"
         framing = "15b"
         queue = "300kb"
+        aqm = { name = "codel", target = "10ms", ecn = true }
+        policer = { rate = "10mbit", burst = "100kb" }
         delay = "50ms"
         jitter = { up-to = "5ms" }
         loss = { independent = "0.6%" }
@@ -55,6 +57,8 @@ fn a_whole_link_is_read() {
         rate: RateSource::Constant(Rate::from_bytes_per_sec(900_000)),
         framing_bytes: 15,
         queue: QueueLimit::Bytes(300_000),
+        aqm: Aqm::Codel(CodelConfig { target: ms(10), interval: ms(100), ecn: true }),
+        policer: Some(Policer { rate: mbit(10), burst_bytes: 100_000 }),
         delay: Delay::Constant(ms(50)),
         jitter: Some(Jitter { up_to: ms(5), keep_order: true }),
         loss: Loss::Independent(Probability::from_ppm(6_000)),
@@ -70,6 +74,53 @@ fn a_whole_link_is_read() {
         },
     };
     assert_eq!(config, expected);
+}
+
+#[test]
+fn disciplines_are_read_by_name_or_as_tables() {
+    assert_eq!(read("").aqm, Aqm::DropTail);
+    for name in ["drop-tail", "codel", "fq-codel", "pie", "red"] {
+        let by_name = read(&format!("aqm = \"{name}\"")).aqm;
+        assert_eq!(Some(by_name), Aqm::named(name));
+        assert_eq!(read(&format!("aqm = {{ name = \"{name}\" }}")).aqm, by_name);
+    }
+    let Aqm::FqCodel(fq) = read(r#"aqm = { name = "fq-codel", queues = 16, quantum = "300b" }"#).aqm else {
+        panic!("no FQ-CoDel");
+    };
+    assert_eq!((fq.queues, fq.quantum, fq.target), (16, 300, ms(5)));
+    let Aqm::Red(red) = read(r#"aqm = { name = "red", min = "5%", max-p = "10%", gentle = false }"#).aqm
+    else {
+        panic!("no RED");
+    };
+    assert_eq!(
+        (red.min, red.max_p, red.gentle),
+        (Probability::from_ppm(50_000), Probability::from_ppm(100_000), false)
+    );
+}
+
+#[test]
+fn other_disciplines_are_refused() {
+    let text = error("aqm = \"fifo\"");
+    assert!(
+        text.contains("`fifo`: write \"codel\", \"fq-codel\", \"pie\", \"red\" or \"drop-tail\""),
+        "{text}"
+    );
+    let text = error(r#"aqm = { name = "cake" }"#);
+    assert!(
+        text.contains(
+            "unknown variant `cake`, expected one of `drop-tail`, `codel`, `fq-codel`, `pie`, `red`"
+        ),
+        "{text}"
+    );
+    let text = error(r#"aqm = { name = "pie", interval = "5ms" }"#);
+    assert!(
+        text.contains("unknown field `interval`, expected one of `target`, `update`, `burst`, `ecn`"),
+        "{text}"
+    );
+    let text = error(r#"aqm = { target = "5ms" }"#);
+    assert!(text.contains("missing field `name`"), "{text}");
+    let text = error(r#"policer = { rate = "5mbit" }"#);
+    assert!(text.contains("missing field `burst`"), "{text}");
 }
 
 #[test]

@@ -93,8 +93,10 @@ pub struct LinkResult {
     pub queue_delay_ms: Percentiles,
     /// Packets that never arrive.
     pub drops: u64,
-    /// `queue`, `loss`, `outage`.
+    /// `queue`, `loss`, `outage`; `aqm` and `policer` where they dropped something.
     pub drops_by_cause: BTreeMap<String, u64>,
+    /// Packets that queue management marked and let go on (ECN).
+    pub marks: u64,
     /// Of IP.
     pub delivered_packets: u64,
     /// Of IP.
@@ -116,20 +118,18 @@ impl LinkResult {
         let counters = link.counters();
         let capacity = link.capacity_bytes(Instant::ZERO, end);
         let span_s = end.as_secs_f64();
-        let by_cause = [
-            ("queue", counters.dropped_by_queue),
-            ("loss", counters.dropped_by_loss),
-            ("outage", counters.dropped_by_outage),
-        ];
         LinkResult {
             utilization: capacity.map(|capacity| share(link.charged_bytes(counters.transmitted), capacity)),
             capacity_mbps: capacity.map(|capacity| capacity as f64 * 8.0 / 1e6 / span_s),
             queue_delay_ms: queue_delay.percentiles(),
             drops: counters.dropped().packets,
-            drops_by_cause: by_cause
-                .iter()
+            drops_by_cause: counters
+                .dropped_by_cause()
+                .into_iter()
+                .filter(|(cause, count)| count.packets > 0 || !matches!(*cause, "aqm" | "policer"))
                 .map(|(cause, count)| (cause.to_string(), count.packets))
                 .collect(),
+            marks: counters.marked.packets,
             delivered_packets: counters.delivered.packets,
             delivered_bytes: counters.delivered.bytes,
         }

@@ -80,6 +80,9 @@ pub struct Config {
     pub window_scaling: bool,
     /// Selective acknowledgements (RFC 2018), D-SACK included (RFC 2883).
     pub sack: bool,
+    /// Explicit congestion notification (RFC 3168): asked for in a SYN of its own, agreed to in the answer to one that asks.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub ecn: bool,
     /// Nagle's algorithm (RFC 9293, Section 3.7.4).
     pub nagle: bool,
     /// ACKs for every second segment (RFC 9293, Section 3.8.6.3).
@@ -168,6 +171,7 @@ impl Default for Config {
             timestamp_clock: TimestampClock::default(),
             window_scaling: true,
             sack: true,
+            ecn: false,
             nagle: true,
             delayed_ack: true,
             sack_compression: true,

@@ -2,6 +2,7 @@
 
 mod app;
 mod between;
+mod ecn;
 mod handshake;
 mod incoming;
 mod output;
@@ -103,6 +104,8 @@ pub struct Connection {
     ts_recent_at: Instant,
     last_received: Instant,
     passive: bool,
+    #[cfg_attr(feature = "serde", serde(default))]
+    echo: ecn::Echo,
 }
 
 /// What the two SYNs agreed on.
@@ -115,6 +118,9 @@ struct Agreed {
     snd_shift: u8,
     rcv_shift: u8,
     scaling: bool,
+    /// Explicit congestion notification.
+    #[cfg_attr(feature = "serde", serde(default))]
+    ecn: bool,
 }
 
 /// See [`Connection::supply`].
@@ -188,6 +194,7 @@ impl Connection {
             ts_recent_at: Instant::ZERO,
             last_received: Instant::ZERO,
             passive: false,
+            echo: ecn::Echo::default(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! A received segment, its options read in one pass.
 
-use paceline_wire::{Flags, Packet, Seq};
+use paceline_wire::{Ecn, Flags, Packet, Seq};
 
 /// What a connection reads of a segment.
 #[derive(Clone, Copy, Debug, Default)]
@@ -12,6 +12,8 @@ pub(crate) struct Incoming {
     pub(crate) len: u32,
     /// The most that one packet on the wire carried, where several came as one.
     pub(crate) wire_len: u32,
+    /// The IP header says that it met congestion.
+    pub(crate) ce: bool,
     pub(crate) timestamps: Option<(u32, u32)>,
     pub(crate) mss: Option<u16>,
     pub(crate) window_scale: Option<u8>,
@@ -37,6 +39,7 @@ impl Incoming {
         self.window = tcp.window();
         self.len = tcp.payload_len() as u32;
         self.wire_len = packet.gso_size().map_or(u32::MAX, u32::from);
+        self.ce = tcp.ecn() == Ecn::Ce;
         self.timestamps = only_timestamps(tcp.options());
         if self.timestamps.is_none() {
             self.read_options(tcp.options());

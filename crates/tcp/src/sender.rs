@@ -2,6 +2,7 @@
 
 mod accounting;
 mod ack;
+mod ecn;
 mod hack1;
 mod newreno;
 mod next_seg;
@@ -69,6 +70,9 @@ pub(crate) struct Sender {
     tlp_retransmitted: bool,
     /// What must be sent whatever cwnd says: the probe of the tail, the first segment after a timeout.
     forced: Option<transmit::Forced>,
+    /// The window was reduced, and the peer is to be told so if ECN was agreed (Linux TCP_ECN_QUEUE_CWR).
+    #[cfg_attr(feature = "serde", serde(default))]
+    cwr_due: bool,
     timer: Option<(TimerKind, Instant)>,
     pub(crate) backoff: u32,
     pub(crate) retransmits: u32,
@@ -121,6 +125,8 @@ pub(crate) struct Totals {
     pub(crate) dsack_dups: u64,
     pub(crate) beyond_window: u64,
     pub(crate) hack1: u64,
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub(crate) ecn_reductions: u64,
 }
 
 /// What the handshake settled.
@@ -164,6 +170,7 @@ impl Sender {
             tlp_high_seq: None,
             tlp_retransmitted: false,
             forced: None,
+            cwr_due: false,
             timer: None,
             backoff: 0,
             retransmits: 0,

@@ -108,6 +108,12 @@ pub struct Status {
     pub beyond_window: u64,
     /// Retransmissions that Hack 1 brought.
     pub hack1: u64,
+    /// ECN was agreed.
+    pub ecn: bool,
+    /// Reductions that an ECN-Echo called for.
+    pub ecn_reductions: u64,
+    /// Segments with data received that had met congestion.
+    pub received_ce: u64,
     /// Size of the send buffer in bytes.
     pub sndbuf: u64,
     /// Size of the receive buffer in bytes.
@@ -220,6 +226,9 @@ impl Connection {
             undos: totals.undos,
             beyond_window: totals.beyond_window,
             hack1: totals.hack1,
+            ecn: self.ecn_status().0,
+            ecn_reductions: totals.ecn_reductions,
+            received_ce: self.ecn_status().1,
             sndbuf: queue.size(),
             rcvbuf: receiver.buffer(),
             rcv_rtt: path.rtt.as_micros(),

@@ -201,6 +201,7 @@ pub(crate) fn link_result(direction: &DirectionReport, duration: Duration) -> Li
         ("loss", direction.dropped_by_loss),
         ("outage", direction.dropped_by_outage),
     ];
+    let others = [("aqm", direction.dropped_by_aqm), ("policer", direction.dropped_by_policer)];
     LinkResult {
         utilization: direction.utilization().map(round),
         capacity_mbps: direction.capacity_bytes.map(|bytes| round(bytes as f64 * 8e-6 / seconds)),
@@ -208,8 +209,10 @@ pub(crate) fn link_result(direction: &DirectionReport, duration: Duration) -> Li
         drops: direction.drops(),
         drops_by_cause: causes
             .into_iter()
+            .chain(others.into_iter().filter(|(_, count)| *count > 0))
             .map(|(cause, count)| (cause.to_string(), count))
             .collect::<BTreeMap<_, _>>(),
+        marks: direction.marked,
         delivered_packets: direction.delivered_packets,
         delivered_bytes: direction.delivered_bytes,
     }

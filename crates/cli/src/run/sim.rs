@@ -144,6 +144,7 @@ fn link_result(link: SimLink) -> LinkResult {
         queue_delay_ms: percentiles(link.queue_delay_ms),
         drops: link.drops,
         drops_by_cause: link.drops_by_cause,
+        marks: link.marks,
         delivered_packets: link.delivered_packets,
         delivered_bytes: link.delivered_bytes,
     }

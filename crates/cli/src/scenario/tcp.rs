@@ -34,6 +34,8 @@ pub(crate) struct Tcp {
     pub(crate) timestamp_tick: Option<Time>,
     /// How much their clock runs fast, in millionths; slow when negative.
     pub(crate) timestamp_drift_ppm: i32,
+    /// Explicit congestion notification (RFC 3168).
+    pub(crate) ecn: bool,
     /// How the advertised window is sized.
     #[serde(deserialize_with = "by_name")]
     pub(crate) receive_window: Option<ReceiveWindowName>,

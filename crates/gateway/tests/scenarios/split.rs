@@ -2,7 +2,7 @@
 
 use paceline_gateway::config::FlowMode;
 use paceline_gateway::{GatewayConfig, OVERHEARD};
-use paceline_wire::{BufferPool, Flags, Node, Packet, PortId, Seq, TcpOptionsRepr};
+use paceline_wire::{BufferPool, Ecn, Flags, Node, Packet, PortId, Seq, TcpOptionsRepr};
 
 use crate::kit::script::{CLIENT_ISN, SERVER_ISN, Script};
 use crate::kit::sim::{RADIO, WAN};
@@ -73,6 +73,28 @@ fn the_server_is_asked_first_and_hears_of_the_client_when_the_client_has_answere
     let seen = told.tcp().unwrap();
     assert_eq!((seen.seq(), seen.ack()), (Seq(CLIENT_ISN).add(1), Seq(SERVER_ISN).add(1)));
     assert_eq!((script.gateway.split_flows(), script.gateway.counters().flows_split), (1, 1));
+}
+
+/// RFC 3168, Section 6.1.1: neither end is told of an ECN that the gateway's connections do not have, and what comes marked is not echoed.
+#[test]
+fn ecn_is_asked_of_nobody_and_agreed_to_with_nobody() {
+    let mut script = Script::new(config());
+    let both = Flags::ECE | Flags::CWR;
+    let syn = script.from_client(0, 0, Flags::SYN | both, 60_000, plain(1_400), 0);
+    assert_eq!(flags(&script.pass(RADIO, syn)), Flags::SYN);
+    script.wait(10);
+    let syn_ack = script.from_server(0, 1, Flags::SYN | Flags::ACK | Flags::ECE, 60_000, plain(1_300), 0);
+    assert_eq!(flags(&script.pass(WAN, syn_ack)), Flags::SYN | Flags::ACK);
+    let ack = script.from_client(1, 1, Flags::ACK, 60_000, none(), 0);
+    script.pass(RADIO, ack);
+    let mut data = script.from_server(1, 1, Flags::ACK, 60_000, none(), 1_000);
+    data.set_ecn(Ecn::Ce);
+    let out = script.arrive(WAN, data);
+    assert!(!out.is_empty());
+    for (_, packet) in out {
+        assert!(!flags(&packet).intersects(both));
+        assert_eq!(packet.ecn(), Some(Ecn::NotEct));
+    }
 }
 
 #[test]

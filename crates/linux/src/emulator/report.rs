@@ -41,6 +41,12 @@ pub struct DirectionReport {
     pub capacity_bytes: Option<u64>,
     /// Packets that found the queue full.
     pub dropped_by_queue: u64,
+    /// Packets dropped by queue management before the queue was full.
+    pub dropped_by_aqm: u64,
+    /// Packets that exceeded what the policer allows.
+    pub dropped_by_policer: u64,
+    /// Packets marked by queue management, which go on.
+    pub marked: u64,
     /// Packets lost at random or by script.
     pub dropped_by_loss: u64,
     /// Packets lost in an outage.
@@ -70,6 +76,10 @@ impl DirectionReport {
 
     /// Packets that were handed to the link and will never come out.
     pub fn drops(&self) -> u64 {
-        self.dropped_by_queue + self.dropped_by_loss + self.dropped_by_outage
+        self.dropped_by_queue
+            + self.dropped_by_aqm
+            + self.dropped_by_policer
+            + self.dropped_by_loss
+            + self.dropped_by_outage
     }
 }

@@ -13,6 +13,7 @@ use crate::testing::{key, number_of, numbered, segment};
 use crate::trace::Trace;
 
 mod link_layer;
+mod managed;
 mod properties;
 
 const fn ms(ms: u64) -> Duration {

@@ -62,6 +62,7 @@ impl Connection {
         self.agreed.timestamps = self.config.timestamps && incoming.timestamps.is_some();
         self.agreed.sack = self.config.sack && incoming.sack_permitted;
         self.handshake.peer_mss = incoming.mss;
+        self.take_syn_ecn(incoming);
         match incoming.window_scale {
             Some(shift) if self.config.window_scaling => {
                 self.agreed.scaling = true;

@@ -57,6 +57,7 @@ impl Connection {
             // A SYN that came again with its ACK takes a position of its own.
             let start = seq + u64::from(incoming.has(Flags::SYN));
             self.receiver.acks.set_wire_len(incoming.wire_len);
+            self.take_marks(incoming);
             self.take_data(now, start, payload, incoming.has(Flags::FIN));
         }
         self.advance(now);
@@ -152,6 +153,7 @@ impl Connection {
             tsecr,
             echo_rtt,
             data: incoming.seq_len() > 0,
+            ece: self.is_echo(incoming),
         };
         match self.sender.on_ack(&input) {
             AckVerdict::Taken => self.on_acked(una),

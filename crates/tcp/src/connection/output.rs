@@ -194,7 +194,7 @@ impl Connection {
         let repr = TcpRepr {
             seq: self.snd_seq(self.iss),
             ack: if answering { self.snd_seq(self.receiver.nxt) } else { Seq(0) },
-            flags,
+            flags: flags | self.ecn_of_syn(),
             window: self.receiver.take_syn_window(),
             options,
             ..TcpRepr::default()
@@ -213,9 +213,11 @@ impl Connection {
         if data_end == self.queue.end() {
             flags |= Flags::PSH;
         }
+        flags |= self.cwr_flag(transmission, !payload.is_empty());
         self.receiver.acks.on_data_sent(now);
         let too_long = payload.len() > self.sender.mss as usize;
         self.build(now, start, flags, payload, packet);
+        self.mark_capable(transmission, packet);
         if too_long {
             // Cut when the path's MTU was larger.
             packet.set_gso_size(u16::try_from(self.sender.mss).ok());
@@ -242,7 +244,7 @@ impl Connection {
         let repr = TcpRepr {
             seq: self.snd_seq(self.sender.board.nxt()),
             ack: self.snd_seq(self.receiver.nxt),
-            flags: Flags::ACK,
+            flags: Flags::ACK | self.echo_flag(),
             window: self.receiver.take_window(self.agreed.rcv_shift),
             options: TcpOptionsRepr { timestamps, sack_blocks, ..TcpOptionsRepr::default() },
             ..TcpRepr::default()
@@ -265,7 +267,7 @@ impl Connection {
         let fields = TcpFields {
             seq: self.snd_seq(position),
             ack: self.snd_seq(self.receiver.nxt),
-            flags,
+            flags: flags | self.echo_flag(),
             window: self.receiver.take_window(self.agreed.rcv_shift),
             timestamps,
         };

@@ -8,6 +8,8 @@ use paceline_wire::{Duration, Flags, FlowKey, Instant, Packet, Payload, Seq, Tcp
 use super::*;
 use crate::config::{KeepAlive, ReceiveBuffer};
 
+mod ecn;
+
 fn key() -> FlowKey {
     let [a, b] = [1, 2].map(|host| SocketAddr::from((Ipv4Addr::new(192, 0, 2, host), 80)));
     FlowKey::new(a, b)

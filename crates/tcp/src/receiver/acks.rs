@@ -162,6 +162,15 @@ impl AckPolicy {
         self.due_now = true;
     }
 
+    /// The first of a train of packets that met congestion: the next ones are answered one by one (Linux tcp_ecn_check_ce,
+    /// tcp_enter_quickack_mode of 2).
+    #[cold]
+    pub(crate) fn on_congestion(&mut self) {
+        self.quick = self.quick.max(self.quick_most.min(2));
+        self.pingpong = false;
+        self.ato = ATO_MIN;
+    }
+
     /// An ACK is due at once.
     pub(crate) fn now(&mut self) {
         self.due_now = true;

@@ -26,6 +26,8 @@ pub(crate) struct AckInput<'a> {
     pub(crate) echo_rtt: Option<Duration>,
     /// The segment brings data or a FIN.
     pub(crate) data: bool,
+    /// It echoes that a packet met congestion (ECN).
+    pub(crate) ece: bool,
 }
 
 /// Whether it could be taken.
@@ -54,6 +56,8 @@ pub(super) struct Flags {
     pub(super) data: bool,
     /// Below SND.UNA: it came late, and says nothing but by SACK (RFC 5681, Section 2: a duplicate ACK has SND.UNA).
     pub(super) old: bool,
+    /// It echoes congestion.
+    pub(super) ece: bool,
     pub(super) set_timer: bool,
     pub(super) lost_retransmission: bool,
 }
@@ -86,6 +90,7 @@ impl Sender {
         }
         let ack = input.ack.max(prior_una);
         let mut flags = Flags { una_advanced: ack > prior_una, data: input.data, old, ..Flags::default() };
+        flags.ece = input.ece && !old;
         if flags.una_advanced {
             self.retransmits = 0;
         }
@@ -215,7 +220,7 @@ impl Sender {
         sample.prior_in_flight = prior_in_flight;
         sample.una_advanced = flags.una_advanced;
         // The ACK that fills a hole shows another window, because its data was not read yet, and so is not predicted.
-        sample.slow_path = !flags.una_advanced || !input.sacks.is_empty() || had_sacked;
+        sample.slow_path = !flags.una_advanced || !input.sacks.is_empty() || had_sacked || flags.ece;
         sample.rtt = updated.then_some(rtts.latest.or(input.echo_rtt)).flatten().or(rtts.latest);
         sample.ack_delayed = ack_delayed;
         sample.tsval = input.tsval;
@@ -402,8 +407,11 @@ impl Sender {
     fn react(&mut self, input: &AckInput<'_>, prior_una: u64, sample: &mut AckSample, mut flags: Flags) {
         let now = input.now;
         self.take_probe_ack(now, input.ack, flags);
-        let dubious =
-            !flags.not_duplicate() || flags.data_sacked || flags.dsack || self.state != CaState::Open;
+        let dubious = !flags.not_duplicate()
+            || flags.data_sacked
+            || flags.dsack
+            || flags.ece
+            || self.state != CaState::Open;
         if dubious {
             sample.delivered += self.alert(input, prior_una, &mut flags);
         }

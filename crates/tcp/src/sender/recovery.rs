@@ -15,6 +15,10 @@ impl Sender {
     #[inline(never)]
     pub(super) fn alert(&mut self, input: &AckInput<'_>, prior_una: u64, flags: &mut Flags) -> u32 {
         let now = input.now;
+        if flags.ece {
+            // What the network asked for is not taken back.
+            self.prior_ssthresh = 0;
+        }
         if self.check_reneging(now, *flags) {
             return 0;
         }
@@ -30,7 +34,7 @@ impl Sender {
                     return extra;
                 }
                 if self.try_undo_dsack(now) {
-                    self.try_to_open(now);
+                    self.try_to_open(now, *flags);
                 }
                 self.identify_losses(now, flags);
                 self.detect_discards(*flags);
@@ -42,7 +46,7 @@ impl Sender {
                 extra = self.process_loss(input, *flags);
                 self.identify_losses(now, flags);
                 if self.state == CaState::Open || flags.lost_retransmission {
-                    self.judge(now);
+                    self.judge(now, *flags);
                 }
             }
             CaState::Open | CaState::Disorder | CaState::Cwr => {
@@ -55,7 +59,7 @@ impl Sender {
                     self.try_undo_dsack(now);
                 }
                 self.identify_losses(now, flags);
-                self.judge(now);
+                self.judge(now, *flags);
             }
         }
         self.rate.on_delivered(extra);
@@ -63,11 +67,11 @@ impl Sender {
     }
 
     /// Recovery if something is lost, else whatever state the board shows.
-    fn judge(&mut self, now: Instant) {
+    fn judge(&mut self, now: Instant, flags: Flags) {
         if self.board.lost_out() > 0 && !self.separate {
             self.enter_recovery(now);
         } else if self.state != CaState::Recovery {
-            self.try_to_open(now);
+            self.try_to_open(now, flags);
         }
     }
 
@@ -145,6 +149,7 @@ impl Sender {
 
     /// tcp_init_cwnd_reduction.
     pub(super) fn begin_reduction(&mut self, now: Instant) {
+        self.cwr_due = true;
         self.high_seq = self.board.nxt();
         self.tlp_high_seq = None;
         self.window.cwnd_cnt = 0;
@@ -179,9 +184,12 @@ impl Sender {
     }
 
     /// tcp_try_to_open.
-    pub(super) fn try_to_open(&mut self, now: Instant) {
+    fn try_to_open(&mut self, now: Instant, flags: Flags) {
         if !self.any_retransmitted() {
             self.undo.retrans_stamp = None;
+        }
+        if flags.ece {
+            self.on_congestion_echo(now);
         }
         if self.state != CaState::Cwr {
             self.try_keep_open(now);
@@ -271,6 +279,7 @@ impl Sender {
             self.reordering = self.reordering.min(crate::detection::DUP_THRESH);
         }
         self.set_state(now, CaState::Loss);
+        self.cwr_due = true;
         self.high_seq = self.board.nxt();
         // The timeout has answered what the probe of the tail was sent for (RFC 8985, Section 7.3; tcp_retransmit_timer).
         self.tlp_high_seq = None;

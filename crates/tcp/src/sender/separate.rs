@@ -61,6 +61,7 @@ impl Sender {
         if self.congestion.owns_window() {
             return;
         }
+        self.cwr_due = true;
         self.prior_cwnd = self.window.cwnd;
         self.window.ssthresh = self.congestion.ssthresh(Window { cwnd, ..self.window });
         self.window.cwnd = self.window.cwnd.min(self.window.ssthresh);

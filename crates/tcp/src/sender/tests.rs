@@ -67,6 +67,7 @@ impl Bench {
             tsecr,
             echo_rtt: None,
             data: false,
+            ece: false,
         })
     }
 

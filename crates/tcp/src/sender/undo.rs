@@ -48,6 +48,8 @@ impl Sender {
         if self.prior_ssthresh > 0 {
             self.window.cwnd = self.congestion.undo(self.window, self.prior_cwnd).min(self.window.clamp);
             self.window.ssthresh = self.window.ssthresh.max(self.prior_ssthresh);
+            // Nothing was reduced (tcp_ecn_withdraw_cwr).
+            self.cwr_due = false;
         }
         self.undo.marker = None;
         self.detection.on_recovery_end(true);

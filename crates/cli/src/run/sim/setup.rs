@@ -192,6 +192,7 @@ fn set(config: &mut Config, tcp: &Tcp) {
     config.ncl.beta_percent = tcp.ncl_beta_percent.unwrap_or(config.ncl.beta_percent);
     config.opportunistic = tcp.opportunistic_retransmission;
     config.hack1 = tcp.hack1;
+    config.ecn = tcp.ecn;
     config.schedule = tcp.schedule.unwrap_or(config.schedule);
     let clock = &mut config.timestamp_clock;
     clock.tick = tcp.timestamp_tick.map_or(clock.tick, |tick| tick.to_wire());

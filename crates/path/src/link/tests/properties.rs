@@ -3,8 +3,10 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::aqm::Aqm;
 use crate::link_layer::LinkRetransmission;
 use crate::loss::GilbertElliott;
+use crate::policer::Policer;
 use crate::trace::Trace;
 
 /// A gap before the packet in microseconds, and its size.
@@ -51,6 +53,11 @@ fn outages() -> impl Strategy<Value = Outages> {
     })
 }
 
+fn disciplines() -> impl Strategy<Value = Aqm> {
+    prop::sample::select(&["drop-tail", "drop-tail", "codel", "fq-codel", "pie", "red"])
+        .prop_map(|name| Aqm::named(name).unwrap())
+}
+
 fn orderly_configs() -> impl Strategy<Value = LinkConfig> {
     let queue = prop_oneof![
         Just(QueueLimit::Unlimited),
@@ -62,17 +69,21 @@ fn orderly_configs() -> impl Strategy<Value = LinkConfig> {
         (0..300_000u64).prop_map(|ppm| Loss::Independent(Probability::from_ppm(ppm))),
         Just(Loss::GilbertElliott(GilbertElliott::bursts(Probability::from_ppm(100_000), 3))),
     ];
-    (rates(), queue, 0u64..100, prop::option::of(0u64..20), loss, outages()).prop_map(
-        |(rate, queue, delay, jitter, loss, outage)| LinkConfig {
+    let policer = prop::option::of((1u64..5_000_000, 1u64..20_000));
+    (rates(), (queue, disciplines(), policer), 0u64..100, prop::option::of(0u64..20), loss, outages())
+        .prop_map(|(rate, (queue, aqm, policer), delay, jitter, loss, outage)| LinkConfig {
             rate,
             queue,
+            // RED needs a limit.
+            aqm: if aqm.check(queue).is_ok() { aqm } else { Aqm::DropTail },
+            policer: policer
+                .map(|(rate, burst_bytes)| Policer { rate: Rate::from_bytes_per_sec(rate), burst_bytes }),
             delay: Delay::Constant(ms(delay)),
             jitter: jitter.map(|up_to| Jitter { up_to: ms(up_to), keep_order: true }),
             loss,
             outage,
             ..LinkConfig::default()
-        },
-    )
+        })
 }
 
 fn disorderly_configs() -> impl Strategy<Value = LinkConfig> {

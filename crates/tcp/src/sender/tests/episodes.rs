@@ -115,6 +115,7 @@ fn a_window_may_close_without_news() {
         tsecr: None,
         echo_rtt: None,
         data: false,
+        ece: false,
     };
     bench.sender.on_ack(&closing);
     assert_eq!(bench.sender.snd_wnd, 0);

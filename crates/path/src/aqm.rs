@@ -1,0 +1,160 @@
+//! Queue disciplines beyond drop-tail: who waits, who is dropped before the queue is full, who is marked.
+//!
+//! A link without one keeps its packets in a [`DropTail`] and never comes here. With one, the discipline holds all that waits,
+//! and whenever the bottleneck is free it chooses what goes next. What it has chosen keeps its turn, even when the bottleneck has
+//! to wait for a chance to send it.
+
+mod codel;
+mod fq_codel;
+mod pie;
+mod red;
+
+use alloc::boxed::Box;
+use core::fmt;
+
+use paceline_wire::{Duration, Ecn, Instant};
+
+use crate::counters::LinkCounters;
+use crate::error::ConfigError;
+use crate::parcels::{Parcel, Parcels};
+use crate::queue::{DropTail, QueueLimit, Waiting};
+use crate::random::Random;
+use crate::server::Server;
+
+pub use codel::CodelConfig;
+pub use fq_codel::FqCodelConfig;
+pub use pie::PieConfig;
+pub use red::RedConfig;
+
+/// Queue management, and its parameters. The limit of the queue stays the limit of each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Aqm {
+    /// None: what finds no room is dropped.
+    #[default]
+    DropTail,
+    /// CoDel (RFC 8289).
+    Codel(CodelConfig),
+    /// FQ-CoDel (RFC 8290).
+    FqCodel(FqCodelConfig),
+    /// PIE (RFC 8033).
+    Pie(PieConfig),
+    /// RED (Floyd and Jacobson 1993).
+    Red(RedConfig),
+}
+
+/// What waits, what is dropped, and what goes next.
+///
+/// Times never go back. A discipline that drops or marks does it by the [`Desk`], which counts it.
+pub(crate) trait QueueDiscipline: fmt::Debug + Send + Sync {
+    /// Takes a packet at its arrival, or drops it, or drops others for it.
+    fn enqueue(&mut self, waiting: Waiting, desk: &mut Desk<'_>);
+    /// What the bottleneck, free since `now`, sends next. `None` only when nothing waits any more.
+    fn dequeue(&mut self, now: Instant, desk: &mut Desk<'_>) -> Option<Waiting>;
+    /// Packets that wait.
+    fn len(&self) -> usize;
+    /// Their IP bytes.
+    fn bytes(&self) -> u64;
+    /// A copy with the same state.
+    fn boxed(&self) -> Box<dyn QueueDiscipline>;
+}
+
+/// What a discipline may do with a packet beside keeping it, and what it may know of its link.
+pub(crate) struct Desk<'a> {
+    pub(crate) parcels: &'a mut Parcels,
+    pub(crate) counters: &'a mut LinkCounters,
+    pub(crate) server: &'a Server,
+    pub(crate) start: Instant,
+    /// What has been chosen already and still waits. It counts against the limit.
+    pub(crate) chosen: (usize, u64),
+    /// Nothing waits or is being sent: then a packet of any size is taken.
+    pub(crate) idle: bool,
+}
+
+impl Aqm {
+    /// One of them by its name, with the parameters that its source recommends.
+    pub fn named(name: &str) -> Option<Aqm> {
+        match name {
+            "drop-tail" => Some(Aqm::DropTail),
+            "codel" => Some(Aqm::Codel(CodelConfig::default())),
+            "fq-codel" => Some(Aqm::FqCodel(FqCodelConfig::default())),
+            "pie" => Some(Aqm::Pie(PieConfig::default())),
+            "red" => Some(Aqm::Red(RedConfig::default())),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn check(self, limit: QueueLimit) -> Result<(), ConfigError> {
+        match self {
+            Aqm::DropTail => Ok(()),
+            Aqm::Codel(config) => config.check(),
+            Aqm::FqCodel(config) => config.check(),
+            Aqm::Pie(config) => config.check(),
+            Aqm::Red(config) => config.check(limit),
+        }
+    }
+
+    /// `random` is for this discipline alone. `None` for drop-tail, which the link does itself.
+    pub(crate) fn build(self, limit: QueueLimit, mut random: Random) -> Option<Box<dyn QueueDiscipline>> {
+        Some(match self {
+            Aqm::DropTail => return None,
+            Aqm::Codel(config) => Box::new(codel::Codel::new(config, limit)),
+            Aqm::FqCodel(config) => Box::new(fq_codel::FqCodel::new(config, limit, random.below(u64::MAX))),
+            Aqm::Pie(config) => Box::new(pie::Pie::new(config, limit, random)),
+            Aqm::Red(config) => Box::new(red::Red::new(config, limit, random)),
+        })
+    }
+}
+
+impl Clone for Box<dyn QueueDiscipline> {
+    fn clone(&self) -> Self {
+        self.boxed()
+    }
+}
+
+impl Desk<'_> {
+    /// Marks a packet whose ends can bear it (RFC 3168, Section 5). False when they cannot: then it is to be dropped.
+    pub(crate) fn mark(&mut self, parcel: &Parcel) -> bool {
+        let Some(packet) = self.parcels.packet_mut(parcel) else { return false };
+        match packet.ecn() {
+            Some(Ecn::Ect0 | Ecn::Ect1) => {
+                packet.set_ecn(Ecn::Ce);
+                self.counters.marked.add(parcel.bytes);
+                true
+            }
+            // Marked on the way here.
+            Some(Ecn::Ce) => true,
+            Some(Ecn::NotEct) | None => false,
+        }
+    }
+
+    /// Dropped before the queue is full.
+    pub(crate) fn drop_early(&mut self, waiting: Waiting) {
+        self.counters.dropped_by_aqm.add(waiting.parcel.bytes);
+        self.parcels.discard(waiting.parcel);
+    }
+
+    /// Dropped because the queue is full.
+    pub(crate) fn drop_for_room(&mut self, waiting: Waiting) {
+        self.counters.dropped_by_queue.add(waiting.parcel.bytes);
+        self.parcels.discard(waiting.parcel);
+    }
+
+    /// Whether a queue that is first in, first out has room for a packet.
+    pub(crate) fn has_room(&self, fifo: &DropTail, bytes: u32) -> bool {
+        self.idle || fifo.has_room_beside(self.chosen, bytes)
+    }
+
+    /// What the bottleneck could have sent between two times; `None` without a limit.
+    pub(crate) fn capacity_bytes(&self, from: Instant, to: Instant) -> Option<u64> {
+        let since = |at: Instant| at.saturating_since(self.start);
+        self.server.capacity_bytes(since(from), since(to))
+    }
+}
+
+/// A time of a configuration that must not be zero.
+fn check_time(time: Duration) -> Result<(), ConfigError> {
+    if time.is_zero() { Err(ConfigError::AqmOfNoTime) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,273 @@
+//! CoDel (RFC 8289): drops at the head when packets have waited too long for a whole interval, ever more often while they do.
+
+use alloc::boxed::Box;
+
+use paceline_wire::{Duration, Instant};
+
+use super::{Desk, QueueDiscipline, check_time};
+use crate::error::ConfigError;
+use crate::queue::{DropTail, QueueLimit, Waiting};
+
+/// Parameters of CoDel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
+pub struct CodelConfig {
+    /// The wait that is good enough.
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::units::de::duration"))]
+    pub target: Duration,
+    /// How long it may be exceeded: the longest usual RTT.
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::units::de::duration"))]
+    pub interval: Duration,
+    /// Packets that can be marked are marked in place of dropped.
+    pub ecn: bool,
+}
+
+impl Default for CodelConfig {
+    /// RFC 8289, Sections 4.3 and 4.4.
+    fn default() -> Self {
+        CodelConfig { target: Duration::from_millis(5), interval: Duration::from_millis(100), ecn: false }
+    }
+}
+
+impl CodelConfig {
+    pub(super) fn check(self) -> Result<(), ConfigError> {
+        check_time(self.target)?;
+        check_time(self.interval)
+    }
+}
+
+/// One queue under CoDel.
+#[derive(Clone, Debug)]
+pub(super) struct Codel {
+    config: CodelConfig,
+    fifo: DropTail,
+    state: CodelState,
+}
+
+impl Codel {
+    pub(super) fn new(config: CodelConfig, limit: QueueLimit) -> Self {
+        Codel { config, fifo: DropTail::new(limit), state: CodelState::default() }
+    }
+}
+
+impl QueueDiscipline for Codel {
+    fn enqueue(&mut self, waiting: Waiting, desk: &mut Desk<'_>) {
+        if desk.has_room(&self.fifo, waiting.parcel.bytes) {
+            self.fifo.push(waiting);
+        } else {
+            desk.drop_for_room(waiting);
+        }
+    }
+
+    fn dequeue(&mut self, now: Instant, desk: &mut Desk<'_>) -> Option<Waiting> {
+        self.state.dequeue(now, self.config, &mut self.fifo, desk)
+    }
+
+    fn len(&self) -> usize {
+        self.fifo.len()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.fifo.bytes()
+    }
+
+    fn boxed(&self) -> Box<dyn QueueDiscipline> {
+        Box::new(self.clone())
+    }
+}
+
+/// The state of the algorithm for one queue, named as in RFC 8289, Section 5.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CodelState {
+    first_above_time: Option<Instant>,
+    drop_next: Instant,
+    count: u32,
+    lastcount: u32,
+    dropping: bool,
+    maxpacket: u64,
+}
+
+/// Within so many intervals after the last drop the rate of dropping goes on where it was (RFC 8289, Section 5.5).
+const REMEMBERED_INTERVALS: u64 = 16;
+
+impl CodelState {
+    /// What goes next out of `fifo` (RFC 8289, Section 5.5). A packet that is marked goes as if the next one had been dropped for.
+    pub(super) fn dequeue(
+        &mut self,
+        now: Instant,
+        config: CodelConfig,
+        fifo: &mut DropTail,
+        desk: &mut Desk<'_>,
+    ) -> Option<Waiting> {
+        let (waiting, ok_to_drop) = self.dodequeue(now, config, fifo)?;
+        if !self.dropping {
+            return if ok_to_drop { self.begin(now, config, waiting, fifo, desk) } else { Some(waiting) };
+        }
+        if !ok_to_drop {
+            self.dropping = false;
+            return Some(waiting);
+        }
+        self.go_on(now, config, waiting, fifo, desk)
+    }
+
+    /// Enters the dropping state.
+    fn begin(
+        &mut self,
+        now: Instant,
+        config: CodelConfig,
+        waiting: Waiting,
+        fifo: &mut DropTail,
+        desk: &mut Desk<'_>,
+    ) -> Option<Waiting> {
+        let next = if config.ecn && desk.mark(&waiting.parcel) {
+            Some(waiting)
+        } else {
+            desk.drop_early(waiting);
+            self.dodequeue(now, config, fifo).map(|(next, _)| next)
+        };
+        self.dropping = true;
+        let delta = self.count - self.lastcount;
+        let recent = now.saturating_since(self.drop_next) < config.interval * REMEMBERED_INTERVALS;
+        self.count = if delta > 1 && recent { delta } else { 1 };
+        self.lastcount = self.count;
+        self.drop_next = self.control_law(now, config.interval);
+        next
+    }
+
+    /// Drops whatever is due while in the dropping state.
+    fn go_on(
+        &mut self,
+        now: Instant,
+        config: CodelConfig,
+        mut waiting: Waiting,
+        fifo: &mut DropTail,
+        desk: &mut Desk<'_>,
+    ) -> Option<Waiting> {
+        while self.dropping && now >= self.drop_next {
+            self.count = self.count.saturating_add(1);
+            if config.ecn && desk.mark(&waiting.parcel) {
+                self.drop_next = self.control_law(self.drop_next, config.interval);
+                break;
+            }
+            desk.drop_early(waiting);
+            let Some((next, ok_to_drop)) = self.dodequeue(now, config, fifo) else {
+                self.dropping = false;
+                return None;
+            };
+            waiting = next;
+            if ok_to_drop {
+                self.drop_next = self.control_law(self.drop_next, config.interval);
+            } else {
+                self.dropping = false;
+            }
+        }
+        Some(waiting)
+    }
+
+    /// The first packet, and whether the wait has been too long for an interval. When no more than a packet is left behind it, the
+    /// link would only idle.
+    fn dodequeue(
+        &mut self,
+        now: Instant,
+        config: CodelConfig,
+        fifo: &mut DropTail,
+    ) -> Option<(Waiting, bool)> {
+        let Some(waiting) = fifo.pop() else {
+            self.first_above_time = None;
+            self.dropping = false;
+            return None;
+        };
+        self.maxpacket = self.maxpacket.max(waiting.parcel.bytes.into());
+        let sojourn_time = now.saturating_since(waiting.arrival);
+        let ok_to_drop = if sojourn_time < config.target || fifo.bytes() <= self.maxpacket {
+            self.first_above_time = None;
+            false
+        } else {
+            let since = *self.first_above_time.get_or_insert(now + config.interval);
+            now >= since
+        };
+        Some((waiting, ok_to_drop))
+    }
+
+    /// RFC 8289, Section 5.6, in whole nanoseconds.
+    fn control_law(&self, t: Instant, interval: Duration) -> Instant {
+        let interval = u128::from(interval.as_nanos());
+        let span = (interval * interval / u128::from(self.count.max(1))).isqrt();
+        t + Duration::from_nanos(span as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{Bench, ms};
+    use super::*;
+
+    fn codel(ecn: bool) -> Codel {
+        Codel::new(CodelConfig { ecn, ..CodelConfig::default() }, QueueLimit::Unlimited)
+    }
+
+    #[test]
+    fn intervals_shrink_with_the_root_of_the_count() {
+        let state = |count| CodelState { count, ..CodelState::default() };
+        let next = |count| state(count).control_law(Instant::ZERO, ms(100)).as_nanos();
+        assert_eq!([1, 2, 4, 100].map(next), [100_000_000, 70_710_678, 50_000_000, 10_000_000]);
+    }
+
+    /// One packet leaves each millisecond and two come: every wait is above 5 ms from 10 ms on. The first drop is an interval after
+    /// that, then the gaps are 100 ms / sqrt(count).
+    #[test]
+    fn a_standing_queue_is_dropped_from_ever_more_often() {
+        let mut bench = Bench::new();
+        let mut codel = codel(false);
+        let mut drops = alloc::vec::Vec::new();
+        for step in 0..600 {
+            bench.send(&mut codel, ms(step), 2);
+            let before = bench.counters.dropped_by_aqm.packets;
+            bench.take(&mut codel, ms(step));
+            drops.extend((before < bench.counters.dropped_by_aqm.packets).then_some(step));
+        }
+        let gaps: alloc::vec::Vec<u64> = drops.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert!((105..=112).contains(&drops[0]), "{drops:?}");
+        // On whole milliseconds after 100, 170.7, 228.4 and 278.4.
+        assert_eq!(gaps[..4], [100, 71, 58, 50], "{drops:?}");
+    }
+
+    /// A burst that has drained within the interval is nobody's fault.
+    #[test]
+    fn a_burst_is_let_through() {
+        let mut bench = Bench::new();
+        let mut codel = codel(false);
+        bench.send(&mut codel, ms(0), 90);
+        for step in 0..200 {
+            bench.take(&mut codel, ms(step));
+        }
+        assert_eq!(bench.counters.dropped().packets, 0);
+    }
+
+    #[test]
+    fn marks_stand_in_for_drops_where_they_can() {
+        let mut marked = Bench::new();
+        marked.ect = true;
+        let mut dropped = Bench::new();
+        for bench in [&mut marked, &mut dropped] {
+            let mut codel = codel(true);
+            for step in 0..600 {
+                bench.send(&mut codel, ms(step), 2);
+                bench.take(&mut codel, ms(step));
+            }
+        }
+        assert_eq!((marked.counters.dropped_by_aqm.packets, dropped.counters.marked.packets), (0, 0));
+        assert!(marked.counters.marked.packets > 6, "{:?}", marked.counters);
+        let drops = dropped.counters.dropped_by_aqm.packets;
+        assert!(drops.abs_diff(marked.counters.marked.packets) <= 1, "{:?} {drops}", marked.counters);
+    }
+
+    #[test]
+    fn the_limit_holds() {
+        let mut bench = Bench::new();
+        let mut codel = Codel::new(CodelConfig::default(), QueueLimit::Packets(10));
+        bench.send(&mut codel, ms(0), 15);
+        assert_eq!((codel.len(), bench.counters.dropped_by_queue.packets), (10, 5));
+    }
+}

@@ -1,0 +1,98 @@
+use alloc::string::ToString as _;
+
+use paceline_wire::{Packet, Rate};
+
+use super::*;
+use crate::outage::Outages;
+use crate::rate::RateProcess;
+use crate::testing::{key, segment};
+
+pub(super) const fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+pub(super) trait IntoInstant {
+    fn into_instant(self) -> Instant;
+}
+
+impl IntoInstant for Duration {
+    fn into_instant(self) -> Instant {
+        Instant::ZERO + self
+    }
+}
+
+/// A bottleneck by hand: full-sized packets of one flow at a time, and a byte in a microsecond.
+pub(super) struct Bench {
+    parcels: Parcels,
+    pub(super) counters: LinkCounters,
+    server: Server,
+    pub(super) flow: u16,
+    pub(super) ect: bool,
+}
+
+impl Bench {
+    pub(super) fn new() -> Self {
+        let rate = RateProcess::Constant(Rate::from_bytes_per_sec(1_000_000));
+        Bench {
+            parcels: Parcels::default(),
+            counters: LinkCounters::default(),
+            server: Server::new(rate, Outages::default()),
+            flow: 0,
+            ect: false,
+        }
+    }
+
+    pub(super) fn packet(&mut self, flow: u16) -> Packet {
+        let mut packet = segment(key(flow), 1, 1_000);
+        if self.ect {
+            packet.set_ecn(Ecn::Ect0);
+        }
+        packet
+    }
+
+    fn desk(&mut self) -> Desk<'_> {
+        let Bench { parcels, counters, server, .. } = self;
+        Desk { parcels, counters, server, start: Instant::ZERO, chosen: (0, 0), idle: false }
+    }
+
+    pub(super) fn send(&mut self, discipline: &mut dyn QueueDiscipline, at: Duration, packets: u32) {
+        for _ in 0..packets {
+            let packet = self.packet(self.flow);
+            let arrival = at.into_instant();
+            let parcel = self.parcels.store(packet, 1_040, arrival);
+            let waiting = Waiting { parcel, arrival, ready: arrival, fate: Default::default() };
+            discipline.enqueue(waiting, &mut self.desk());
+        }
+    }
+
+    /// The flow of the packet that goes.
+    pub(super) fn take(&mut self, discipline: &mut dyn QueueDiscipline, at: Duration) -> Option<u16> {
+        let waiting = discipline.dequeue(at.into_instant(), &mut self.desk())?;
+        let flow = self.parcels.packet(&waiting.parcel).unwrap().flow_key().unwrap().dst.port() - 1_024;
+        self.parcels.discard(waiting.parcel);
+        Some(flow)
+    }
+}
+
+#[test]
+fn each_has_a_name() {
+    for name in ["drop-tail", "codel", "fq-codel", "pie", "red"] {
+        assert_eq!(Aqm::named(name).unwrap().check(QueueLimit::Packets(100)), Ok(()));
+    }
+    assert_eq!(Aqm::named("fifo"), None);
+}
+
+#[test]
+fn impossible_parameters_are_refused() {
+    let limit = QueueLimit::Bytes(100_000);
+    let refuse = |aqm: Aqm, limit| aqm.check(limit).unwrap_err();
+    let codel = CodelConfig { interval: Duration::ZERO, ..CodelConfig::default() };
+    assert_eq!(refuse(Aqm::Codel(codel), limit), ConfigError::AqmOfNoTime);
+    let fq_codel = FqCodelConfig { queues: 0, ..FqCodelConfig::default() };
+    assert_eq!(refuse(Aqm::FqCodel(fq_codel), limit), ConfigError::FqCodelOfNothing);
+    let red = RedConfig::default();
+    assert_eq!(refuse(Aqm::Red(red), QueueLimit::Unlimited), ConfigError::RedWithoutLimit);
+    let red = RedConfig { min: red.max, ..red };
+    assert_eq!(refuse(Aqm::Red(red), limit), ConfigError::RedThresholds);
+    assert!(ConfigError::RedWithoutLimit.to_string().contains("limit"));
+}

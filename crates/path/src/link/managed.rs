@@ -1,0 +1,59 @@
+//! A link whose queue is managed: the discipline holds what waits, the link's own queue what it has chosen.
+//!
+//! Something waits in the discipline only while a packet is being sent or has been chosen, so the rest of the link need not look there
+//! to know whether it is idle.
+
+use alloc::boxed::Box;
+
+use paceline_wire::Instant;
+
+use super::Link;
+use crate::aqm::{Desk, QueueDiscipline};
+use crate::queue::Waiting;
+
+#[derive(Clone, Debug)]
+pub(super) struct Managed {
+    discipline: Box<dyn QueueDiscipline>,
+    last_arrival: Instant,
+}
+
+impl Managed {
+    pub(super) fn new(discipline: Box<dyn QueueDiscipline>, start: Instant) -> Self {
+        Managed { discipline, last_arrival: start }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.discipline.len()
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.discipline.bytes()
+    }
+}
+
+impl Link {
+    /// Gives a packet to the discipline.
+    #[inline(never)]
+    pub(super) fn offer(&mut self, waiting: Waiting, idle: bool) {
+        let Link { managed, parcels, counters, server, start, queue, .. } = self;
+        let Some(managed) = managed else { return };
+        managed.last_arrival = waiting.arrival;
+        let chosen = (queue.len(), queue.bytes());
+        managed
+            .discipline
+            .enqueue(waiting, &mut Desk { parcels, counters, server, start: *start, chosen, idle });
+    }
+
+    /// Lets the discipline choose what goes next, at the time at which the bottleneck turned free, or at which the packet came that
+    /// found it free: whoever drives the link late gets the same choice.
+    #[inline(never)]
+    pub(super) fn choose(&mut self) {
+        let Link { managed, parcels, counters, server, start, queue, free_at, .. } = self;
+        let Some(managed) = managed else { return };
+        let at = managed.last_arrival.max(*free_at);
+        let mut desk = Desk { parcels, counters, server, start: *start, chosen: (0, 0), idle: false };
+        if let Some(waiting) = managed.discipline.dequeue(at, &mut desk) {
+            queue.push(waiting);
+        }
+    }
+}
