@@ -62,21 +62,21 @@ pub(crate) fn command(args: &MapArgs) -> Result<()> {
         if !args.json {
             report::print(kind, args.seed, &cells, &verdicts, seconds);
         }
-        objects.push(files::json(kind, &cells, &verdicts, seconds));
+        let object = files::json(kind, &cells, &verdicts, seconds);
+        write_whole(&args.out.join(format!("{}.json", kind.name())), &pretty(&object)?)?;
+        objects.push(object);
     }
-    let object = serde_json::json!({
-        "schema": SCHEMA,
-        "program": format!("paceline {}", env!("CARGO_PKG_VERSION")),
-        "on": "sim",
-        "seed": args.seed,
-        "kinds": objects,
-    });
-    let text = serde_json::to_string_pretty(&object).map_err(|error| Error::failed(error.to_string()))?;
-    write_whole(&args.out.join("map.json"), &format!("{text}\n"))?;
     if args.json {
-        say!("{text}");
+        let object = serde_json::json!({
+            "schema": SCHEMA,
+            "program": format!("paceline {}", env!("CARGO_PKG_VERSION")),
+            "on": "sim",
+            "seed": args.seed,
+            "kinds": objects,
+        });
+        say!("{}", pretty(&object)?.trim_end());
     } else {
-        say!("All points: {}/*.csv; all figures: map.json there", args.out.display());
+        say!("All points: {0}/KIND.csv; all figures: {0}/KIND.json", args.out.display());
     }
     simulated::judge(&failures)?;
     match missed.first() {
@@ -111,6 +111,12 @@ fn make_all(points: &[Point], modes: &[&'static str], runs: &mut Runs, args: &Ma
         .filter_map(|point| again(point).map(|missed| Wanted::of(point, missed, further.clone())))
         .collect();
     runs.make(wanted, threads, &format!("{name}, again"), args.json)
+}
+
+fn pretty(object: &serde_json::Value) -> Result<String> {
+    serde_json::to_string_pretty(object)
+        .map(|text| text + "\n")
+        .map_err(|error| Error::failed(error.to_string()))
 }
 
 /// All but the first profile, or those that were asked for.

@@ -45,7 +45,7 @@ pub(crate) struct MapArgs {
     /// Runs at the same time [default: one for each core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) jobs: Option<u32>,
-    /// Folder for runs-KIND.jsonl, KIND.csv and map.json; runs that are there already are not done again
+    /// Folder for runs-KIND.jsonl, KIND.csv and KIND.json; runs that are there already are not done again
     #[arg(long, value_name = "DIR", default_value = "results/map")]
     pub(crate) out: PathBuf,
     /// Do runs again that are there already

@@ -23,11 +23,11 @@ pub(super) fn draw(draw: &mut Draw, rate_max: f64) -> Parts {
     let mut label = vec![format!("{server}"), format!("{mbps}M {wired_ms}+{radio_ms}ms {bdp}BDP")];
     let (client, words) = client(draw, mbps);
     label.extend(words);
-    label.extend(add(draw, impair::CLIENTS, &mut wired, &mut radio));
+    label.extend(add(draw, impair::CLIENTS, mbps, &mut wired, &mut radio));
     Parts {
         wired,
         radio,
-        hosts: hosts(server, "cubic") + &client,
+        hosts: hosts(server, "cubic", false) + &client,
         flows: "[[flows]]\nname = \"download\"\n\n".into(),
         label,
         objects: false,
@@ -72,5 +72,5 @@ fn client(draw: &mut Draw, mbps: f64) -> (String, Vec<String>) {
         label.push(format!("pauses {pause}"));
     }
     let lines = lines.iter().map(|line| format!("{line}\n")).collect::<String>();
-    (lines + "\n", label)
+    (lines, label)
 }

@@ -1,6 +1,6 @@
 //! What may be wrong with a link, and how often a point has it.
 
-use super::draw::{Draw, between, share, time};
+use super::draw::{Draw, between, rate, round3, share, time};
 use super::point::{Link, Side};
 
 /// One row of a kind's table.
@@ -31,16 +31,19 @@ pub(super) enum What {
     /// Packets overtake each other.
     LooseJitter,
     Duplicates,
-    /// What is lost towards the server are ACKs.
+    /// Of what the ends send, nothing but ACKs is lost.
     LostAcks,
     Outage,
+    /// Queue management, by its name in a scenario; half of it marks, where the ends have ECN.
+    Aqm(&'static str),
+    Policer,
 }
 
 const fn row(at: At, what: What, percent: f64) -> Impairment {
     Impairment { at, what, percent }
 }
 
-/// Of points of the kind `path`: about one for each point, so that half of the points have one or none.
+/// Of points of the kind `path`: a little over one for each point, so that two thirds of the points have one or none.
 pub(super) const PATH: &[Impairment] = &[
     row(At::WiredDown, What::RandomLoss, 15.0),
     row(At::WiredDown, What::BurstLoss, 5.0),
@@ -49,7 +52,13 @@ pub(super) const PATH: &[Impairment] = &[
     row(At::WiredDown, What::LooseJitter, 2.0),
     row(At::WiredDown, What::Duplicates, 3.0),
     row(At::WiredDown, What::Outage, 2.0),
-    row(At::WiredUp, What::LostAcks, 4.0),
+    row(At::WiredDown, What::Policer, 4.0),
+    row(At::WiredDown, What::Aqm("codel"), 2.0),
+    row(At::WiredDown, What::Aqm("fq-codel"), 3.0),
+    row(At::WiredDown, What::Aqm("pie"), 2.0),
+    row(At::WiredDown, What::Aqm("red"), 2.0),
+    row(At::WiredUp, What::LostAcks, 3.0),
+    row(At::WiredUp, What::RandomLoss, 3.0),
     row(At::RadioDown, What::RandomLoss, 20.0),
     row(At::RadioDown, What::BurstLoss, 6.0),
     row(At::RadioDown, What::Reordering, 4.0),
@@ -57,7 +66,14 @@ pub(super) const PATH: &[Impairment] = &[
     row(At::RadioDown, What::LooseJitter, 3.0),
     row(At::RadioDown, What::Duplicates, 3.0),
     row(At::RadioDown, What::Outage, 4.0),
-    row(At::RadioUp, What::LostAcks, 6.0),
+    row(At::RadioDown, What::Policer, 2.0),
+    row(At::RadioDown, What::Aqm("codel"), 3.0),
+    row(At::RadioDown, What::Aqm("fq-codel"), 4.0),
+    row(At::RadioDown, What::Aqm("pie"), 3.0),
+    row(At::RadioDown, What::Aqm("red"), 3.0),
+    row(At::RadioUp, What::LostAcks, 4.0),
+    row(At::RadioUp, What::RandomLoss, 4.0),
+    row(At::RadioUp, What::Aqm("fq-codel"), 4.0),
     row(At::RadioUp, What::Jitter, 5.0),
 ];
 
@@ -78,7 +94,14 @@ struct Drawn {
 }
 
 /// Adds those of `table` that the point has to its links. Of two that have the same key of a scenario, the first counts.
-pub(super) fn add(draw: &mut Draw, table: &[Impairment], wired: &mut Side, radio: &mut Side) -> Vec<String> {
+/// `mbps` is what the path can carry.
+pub(super) fn add(
+    draw: &mut Draw,
+    table: &[Impairment],
+    mbps: f64,
+    wired: &mut Side,
+    radio: &mut Side,
+) -> Vec<String> {
     let mut labels = Vec::new();
     for row in table {
         let (link, place): (&mut Link, &str) = match row.at {
@@ -88,13 +111,17 @@ pub(super) fn add(draw: &mut Draw, table: &[Impairment], wired: &mut Side, radio
             At::RadioUp => (&mut radio.up, "radio up"),
         };
         let name = format!("{place} {}", row.what.name());
-        let drawn = draw.chance(&name, row.percent).map(|strength| row.what.draw(draw, &name, strength));
+        let drawn =
+            draw.chance(&name, row.percent).map(|strength| row.what.draw(draw, &name, mbps, strength));
         match drawn.filter(|drawn| !link.has(drawn.key)) {
             None => draw.note(&name, ""),
             Some(drawn) => {
                 draw.note(&name, &drawn.label);
                 labels.push(format!("{name} {}", drawn.label));
                 link.set(drawn.key, drawn.value);
+                if row.what == What::LostAcks {
+                    link.set("loss-on", "\"acks\"".into());
+                }
             }
         }
     }
@@ -112,11 +139,13 @@ impl What {
             What::Duplicates => "duplicates",
             What::LostAcks => "lost ACKs",
             What::Outage => "outage",
+            What::Aqm(name) => name,
+            What::Policer => "policer",
         }
     }
 
     /// `strength` is from 0 to below 1; whatever else there is to choose has coordinates of its own.
-    fn draw(self, draw: &Draw, name: &str, strength: f64) -> Drawn {
+    fn draw(self, draw: &Draw, name: &str, mbps: f64, strength: f64) -> Drawn {
         let further =
             |what: &str, low: f64, high: f64| between(low, high, draw.unit(&format!("{name} {what}")));
         let (key, value, label) = match self {
@@ -152,6 +181,20 @@ impl What {
             What::Duplicates => {
                 let probability = share(between(0.05, 3.0, strength));
                 ("duplicate", format!("\"{probability}\""), probability)
+            }
+            What::Aqm(aqm) => {
+                let marks = strength < 0.5;
+                let value = format!("{{ name = \"{aqm}\", ecn = {marks} }}");
+                ("aqm", value, if marks { "marks" } else { "drops" }.into())
+            }
+            What::Policer => {
+                let (to, burst) =
+                    (rate(mbps * between(0.3, 1.5, strength)), round3(further("burst", 10.0, 500.0)));
+                (
+                    "policer",
+                    format!("{{ rate = \"{to}\", burst = \"{burst}kb\" }}"),
+                    format!("{to} {burst}KB"),
+                )
             }
             What::Outage => {
                 let length = time(between(50.0, 3_000.0, strength));

@@ -1,7 +1,7 @@
 //! Points of much at once: downloads, an upload, web objects and datagrams over drawn radio links.
 
 use super::draw::{Draw, queue, rate, round3, share, time};
-use super::path::{UPLOADERS, hosts};
+use super::path::{UPLOADERS, has_ecn, hosts};
 use super::point::{Link, Parts, Side};
 use crate::units::tidy;
 
@@ -9,6 +9,8 @@ const SENDERS: &[(&str, u32)] =
     &[("cubic", 40), ("bbr", 30), ("reno", 12), ("westwood", 6), ("vegas", 6), ("rre", 6)];
 const RADIOS: &[(&str, u32)] =
     &[("steady", 40), ("steps", 20), ("hspa", 13), ("lte-driving", 14), ("5g", 13)];
+/// Of the radio downlink, at the 5G core or the base station.
+const QUEUES: &[(&str, u32)] = &[("drop-tail", 80), ("codel", 5), ("fq-codel", 7), ("pie", 4), ("red", 4)];
 const DOWNLOADS: u32 = 4;
 
 pub(super) fn draw(draw: &mut Draw, rate_max: f64, with_upload: bool) -> Parts {
@@ -30,6 +32,11 @@ pub(super) fn draw(draw: &mut Draw, rate_max: f64, with_upload: bool) -> Parts {
     if let Some(loss) = &loss {
         down.set("loss", format!("{{ independent = \"{loss}\" }}"));
     }
+    let aqm = draw.name("radio queue", QUEUES);
+    let ecn = has_ecn(draw);
+    if aqm != "drop-tail" {
+        down.set("aqm", format!("{{ name = \"{aqm}\", ecn = {ecn} }}"));
+    }
     let reduction = if draw.chance("qarr", 12.0).is_some() { "qarr" } else { "cubic" };
     draw.note("qarr", reduction);
     let (flows, senders) = flows(draw, mbps, with_upload);
@@ -39,6 +46,8 @@ pub(super) fn draw(draw: &mut Draw, rate_max: f64, with_upload: bool) -> Parts {
         format!("buffers {down_bdp} {up_bdp}BDP"),
     ];
     label.extend(loss.map(|loss| format!("loss {loss}")));
+    label.extend((aqm != "drop-tail").then(|| aqm.into()));
+    label.extend(ecn.then(|| "ECN".into()));
     label.extend((reduction == "qarr").then(|| "QARR".into()));
     Parts {
         wired: Side {
@@ -51,7 +60,7 @@ pub(super) fn draw(draw: &mut Draw, rate_max: f64, with_upload: bool) -> Parts {
             down,
             up: Link::new(&rate(up_mbps), &queue(up_bdp, up_mbps, rtt_ms)),
         },
-        hosts: hosts(reduction, "cubic"),
+        hosts: hosts(reduction, "cubic", ecn),
         flows,
         label,
         objects: false,

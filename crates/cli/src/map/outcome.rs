@@ -23,8 +23,10 @@ pub(super) struct Outcome {
     pub(super) delay_p50_ms: f64,
     pub(super) delay_p95_ms: f64,
     pub(super) delay_p99_ms: f64,
-    /// What the radio downlink's buffer had no room for.
+    /// What the radio downlink's buffer had no room for, or its queue management dropped.
     pub(super) drops: f64,
+    /// What its queue management marked.
+    pub(super) marks: f64,
     /// Packets that came to the radio downlink: delivered and dropped for whatever reason.
     pub(super) sent: f64,
     pub(super) delivered: f64,
@@ -78,8 +80,8 @@ impl Outcome {
             delay_p50_ms: run.path_delay_ms.p50.unwrap_or(0.0),
             delay_p95_ms: run.path_delay_ms.p95.unwrap_or(0.0),
             delay_p99_ms: run.path_delay_ms.p99.unwrap_or(0.0),
-            // Whatever the buffer's rule is: active queue management drops there, too.
-            drops: radio.drops as f64 - losses,
+            drops: cause("queue") + cause("aqm"),
+            marks: radio.marks as f64,
             sent: (radio.delivered_packets + radio.drops) as f64,
             delivered: radio.delivered_packets as f64,
             losses,

@@ -48,11 +48,13 @@ pub(super) fn draw(draw: &mut Draw, rate_max: f64) -> Parts {
         format!("wired {}M {}ms {}BDP", wired_mbps, wired_ms, wired_bdp),
         format!("radio {}M {}ms {}BDP", radio_mbps, radio_ms, radio_bdp),
     ];
-    label.extend(add(draw, impair::PATH, &mut wired, &mut radio));
+    let ecn = has_ecn(draw);
+    label.extend(ecn.then(|| "ECN".into()));
+    label.extend(add(draw, impair::PATH, wired_mbps.min(radio_mbps), &mut wired, &mut radio));
     Parts {
         wired,
         radio,
-        hosts: hosts(server, client),
+        hosts: hosts(server, client, ecn),
         flows: flow(load, wired_mbps.min(radio_mbps)),
         label,
         objects: load == "objects",
@@ -61,14 +63,24 @@ pub(super) fn draw(draw: &mut Draw, rate_max: f64) -> Parts {
     }
 }
 
+/// Whether both ends have ECN.
+pub(super) fn has_ecn(draw: &mut Draw) -> bool {
+    let ecn = draw.chance("ECN", 30.0).is_some();
+    draw.note("ECN", if ecn { "yes" } else { "" });
+    ecn
+}
+
 /// QARR is CUBIC with another rate reduction.
-pub(super) fn hosts(server: &str, client: &str) -> String {
-    let (server, further) = match server {
-        "qarr" => ("cubic", "[server.tcp]\nrate-reduction = \"qarr\"\n\n"),
-        other => (other, ""),
+pub(super) fn hosts(server: &str, client: &str, ecn: bool) -> String {
+    let (server, mut tcp) = match server {
+        "qarr" => ("cubic", vec!["rate-reduction = \"qarr\""]),
+        other => (other, Vec::new()),
     };
+    tcp.extend(ecn.then_some("ecn = true"));
+    let tcp = if tcp.is_empty() { String::new() } else { format!("tcp = {{ {} }}\n", tcp.join(", ")) };
+    let of_client = if ecn { "tcp = { ecn = true }\n" } else { "" };
     format!(
-        "[server]\ncongestion-control = \"{server}\"\n\n{further}[client]\ncongestion-control = \"{client}\"\n\n"
+        "[server]\ncongestion-control = \"{server}\"\n{tcp}\n[client]\ncongestion-control = \"{client}\"\n{of_client}"
     )
 }
 

@@ -144,6 +144,7 @@ pub(super) fn draw(plan: Plan, index: u32) -> Point {
     let mut text =
         format!("name = \"{name}\"\ntitle = \"{label}\"\nduration = \"{duration}\"\nseed = {first}\n\n");
     text.push_str(&parts.hosts);
+    text.push('\n');
     for (side, name) in [(&parts.wired, "wired"), (&parts.radio, "radio")] {
         let _ = write!(text, "[{name}]\nrtt = \"{}\"\n\n", side.rtt);
         for (link, direction) in [(&side.down, "down"), (&side.up, "up")] {

@@ -63,9 +63,6 @@ impl Counts {
         let below = |ratios: &[f64], bound: f64| ratios.iter().filter(|ratio| **ratio < bound).count();
         let count = |of: &dyn Fn(&Cell<'_>) -> bool| cells.iter().filter(|cell| of(cell)).count();
         let more = |cell: &Cell<'_>| cell.judged.difference(|run| run.delay_p95_ms).value;
-        let storm = |cell: &Cell<'_>| {
-            cell.judged.mean_on(|run| run.sent) > 1.1 * cell.judged.mean_on(|run| run.delivered + run.losses)
-        };
         let mut bins = [0; BINS.len()];
         for ratio in &late {
             let place = BINS.iter().position(|(to, _)| ratio < to).unwrap_or(BINS.len() - 1);
@@ -82,11 +79,17 @@ impl Counts {
             below_090: below(&late, 0.90),
             delay_30ms: count(&|cell| more(cell) > DELAY_MORE_MS[0]),
             delay_200ms: count(&|cell| more(cell) > DELAY_MORE_MS[1]),
-            storms: count(&storm),
+            storms: count(&|cell| is_storm(&cell.judged.on)),
             silent: count(&|cell| cell.judged.difference(|run| run.silent).value > 0.0),
             bins,
         }
     }
+}
+
+/// More than 1.1 times what the radio delivers or loses by chance is sent into it.
+fn is_storm(runs: &[&Outcome]) -> bool {
+    let sum = |value: fn(&Outcome) -> f64| runs.iter().map(|run| value(run)).sum::<f64>();
+    sum(|run| run.sent) > 1.1 * sum(|run| run.delivered + run.losses)
 }
 
 /// The least ratios first, of those that lose anything.
@@ -114,9 +117,11 @@ pub(super) fn print(kind: Kind, seed: u64, cells: &[Cell<'_>], verdicts: &[Verdi
     say!("Ratio: throughput in parts of that without gateway; of objects, how soon half of them come.");
     let counts: Vec<(&str, Counts)> = modes.iter().map(|(mode, cells)| (*mode, Counts::of(cells))).collect();
     say!("{}", totals(&counts));
+    let alone = first.iter().filter(|cell| is_storm(&cell.judged.off)).count();
     say!(
-        "+30 ms: p95 of the delay so much above that without gateway; storm: sent > 1.1 x kept by the radio\n"
+        "+30 ms: p95 of the delay so much above that without gateway; storm: sent > 1.1 x kept by the radio,"
     );
+    say!("which is so without gateway at {alone} points.\n");
     say!("{}", histogram(&counts));
     say!(
         "Points in percent; `first`: by the first runs; `mean`: by all that judge; `held`: by their intervals"
