@@ -8,11 +8,12 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 PACELINE := $(TARGET)/debug/paceline
 FUZZ_SECONDS ?= 60
 SOAK_SECONDS ?= 1800
+POINTS ?= 10000
 
 RIVALS := rivals-traces rivals-loss rivals-objects
 SPLIT := split-profiles split-tables split-three-bdp split-uplink
 
-.PHONY: help demo test build prove live rivals live-rivals split live-split results reproduce lint doc check deb fuzz bench soak speed clean setup
+.PHONY: help demo test build prove live rivals live-rivals split live-split results reproduce map lint doc check deb fuzz bench soak speed clean setup
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -73,6 +74,11 @@ reproduce: setup ## the published experiments in the simulator: results/reproduc
 	$(CARGO) run --release --locked --package paceline-cli -- reproduce ncl $(ARGS)
 	$(CARGO) run --release --locked --package paceline-cli -- reproduce rre $(ARGS)
 	$(CARGO) xtask reproduction
+
+map: setup ## POINTS (10,000) drawn paths and a tenth of each other kind, with and without gateway: results/map (hours; resumable)
+	$(CARGO) run --release --locked --package paceline-cli -- map --kind path --count $(POINTS) $(ARGS)
+	$(CARGO) run --release --locked --package paceline-cli -- map --kind mixed --kind mixed-down --kind clients \
+		--count $$(($(POINTS) / 10)) $(ARGS)
 
 lint: ## formatting, clippy (warnings are errors), the rules of CONTRIBUTING.md that a program can check
 	$(CARGO) fmt --all --check

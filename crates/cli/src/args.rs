@@ -1,6 +1,7 @@
 //! The command line.
 
 mod gateway;
+mod map;
 mod profiles;
 pub(crate) mod reproduce;
 
@@ -8,6 +9,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use gateway::{CaptureArgs, DoctorArgs, FlowsArgs, GatewayAction, GatewayArgs, TopArgs, beside};
+pub(crate) use map::{MapArgs, ModeArg};
 use paceline_path::QueueLimit;
 use paceline_path::random::Probability;
 use paceline_path::units::de::share;
@@ -41,6 +43,8 @@ pub(crate) enum Command {
     Compare(CompareArgs),
     /// Run scenarios and traces through every profile of the gateway, and judge what `auto` makes of them
     Profiles(ProfilesArgs),
+    /// Run points drawn by seed with and without gateway, and say where somebody is worse off with it
+    Map(MapArgs),
     /// Run published experiments anew in the simulator, and set the numbers side by side
     #[command(subcommand)]
     Reproduce(ReproduceCommand),

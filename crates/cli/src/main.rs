@@ -11,6 +11,8 @@ mod error;
 mod flows;
 mod gateway;
 mod interrupt;
+mod kept;
+mod map;
 mod output;
 mod plot;
 mod pool;
@@ -50,6 +52,7 @@ fn dispatch(command: Command) -> Result<()> {
         Command::Sweep(args) => sweep::command(&args),
         Command::Compare(args) => compare::command(&args),
         Command::Profiles(args) => profiles::command(&args),
+        Command::Map(args) => map::command(&args),
         Command::Reproduce(ReproduceCommand::Or(args)) => reproduce::or::command(&args),
         Command::Reproduce(ReproduceCommand::Ncl(args)) => reproduce::ncl::command(&args),
         Command::Reproduce(ReproduceCommand::Accelerator(args)) => reproduce::accelerator::command(&args),

@@ -2,7 +2,6 @@
 
 pub(crate) mod accelerator;
 pub(crate) mod drwa;
-mod kept;
 pub(crate) mod ncl;
 pub(crate) mod or;
 mod pool;
@@ -13,9 +12,9 @@ use serde::Serialize;
 
 use crate::args::reproduce::ReproduceHow;
 use crate::error::{Error, Result};
+use crate::kept::{self, Kept};
 use crate::output::say;
 use crate::pool::cores;
-use kept::Kept;
 use pool::{Job, Records};
 use report::Report;
 

@@ -6,12 +6,12 @@ mod figures;
 mod grid;
 mod model;
 
-use super::kept::Values;
 use super::pool::{Job, Records};
 use super::report::{Report, Section};
 use crate::args::{NclPart, ReproduceNclArgs};
 use crate::error::Result;
 use crate::interrupt;
+use crate::kept::Values;
 use cells::Cell;
 
 pub(crate) fn command(args: &ReproduceNclArgs) -> Result<()> {

@@ -13,12 +13,12 @@ mod speed;
 use paceline_sim::reproduce::or::Cell;
 use paceline_tcp::DetectionName;
 
-use super::kept::Values;
 use super::pool::{Job, Records};
 use super::report::{Bound, Report, Section};
 use crate::args::{DetectionArg, OrPart, ReproduceOrArgs};
 use crate::error::Result;
 use crate::interrupt;
+use crate::kept::Values;
 use cells::CellResult;
 
 pub(crate) fn command(args: &ReproduceOrArgs) -> Result<()> {

@@ -6,10 +6,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 use paceline_sim::{ScenarioError, Watch};
 use paceline_wire::Instant;
 
-use super::kept::{Kept, Record, Values};
 use crate::cpu_time::CpuTime;
 use crate::error::{Error, Kind, Result};
 use crate::interrupt;
+use crate::kept::{Kept, Record, Values};
 use crate::pool::work_off;
 
 /// One simulation.

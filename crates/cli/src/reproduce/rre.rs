@@ -12,12 +12,12 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::kept::Values;
 use super::pool::{Job, Records};
 use super::report::{Bound, Report, Section};
 use crate::args::ReproduceRreArgs;
 use crate::error::Result;
 use crate::interrupt;
+use crate::kept::Values;
 use crate::output::say;
 use crate::plot::Line;
 use crate::result::new_table;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use paceline_sim::reproduce::drwa::{Experiment, Network, Outcome, Window};
 use serde_json::Value;
 
-use crate::reproduce::kept::Values;
+use crate::kept::Values;
 use crate::reproduce::pool::{Job, Records};
 use crate::reproduce::report::number;
 

@@ -7,43 +7,44 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
 /// What a run yields, by name. What is not finite is left out.
-pub(super) type Values = BTreeMap<String, f64>;
+pub(crate) type Values = BTreeMap<String, f64>;
 
 /// A finished run.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-pub(super) struct Record {
+pub(crate) struct Record<V = Values> {
     /// All that decides about it, its seed included.
-    pub(super) key: String,
+    pub(crate) key: String,
     /// Processor time that it took.
-    pub(super) seconds: f64,
-    pub(super) values: Values,
+    pub(crate) seconds: f64,
+    pub(crate) values: V,
 }
 
 /// A file of finished runs: a line that names the program, then one line for each run.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(crate) struct Kept<V = Values> {
     path: PathBuf,
     file: Mutex<File>,
     /// Those that were there.
-    pub(super) records: HashMap<String, Record>,
+    pub(crate) records: HashMap<String, Record<V>>,
 }
 
-impl Kept {
+impl<V: DeserializeOwned + Serialize> Kept<V> {
     /// Opens the file or makes it. Runs of another build of the program are thrown away: whatever it changed may have
     /// changed them.
-    pub(super) fn open(path: &Path, program: &str, fresh: bool) -> Result<Kept> {
+    pub(crate) fn open(path: &Path, program: &str, fresh: bool) -> Result<Kept<V>> {
         let text = std::fs::read_to_string(path).unwrap_or_default();
         let header = serde_json::json!({ "program": program }).to_string();
         let usable = !fresh && text.lines().next() == Some(header.as_str());
         let mut records = HashMap::new();
         if usable {
             // The last line may be half of one.
-            let found = text.lines().skip(1).filter_map(|line| serde_json::from_str::<Record>(line).ok());
+            let found = text.lines().skip(1).filter_map(|line| serde_json::from_str::<Record<V>>(line).ok());
             records.extend(found.map(|record| (record.key.clone(), record)));
         }
         let failed = |error| Error::io(format_args!("write {}", path.display()), &error);
@@ -61,20 +62,20 @@ impl Kept {
     }
 
     /// Keeps a run that has just ended.
-    pub(super) fn add(&self, record: &Record) -> Result<()> {
+    pub(crate) fn add(&self, record: &Record<V>) -> Result<()> {
         let line = serde_json::to_string(record).map_err(|error| Error::failed(error.to_string()))? + "\n";
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         file.write_all(line.as_bytes())
             .map_err(|error| Error::io(format_args!("write {}", self.path.display()), &error))
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 }
 
 /// This build of the program.
-pub(super) fn program() -> String {
+pub(crate) fn program() -> String {
     let version = env!("CARGO_PKG_VERSION");
     let executable = std::env::current_exe().and_then(std::fs::read).unwrap_or_default();
     let mut hasher = DefaultHasher::new();
@@ -85,6 +86,8 @@ pub(super) fn program() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    type Kept = super::Kept<Values>;
 
     fn record(key: &str, value: f64) -> Record {
         Record { key: key.into(), seconds: 0.5, values: [("goodput_mbps".to_string(), value)].into() }

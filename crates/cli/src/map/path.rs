@@ -1,0 +1,99 @@
+//! Points of one flow: both sides drawn.
+
+use super::draw::{Draw, queue, rate, round3, time};
+use super::impair::{self, add};
+use super::point::{Link, Parts, Side};
+
+/// Servers, by how many of today's are like that, and enough of the others.
+pub(super) const SENDERS: &[(&str, u32)] =
+    &[("cubic", 30), ("bbr", 25), ("reno", 10), ("westwood", 9), ("vegas", 8), ("rre", 8), ("qarr", 10)];
+/// Clients.
+pub(super) const UPLOADERS: &[(&str, u32)] = &[("cubic", 50), ("bbr", 30), ("reno", 20)];
+const LOADS: &[(&str, u32)] = &[("download", 70), ("upload", 12), ("objects", 18)];
+/// Our choice: no access network is faster, and simulating it would take long.
+const WIRED_MBPS_MAX: f64 = 1_000.0;
+/// As many objects as say something about a p95.
+const OBJECTS: u32 = 30;
+
+pub(super) fn draw(draw: &mut Draw, rate_max: f64) -> Parts {
+    let radio_mbps = draw.log("radio rate, Mbit/s", 1.0, 150.0).min(rate_max);
+    // One in twelve is as fast as the radio, the others from below it to far above.
+    let same = draw.chance("wired rate as the radio's", 8.0).is_some();
+    let times = draw.log("wired rate / radio rate", 0.3, 50.0);
+    let wired_mbps = if same { radio_mbps } else { round3(radio_mbps * times).min(WIRED_MBPS_MAX) };
+    draw.note("wired rate, Mbit/s", &wired_mbps.to_string());
+    let (wired_ms, radio_ms) = (draw.log("wired RTT, ms", 1.0, 200.0), draw.log("radio RTT, ms", 5.0, 250.0));
+    let rtt_ms = wired_ms + radio_ms;
+    let wired_bdp = draw.log("wired buffer, BDP", 0.1, 4.0);
+    let radio_bdp = draw.log("radio buffer, BDP", 0.1, 4.0);
+    let up_mbps = round3(radio_mbps * draw.log("uplink / downlink", 0.1, 1.0));
+    let up_bdp = draw.log("uplink buffer, BDP", 0.3, 4.0);
+    let wired = rate(wired_mbps);
+    let mut wired = Side {
+        rtt: time(wired_ms),
+        down: Link::new(&wired, &queue(wired_bdp, wired_mbps, rtt_ms)),
+        up: Link::new(&wired, &queue(wired_bdp, wired_mbps, rtt_ms)),
+    };
+    let mut radio = Side {
+        rtt: time(radio_ms),
+        down: Link::new(&rate(radio_mbps), &queue(radio_bdp, radio_mbps, rtt_ms)),
+        up: Link::new(&rate(up_mbps), &queue(up_bdp, up_mbps, rtt_ms)),
+    };
+    let load = draw.name("load", LOADS);
+    let server = draw.name("server", SENDERS);
+    let client = draw.name("client", UPLOADERS);
+    let sender = if load == "upload" { client } else { server };
+    let mut label = vec![
+        format!("{load} {sender}"),
+        format!("wired {}M {}ms {}BDP", wired_mbps, wired_ms, wired_bdp),
+        format!("radio {}M {}ms {}BDP", radio_mbps, radio_ms, radio_bdp),
+    ];
+    let ecn = has_ecn(draw);
+    label.extend(ecn.then(|| "ECN".into()));
+    label.extend(add(draw, impair::PATH, wired_mbps.min(radio_mbps), &mut wired, &mut radio));
+    Parts {
+        wired,
+        radio,
+        hosts: hosts(server, client, ecn),
+        flows: flow(load, wired_mbps.min(radio_mbps)),
+        label,
+        objects: load == "objects",
+        radio_mbps,
+        downloads: 1,
+    }
+}
+
+/// Whether both ends have ECN.
+pub(super) fn has_ecn(draw: &mut Draw) -> bool {
+    let ecn = draw.chance("ECN", 30.0).is_some();
+    draw.note("ECN", if ecn { "yes" } else { "" });
+    ecn
+}
+
+/// QARR is CUBIC with another rate reduction.
+pub(super) fn hosts(server: &str, client: &str, ecn: bool) -> String {
+    let (server, mut tcp) = match server {
+        "qarr" => ("cubic", vec!["rate-reduction = \"qarr\""]),
+        other => (other, Vec::new()),
+    };
+    tcp.extend(ecn.then_some("ecn = true"));
+    let tcp = if tcp.is_empty() { String::new() } else { format!("tcp = {{ {} }}\n", tcp.join(", ")) };
+    let of_client = if ecn { "tcp = { ecn = true }\n" } else { "" };
+    format!(
+        "[server]\ncongestion-control = \"{server}\"\n{tcp}\n[client]\ncongestion-control = \"{client}\"\n{of_client}"
+    )
+}
+
+fn flow(load: &str, mbps: f64) -> String {
+    match load {
+        "upload" => "[[flows]]\nname = \"upload\"\ndirection = \"up\"\n\n".into(),
+        "objects" => {
+            // On slow links none takes longer than two seconds of the whole link.
+            let largest = round3(mbps * 250.0).clamp(20.0, 1_000.0);
+            format!(
+                "[[flows]]\nname = \"object\"\nsize = \"10kb..{largest}kb\"\ncount = {OBJECTS}\nsequential = true\ninterval = \"200ms\"\n\n"
+            )
+        }
+        _ => "[[flows]]\nname = \"download\"\n\n".into(),
+    }
+}

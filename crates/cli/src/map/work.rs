@@ -1,0 +1,179 @@
+//! Runs points on all cores, and keeps each run as it ends.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use twox_hash::XxHash64;
+
+use super::outcome::Outcome;
+use super::point::{PROFILES, Point};
+use crate::cpu_time::CpuTime;
+use crate::error::{Error, Kind as ErrorKind, Result};
+use crate::interrupt;
+use crate::kept::{Kept, Record};
+use crate::pool::work_off;
+use crate::run::lab::Watch;
+use crate::run::sim;
+use crate::scenario::{ScenarioFile, parse};
+
+/// All runs of one kind that were made, by key.
+#[derive(Debug)]
+pub(super) struct Runs {
+    kept: Kept<Outcome>,
+    made: HashMap<String, Record<Outcome>>,
+    /// Why runs failed.
+    pub(super) failures: Vec<String>,
+}
+
+/// Which runs of a point are wanted.
+#[derive(Clone, Debug)]
+pub(super) struct Wanted<'a> {
+    pub(super) point: &'a Point,
+    /// Profiles, and repetitions of each, from 0.
+    pub(super) runs: Vec<(&'static str, u32)>,
+}
+
+impl<'a> Wanted<'a> {
+    /// Runs without gateway and with `modes`, so many of each.
+    pub(super) fn of(point: &'a Point, modes: &[&'static str], repetitions: Range<u32>) -> Wanted<'a> {
+        let profiles = || std::iter::once(PROFILES[0]).chain(modes.iter().copied());
+        let runs = repetitions.flat_map(|run| profiles().map(move |profile| (profile, run))).collect();
+        Wanted { point, runs }
+    }
+}
+
+impl Runs {
+    /// Those that are in the file, if this program made them; those of another one are put aside.
+    pub(super) fn open(path: &Path, program: &str, fresh: bool) -> Result<Runs> {
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let other = text.lines().next().is_some_and(|first| !first.contains(program));
+        if other && !fresh {
+            let aside = path.with_extension("old.jsonl");
+            std::fs::rename(path, &aside)
+                .map_err(|error| Error::io(format_args!("rename {}", path.display()), &error))?;
+            eprintln!("{} is of another build of the program: now {}", path.display(), aside.display());
+        }
+        drop(text);
+        let mut kept = Kept::open(path, program, fresh)?;
+        Ok(Runs { made: std::mem::take(&mut kept.records), kept, failures: Vec::new() })
+    }
+
+    pub(super) fn get(&self, point: &Point, profile: &str, repetition: u32) -> Option<&Outcome> {
+        self.made.get(&key(point, profile, repetition)).map(|record| &record.values)
+    }
+
+    /// Processor time of the runs that are there of a point.
+    pub(super) fn seconds(&self, point: &Point, repetitions: u32) -> f64 {
+        let of = |profile: &&'static str| {
+            (0..repetitions).map(|run| key(point, profile, run)).collect::<Vec<String>>()
+        };
+        PROFILES.iter().flat_map(of).filter_map(|key| self.made.get(&key)).map(|record| record.seconds).sum()
+    }
+
+    /// Makes those that are not there.
+    pub(super) fn make(
+        &mut self,
+        mut wanted: Vec<Wanted<'_>>,
+        threads: u32,
+        what: &str,
+        quiet: bool,
+    ) -> Result<()> {
+        let all: usize = wanted.iter().map(|wanted| wanted.runs.len()).sum();
+        for one in &mut wanted {
+            let point = one.point;
+            one.runs.retain(|(profile, run)| !self.made.contains_key(&key(point, profile, *run)));
+        }
+        wanted.retain(|wanted| !wanted.runs.is_empty());
+        let todo: usize = wanted.iter().map(|wanted| wanted.runs.len()).sum();
+        let bar = progress_bar(todo as u64, what, quiet);
+        let failures = Mutex::new(Vec::new());
+        let (done, stop) = work_off(wanted, threads, |wanted| self.work(&wanted, &bar, &failures).map(Some));
+        bar.finish_and_clear();
+        let done = done.into_iter().flatten();
+        self.made.extend(done.map(|record| (record.key.clone(), record)));
+        self.failures.extend(failures.into_inner().unwrap_or_else(PoisonError::into_inner));
+        let Some(error) = stop else { return Ok(()) };
+        if error.kind() == ErrorKind::Interrupted {
+            let path = self.kept.path().display();
+            eprintln!(
+                "{what}: of {all} runs those that ended are in {path}; the same command goes on from there"
+            );
+        }
+        Err(error)
+    }
+
+    fn work(
+        &self,
+        wanted: &Wanted<'_>,
+        bar: &ProgressBar,
+        failures: &Mutex<Vec<String>>,
+    ) -> Result<Vec<Record<Outcome>>> {
+        let point = wanted.point;
+        let file = scenario(point)?;
+        let mut done = Vec::new();
+        for (profile, repetition) in &wanted.runs {
+            bar.set_message(format!("point {} {profile}", point.index));
+            let outcome = execute(&file, profile, *repetition);
+            bar.inc(1);
+            match outcome {
+                Ok((seconds, values)) => {
+                    let record = Record { key: key(point, profile, *repetition), seconds, values };
+                    self.kept.add(&record)?;
+                    done.push(record);
+                }
+                Err(error) if error.kind() == ErrorKind::Failed => {
+                    let text = format!("{} {} {profile}: {error}", point.kind.name(), point.index);
+                    failures.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(done)
+    }
+}
+
+/// The point's scenario, checked.
+pub(super) fn scenario(point: &Point) -> Result<ScenarioFile> {
+    let name = format!("{}-{}.toml", point.kind.name(), point.index);
+    parse(Path::new(&name), &point.text, None)
+}
+
+fn execute(file: &ScenarioFile, profile: &str, repetition: u32) -> Result<(f64, Outcome)> {
+    let variant = file.variants.iter().find(|variant| variant.name == profile);
+    let variant = variant.ok_or_else(|| Error::failed(format!("no variant {profile}")))?;
+    let began = CpuTime::now();
+    let run = sim::execute(variant, file.base.seed + u64::from(repetition), &file.folder, None, &Unseen)?;
+    if interrupt::requested() {
+        return Err(Error::interrupted());
+    }
+    Ok((began.elapsed_s(), Outcome::of(&run)))
+}
+
+/// All that decides about a run.
+fn key(point: &Point, profile: &str, repetition: u32) -> String {
+    let text = XxHash64::oneshot(0, point.text.as_bytes());
+    format!("{} {profile} {repetition} {text:016x}", point.index)
+}
+
+/// Nobody looks on.
+struct Unseen;
+
+impl Watch for Unseen {
+    fn progress(&self, _seconds: f64, _received_bytes: u64) {}
+}
+
+fn progress_bar(runs: u64, what: &str, hidden: bool) -> ProgressBar {
+    if hidden || runs == 0 {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(runs).with_prefix(what.to_string());
+    let shown = "{prefix} {bar:30} {pos}/{len} runs  {eta_precise} left  {wide_msg}";
+    if let Ok(style) = ProgressStyle::with_template(shown) {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(std::time::Duration::from_millis(250));
+    bar
+}
