@@ -104,7 +104,10 @@ impl Member {
 
     /// Nothing holds it back.
     pub(crate) fn needs_no_room(&self) -> bool {
-        matches!(self, Member::Split(split) if split.wish.wants && split.wish.needs_no_room)
+        match self {
+            Member::Flow(flow) => flow.passes(),
+            Member::Split(split) => split.wish.wants && split.wish.needs_no_room,
+        }
     }
 
     pub(crate) fn next_departure(&self, mode: ScheduleMode, now: Instant) -> Option<Departure> {

@@ -175,8 +175,7 @@ impl Subscriber {
 
     /// Bytes that all its flows may have outstanding; `u64::MAX` without a bound or before the first estimate.
     pub(crate) fn limit(&self) -> u64 {
-        let bound = self.bound.as_ref().filter(|_| !self.late_acks.are_late());
-        bound.and_then(QueueBound::limit).unwrap_or(u64::MAX)
+        self.bound.as_ref().and_then(QueueBound::limit).unwrap_or(u64::MAX)
     }
 
     /// Bytes that may leave now; `u64::MAX` without a bound or before the first estimate.

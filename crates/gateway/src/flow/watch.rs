@@ -75,6 +75,11 @@ impl Flow {
         self.watch.own_window || self.watch.passes
     }
 
+    /// It passes through, and nothing of it waits.
+    pub(crate) fn passes(&self) -> bool {
+        self.watch.passes
+    }
+
     /// With each ACK: the flow begins to pass through when its subscriber's path asks for it. It ends when the path no longer does and the
     /// client lacks nothing: a hole that the server heard of is the server's to repair.
     pub(super) fn follow_path(&mut self, ctx: &mut Context<'_>) {
