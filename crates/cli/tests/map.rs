@@ -44,7 +44,7 @@ fn rows(kind: &str, count: u32, folder: &std::path::Path) -> Vec<Row> {
 }
 
 fn number(row: &Row, name: &str) -> f64 {
-    row[name].parse().unwrap_or_else(|_| panic!("{name} of {row:?}"))
+    row[name].parse().unwrap()
 }
 
 fn is_storm(off: &Row, row: &Row) -> bool {
