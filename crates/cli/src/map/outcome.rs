@@ -43,7 +43,7 @@ pub(super) struct Outcome {
     pub(super) timeouts: f64,
     /// Payload that arrived, of all TCP flows.
     pub(super) bytes: f64,
-    /// TCP flows that got nothing.
+    /// TCP flows that got nothing; objects, which may have begun last, are not meant.
     pub(super) silent: f64,
     /// TCP flows that did not complete.
     pub(super) unfinished: f64,
@@ -57,7 +57,8 @@ impl Outcome {
         let is_object = |flow: &FlowResult| OBJECTS.contains(&flow.name.as_str());
         let mbps = |direction: Direction| {
             let bulk = tcp.iter().filter(|flow| flow.direction == direction && !is_object(flow));
-            bulk.map(|flow| flow.goodput_mbps).sum::<f64>()
+            // Without a flow the sum of nothing would be -0.
+            bulk.map(|flow| flow.goodput_mbps).fold(0.0, |sum, mbps| sum + mbps)
         };
         let mut times: Vec<f64> = tcp
             .iter()
@@ -92,7 +93,7 @@ impl Outcome {
             jain: run.fairness.as_ref().map(|fairness| fairness.jain_1s),
             timeouts: tcp.iter().map(|flow| flow.timeouts as f64).sum(),
             bytes: tcp.iter().map(|flow| flow.bytes as f64).sum(),
-            silent: tcp.iter().filter(|flow| flow.bytes == 0).count() as f64,
+            silent: tcp.iter().filter(|flow| flow.bytes == 0 && !is_object(flow)).count() as f64,
             unfinished: tcp.iter().filter(|flow| !flow.completed).count() as f64,
             reasons: reasons.map(|name| (name.clone(), count(name))).collect(),
         }

@@ -18,7 +18,7 @@ fn scramble(value: u32, seed: u64) -> u32 {
     let flip = |bit: u32| {
         let above = u64::from(value) >> (bit + 1);
         // The one in front tells 01 from 001.
-        let node = above | 1 << (31 - bit);
+        let node = above | (1 << (31 - bit));
         ((mix(seed ^ mix(node)) & 1) as u32) << bit
     };
     (0..32).fold(value, |flipped, bit| flipped ^ flip(bit))
