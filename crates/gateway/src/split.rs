@@ -2,6 +2,7 @@
 
 mod accounts;
 mod config;
+mod gaps;
 #[cfg(feature = "serde")]
 pub(crate) mod handover;
 mod lapsed;

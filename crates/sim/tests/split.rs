@@ -7,9 +7,10 @@ use paceline_gateway::config::FlowMode;
 use paceline_gateway::split::SenderConfig;
 use paceline_path::random::Probability;
 use paceline_path::{Delay, LinkConfig, Loss, QueueLimit, RateProcess};
+use paceline_sim::result::Direction;
 use paceline_sim::run;
 use paceline_sim::scenario::{Flow, GatewayAt, PathLink, Scenario, TcpFlow, Transport};
-use paceline_tcp::{Config, ReceiveBuffer, ReductionName};
+use paceline_tcp::{Config, CongestionName, ReceiveBuffer, ReductionName};
 use paceline_wire::{Duration, Rate};
 
 const MBPS: f64 = 20.0;
@@ -75,4 +76,44 @@ fn a_split_flow_fills_a_lossy_link_that_the_server_alone_does_not() {
     assert!(with > 0.93 && with > 1.1 * without, "{with} with, {without} without");
     // The target of the bound, 8 ms, in front of the link, and of the window, 20 ms, in front of the sender.
     assert!(delay_ms < 30.0, "{delay_ms} ms");
+}
+
+/// 80 ms to the gateway and 80 ms behind it, 20 Mbit/s each way over the radio; `lost_percent` of what goes `direction` is lost in front.
+fn wired_losses(split: bool, direction: Direction, lost_percent: f64) -> Scenario {
+    let mut scenario = scenario(split.then(SenderConfig::default), 20 * BDP, 0.0);
+    let rtt = Delay::Constant(Duration::from_millis(40));
+    let [wired, radio] = &mut scenario.path[..] else { unreachable!("two links") };
+    radio.up.rate = radio.down.rate.clone();
+    [&mut wired.down, &mut wired.up, &mut radio.down, &mut radio.up].map(|link| link.delay = rtt.clone());
+    let lossy = if direction == Direction::Down { &mut wired.down } else { &mut wired.up };
+    lossy.loss = Loss::Independent(Probability::from_fraction(lost_percent / 100.0));
+    let bbr = Config { congestion: CongestionName::Bbr, ..Config::default() };
+    let buffer = ReceiveBuffer::Auto { initial: 65_536, max: 3_000_000 };
+    let host = Config { receive_buffer: buffer, ..bbr };
+    let tcp = TcpFlow { client: host.clone(), server: host, ..TcpFlow::default() };
+    scenario.flows = vec![Flow { direction, transport: Transport::Tcp(Box::new(tcp)), ..Flow::default() }];
+    scenario.duration = Duration::from_secs(20);
+    scenario
+}
+
+#[test]
+fn losses_before_the_gateway_cost_a_split_download_nothing() {
+    for lost_percent in [0.1, 1.0, 2.0] {
+        let (with, delay_ms) = share(&wired_losses(true, Direction::Down, lost_percent));
+        let (without, _) = share(&wired_losses(false, Direction::Down, lost_percent));
+        println!("{lost_percent} %: {with} of the link and {delay_ms} ms with it, {without} without");
+        assert!(with >= 0.98 * without, "{lost_percent} %: {with} with, {without} without");
+        // No more than the longest gaps take, two round trips of the wired side, and what a gap longer than that holds back.
+        assert!(delay_ms < 3.0 * 80.0, "{lost_percent} %: {delay_ms} ms");
+    }
+}
+
+#[test]
+fn a_split_upload_is_no_slower_than_the_clients_own_sender() {
+    for lost_percent in [0.5, 2.0] {
+        let (with, _) = share(&wired_losses(true, Direction::Up, lost_percent));
+        let (without, _) = share(&wired_losses(false, Direction::Up, lost_percent));
+        println!("{lost_percent} %: {with} of the link with it, {without} without");
+        assert!(with >= 0.98 * without, "{lost_percent} %: {with} with, {without} without");
+    }
 }

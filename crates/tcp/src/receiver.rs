@@ -110,7 +110,7 @@ impl Receiver {
         let end = start + len;
         self.totals.segments += 1;
         // Nothing can follow a FIN; a peer that says otherwise is not believed.
-        let highest = self.nxt.max(self.data.highest());
+        let highest = self.highest();
         if fin && self.fin.is_none() && end >= highest && end <= self.edge {
             self.fin = Some(end);
         }
@@ -369,6 +369,11 @@ impl Receiver {
     /// Pieces of memory in which it keeps data.
     pub(crate) fn pieces(&self) -> usize {
         self.data.pieces()
+    }
+
+    /// The position after the highest byte that came.
+    pub(crate) fn highest(&self) -> u64 {
+        self.nxt.max(self.data.highest())
     }
 
     /// Bytes that wait for a hole to be filled.

@@ -12,6 +12,7 @@ use paceline_tcp::{Connection, State};
 use paceline_wire::{Duration, Flags, FlowKey, Instant, Packet, PathMarks, PortId};
 
 use super::SenderConfig;
+use super::gaps::Gaps;
 use super::opening::Opening;
 use crate::auto::{Reason, UplinkDelay};
 use crate::config::GatewayConfig;
@@ -41,6 +42,9 @@ pub(super) struct Pair {
     /// Its place among its subscriber's flows.
     pub(super) place: u32,
     pub(super) bounds: Bounds,
+    /// Those of what the server sends.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub(super) gaps: Gaps,
     /// When the server's bytes came: positions after the last byte of each arrival.
     pub(super) arrivals: VecDeque<(u64, Instant)>,
     /// How long what has left for the client had waited here, summed up.
@@ -126,6 +130,7 @@ impl Pair {
                 in_flight: u64::MAX,
                 window: 0,
             },
+            gaps: Gaps::default(),
             arrivals: VecDeque::new(),
             waited: Duration::ZERO,
             timeouts: 0,
@@ -155,6 +160,8 @@ impl Pair {
     /// A packet of the server, once the client is being answered.
     pub(super) fn on_server_packet(&mut self, now: Instant, packet: &Packet) {
         self.server.connection.handle_packet(now, packet);
+        let server = &self.server.connection;
+        self.gaps.on_arrival(now, server.received(), server.highest_received(), server.srtt());
         self.note_arrival(now);
         if let (Some(client), Some(marks)) = (&mut self.client, packet.path_marks()) {
             client.marks = marks;

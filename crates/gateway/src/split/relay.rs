@@ -6,11 +6,13 @@ use paceline_wire::Instant;
 use super::pair::{Bounds, Pair};
 
 impl Pair {
-    /// Moves on whatever can be moved. What leaves a side within the other's RTT and a target may wait in front of it.
+    /// Moves on whatever can be moved. What leaves a side within the other's RTT and a target may wait in front of it,
+    /// and where gaps come from the server, within as long as they take.
     pub(super) fn relay(&mut self, now: Instant) {
         let (bounds, Some(client)) = (self.bounds, &mut self.client) else { return };
         let (server, client) = (&mut self.server.connection, &mut client.connection);
-        let downlink = client.demand(server.srtt() + bounds.target, bounds.in_flight);
+        let wait = bounds.target.max(self.gaps.room(now, server.srtt()));
+        let downlink = client.demand(server.srtt() + wait, bounds.in_flight);
         pass(now, downlink, server, client);
         if bounds.window > 0 {
             show(&bounds, downlink, server, client);

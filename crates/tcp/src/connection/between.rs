@@ -54,6 +54,11 @@ impl Connection {
         self.receiver.nxt
     }
 
+    /// The position after the highest byte that came, in order or not.
+    pub fn highest_received(&self) -> u64 {
+        self.receiver.highest()
+    }
+
     /// Payload of a full-sized segment.
     pub fn segment(&self) -> u64 {
         u64::from(self.sender.mss)
