@@ -45,6 +45,8 @@ pub enum Reason {
     Ordinary,
     /// Acknowledgements wait on the uplink.
     LateAcks,
+    /// The link's buffer overflows, and is too short for a bound to be of use.
+    ShortBuffer,
     /// Data is lost without load, on a path so long that a sender of our own repairs it better.
     LossyPath,
     /// The rate of the radio link varies.
@@ -85,10 +87,11 @@ pub struct Decision {
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Reason; 9] = [
+    pub const ALL: [Reason; 10] = [
         Reason::Unknown,
         Reason::Ordinary,
         Reason::LateAcks,
+        Reason::ShortBuffer,
         Reason::LossyPath,
         Reason::VaryingLink,
         Reason::SteadyLink,
@@ -103,6 +106,7 @@ impl Reason {
             Reason::Unknown => "unknown",
             Reason::Ordinary => "ordinary",
             Reason::LateAcks => "late-acks",
+            Reason::ShortBuffer => "short-buffer",
             Reason::LossyPath => "lossy-path",
             Reason::VaryingLink => "varying-link",
             Reason::SteadyLink => "steady-link",

@@ -33,6 +33,9 @@ const MIN_QUEUE: u64 = 3_000;
 /// router; ours is some round trips of a radio link.
 const STANDING_WINDOW: Duration = Duration::from_millis(250);
 
+/// Nobody notices such a wait (ITU-T G.114 has 150 ms for all of a conversation's way).
+const SHORT_BUFFER: Duration = Duration::from_millis(50);
+
 /// Parameters of [`QueueBound`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -106,6 +109,9 @@ pub struct QueueBound {
     /// The limit is not what the link carries, but what an overflow or a test leaves of it.
     #[cfg_attr(feature = "serde", serde(default))]
     lowered: bool,
+    /// The buffer that overflowed last was short.
+    #[cfg_attr(feature = "serde", serde(default))]
+    short: bool,
     /// The shortest round trip of the last moments.
     recent: RttMin,
     last_rtt: Duration,
@@ -128,6 +134,7 @@ impl QueueBound {
             loss_test: LossTest::default(),
             lost: (0, None),
             lowered: false,
+            short: false,
             recent: RttMin::new(STANDING_WINDOW),
             last_rtt: Duration::ZERO,
             outstanding: 0,
@@ -176,6 +183,12 @@ impl QueueBound {
         if let Some(rtt) = sample.rtt.filter(|_| occupied || drained == Some(Drained::Occupied)) {
             self.contend(sample, rtt);
         }
+    }
+
+    /// The link's buffer overflows, and is so short that a bound is no help: whoever sends may as well fill it. Our choice of short: half
+    /// of a round trip, or what nobody waits for.
+    pub fn has_short_buffer(&self, now: Instant) -> bool {
+        self.short && self.loss_test.found_buffer(now)
     }
 
     /// Bytes that may be outstanding; `None` before the first estimate: forward on arrival.
@@ -233,6 +246,7 @@ impl QueueBound {
         if let Some(outstanding) = self.loss_test.on_report(&test) {
             let path = test.path.max(self.floor());
             self.backoff.overflow(sample.now, self.last_rtt, outstanding, path);
+            self.short = self.backoff.longest_queue(rtt_min) <= (rtt_min / 2).max(SHORT_BUFFER);
         }
     }
 
@@ -309,7 +323,7 @@ impl QueueBound {
             // What stood in the queue all the time covered no error, whoever put it there.
             let standing = self.recent.get().map_or(Duration::ZERO, |recent| recent.saturating_sub(rtt_min));
             let margin = self.error_queue(rtt_min).saturating_sub(forecast.bytes_in(standing));
-            forecast.bytes_in(rtt_min) + queue + margin
+            forecast.bytes_in(rtt_min + self.baseline.jitter()) + queue + margin
         };
         let tested = if self.loss_test.is_under_way() { self.path(rtt_min) } else { u64::MAX };
         let whole = limit;
@@ -352,7 +366,8 @@ impl QueueBound {
             return None;
         }
         let target = self.config.target.max(forecast.time_for(MIN_QUEUE));
-        let target = (rtt_min + rtt_min / 16 + target).max(forecast.time_for(self.floor()));
+        let target =
+            (rtt_min + rtt_min / 16 + self.baseline.jitter() + target).max(forecast.time_for(self.floor()));
         Some(Expected { target, bound: forecast.time_for(limit) })
     }
 }

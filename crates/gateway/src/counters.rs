@@ -131,8 +131,10 @@ counters! {
     auto_unknown,
     /// Decisions: nothing spoke against the default.
     auto_ordinary,
-    /// Decisions: acknowledgements wait on the uplink.
+    /// Decisions, of `full` as well: acknowledgements wait on the uplink.
     auto_late_acks,
+    /// Decisions, of `full` as well: the link's buffer is too short for a bound to be of use.
+    auto_short_buffer,
     /// Decisions: data is lost on a long path.
     auto_lossy_path,
     /// Decisions: the rate of the radio link varies.
@@ -183,6 +185,7 @@ impl Counters {
             Reason::Unknown => &mut self.auto_unknown,
             Reason::Ordinary => &mut self.auto_ordinary,
             Reason::LateAcks => &mut self.auto_late_acks,
+            Reason::ShortBuffer => &mut self.auto_short_buffer,
             Reason::LossyPath => &mut self.auto_lossy_path,
             Reason::VaryingLink => &mut self.auto_varying_link,
             Reason::SteadyLink => &mut self.auto_steady_link,

@@ -55,9 +55,9 @@ pub(crate) struct PathEstimate {
     pub(crate) share: Rate,
     /// What of each flow may wait in the gateway, if not as configured.
     pub(crate) supply: Option<Duration>,
-    /// The gateway cannot help: flows pass through as if it were not there.
+    /// Why the gateway cannot help: flows pass through as if it were not there.
     #[cfg_attr(feature = "serde", serde(default))]
-    pub(crate) passes: bool,
+    pub(crate) passes: Option<Reason>,
 }
 
 /// The state of one subscriber.
@@ -100,6 +100,9 @@ pub(crate) struct Subscriber {
     uplink: Duration,
     #[cfg_attr(feature = "serde", serde(default))]
     late_acks: LateAcks,
+    /// Why its transparent flows pass through, if they do.
+    #[cfg_attr(feature = "serde", serde(default))]
+    passes: Option<Reason>,
     /// When a repair last left that had no room.
     #[cfg_attr(feature = "serde", serde(default))]
     repaired_at: Instant,
@@ -133,6 +136,7 @@ impl Subscriber {
             target: (config.mode == FlowMode::Auto).then(QueueTarget::default),
             uplink: Duration::ZERO,
             late_acks: LateAcks::default(),
+            passes: None,
             repaired_at: Instant::ZERO,
         }
     }
@@ -151,7 +155,7 @@ impl Subscriber {
             Some(bound) => {
                 let share = bound.rate().mul_ratio(1, u64::from((self.flows - self.ended).max(1)));
                 let supply = self.target.as_ref().and_then(QueueTarget::supply);
-                PathEstimate { rtt: bound.rtt_min(), share, supply, passes: self.late_acks.are_late() }
+                PathEstimate { rtt: bound.rtt_min(), share, supply, passes: self.passes }
             }
             None => PathEstimate { rtt: self.rtt_min.get(), ..PathEstimate::default() },
         }
@@ -316,6 +320,11 @@ impl Subscriber {
             crowded,
         });
         self.limited = false;
+        self.passes = match bound.has_short_buffer(now) {
+            _ if self.late_acks.are_late() => Some(Reason::LateAcks),
+            true => Some(Reason::ShortBuffer),
+            false => None,
+        };
         let target = self.target.as_mut()?;
         let varies = match bound.is_contested() || report.lost > 0 && bound.is_loaded() {
             true => target.forget(now),

@@ -54,6 +54,11 @@ impl Backoff {
         }
     }
 
+    /// The longest queue of late.
+    pub(super) fn longest_queue(&self, rtt_min: Duration) -> Duration {
+        self.longest.saturating_sub(rtt_min)
+    }
+
     /// Half of the longest queue, if something was lost of late.
     pub(super) fn half_full(&self, now: Instant, rtt_min: Duration) -> Option<Duration> {
         let lost_at = self.lost_at?;

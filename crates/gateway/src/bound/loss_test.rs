@@ -114,6 +114,12 @@ impl LossTest {
         self.best[0].max(self.best[1])
     }
 
+    /// A buffer overflowed, and that is not so long ago that it is to be found out anew.
+    pub(super) fn found_buffer(&self, now: Instant) -> bool {
+        let holds = self.holds.max(HOLDS);
+        self.found.is_some_and(|(cause, at)| cause == Cause::Buffer && now.saturating_since(at) < holds)
+    }
+
     /// A test lasts; no more may be outstanding than the path holds without a queue.
     pub(super) fn is_under_way(&self) -> bool {
         !matches!(self.phase, Phase::Watch)
@@ -194,7 +200,7 @@ impl LossTest {
         }
         let cause = if radio { Cause::Radio } else { Cause::Buffer };
         let same = self.found.is_some_and(|(found, _)| found == cause);
-        self.holds = if same && radio { (self.holds * 2).clamp(HOLDS, HOLDS_MAX) } else { HOLDS };
+        self.holds = if same { (self.holds * 2).clamp(HOLDS, HOLDS_MAX) } else { HOLDS };
         self.found = Some((cause, now));
         self.phase = Phase::Watch;
         self.tally = Tally::default();

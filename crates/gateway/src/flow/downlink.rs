@@ -93,6 +93,9 @@ impl Flow {
             return ctx.pass_to_client(packet);
         }
         if self.is_passive(ctx.config) || (!self.repairs(ctx.config) && start < self.board.sent()) {
+            if start < self.received {
+                self.note_passed(end, stamp_of(&packet));
+            }
             self.received = self.received.max(end);
             if self.board.sent() < end {
                 let first = start.max(self.board.sent());

@@ -12,6 +12,7 @@ use alloc::vec::Vec;
 
 use paceline_wire::{Duration, Instant};
 
+use super::timers::Timers;
 use super::{Context, Flow};
 use crate::config::RetransmissionMode;
 use crate::flight::{Arrived, Flight, Transmission};
@@ -385,12 +386,14 @@ impl Flow {
     }
 
     /// Somebody else repairs from here on.
-    pub(super) fn forget_repairs(&mut self) {
+    pub(super) fn forget_repairs(&mut self, now: Instant) {
         let (una, sent) = (self.board.una(), self.board.sent());
         if let Some(guess) = self.recovery.guess.take() {
             self.flight.put_back(guess.flight, una);
         }
         self.recovery = Recovery::default();
+        self.timers = Timers::default();
+        self.timers.on_sent(now);
         self.board.remove_lost(una..sent);
     }
 

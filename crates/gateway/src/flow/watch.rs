@@ -80,19 +80,26 @@ impl Flow {
         self.watch.passes
     }
 
-    /// With each ACK: the flow begins to pass through when its subscriber's path asks for it. It ends when the path no longer does and the
-    /// client lacks nothing: a hole that the server heard of is the server's to repair.
+    /// With each ACK: the flow begins or ends to pass through as its subscriber's path asks for it, when the client lacks nothing. A hole that
+    /// the server has not heard of is to be repaired here: a client repeats no old SACK blocks. One that it heard of is the server's.
     pub(super) fn follow_path(&mut self, ctx: &mut Context<'_>) {
-        if !self.watch.passes && self.path.passes {
-            self.watch.passes = true;
-            self.forget_repairs();
-            self.modulation.stop();
-            ctx.counters.decide(Reason::LateAcks);
-            let decision = Decision { what: What::Passes, reason: Reason::LateAcks };
-            ctx.observer.on_event(ctx.now, &self.key, &Event::Decided(decision));
-        } else if self.watch.passes && !self.path.passes && self.board.is_whole() {
-            self.watch.passes = false;
+        if self.path.passes.is_some() == self.watch.passes || !self.lacks_nothing() {
+            return;
         }
+        self.watch.passes = self.path.passes.is_some();
+        if let Some(reason) = self.path.passes {
+            self.forget_repairs(ctx.now);
+            self.modulation.stop();
+            ctx.counters.decide(reason);
+            let decision = Decision { what: What::Passes, reason };
+            ctx.observer.on_event(ctx.now, &self.key, &Event::Decided(decision));
+        }
+    }
+
+    /// Nothing that left before what is on its way is missing.
+    fn lacks_nothing(&self) -> bool {
+        let una = self.board.una();
+        self.board.is_whole() && (una == self.board.sent() || self.board.in_flight(una, &self.flight))
     }
 
     /// What the newest ACK waited on the uplink.
