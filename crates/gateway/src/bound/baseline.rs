@@ -261,8 +261,10 @@ impl Baseline {
     fn finish(&mut self, now: Instant, found: Duration) -> Drained {
         let flat = self.flat >= FLAT_ROUNDS;
         let (sum, samples) = core::mem::take(&mut self.excess);
-        let mean = (sum / u64::from(samples.max(1))).min(JITTER_MAX);
-        self.jitter = (self.jitter + mean) / 2;
+        if self.min.is_some_and(|min| found <= min + min / 16) {
+            // Otherwise it is somebody else's queue, or a longer path.
+            self.jitter = (self.jitter + (sum / u64::from(samples.max(1))).min(JITTER_MAX)) / 2;
+        }
         self.phase = Phase::Watch;
         (self.long, self.far, self.unexplained, self.flat) = (0, 0, 0, 0);
         (self.seen, self.seen_closely) = (now, now);

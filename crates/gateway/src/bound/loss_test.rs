@@ -8,18 +8,22 @@ use paceline_wire::{Duration, Instant, Rate};
 
 use super::cubic::SEGMENT;
 
-/// Our choice: losses below a hundredth are no more than what a loss-based sender makes at a full buffer by itself.
-const SHARE_MIN: u64 = 100;
+/// Losses below a fiftieth are no more than what a sender makes at a full buffer by itself (draft-ietf-ccwg-bbr, BBR.LossThresh).
+const SHARE_MIN: u64 = 50;
 /// So many lost packets, or so many packets in all, make a share.
-const LOST_MIN: u64 = 4 * SEGMENT;
-const SEEN_MAX: u64 = 200 * SEGMENT;
+const LOST_MIN: u64 = 8 * SEGMENT;
+const SEEN_MAX: u64 = 400 * SEGMENT;
+/// A test lasts until so many should have been lost by that share. Then chance, which also chose the moment of the test, takes a radio link
+/// for a buffer once in some hundred tests (with eight it was one in ten).
+const EXPECTED: u64 = 16 * SEGMENT;
 /// Our choice: with an empty queue a tenth may be lost by a policer, by the radio seldom.
 const SHARE_EMPTY: u64 = 10;
-/// The radio loses again when two packets are lost that should not be, and a third of the share that was lost before.
-const LOST_AGAIN: u64 = 2 * SEGMENT;
+/// The radio loses again: a quarter of the share that was lost before.
+const LOST_AGAIN: u64 = 4;
 /// Our choice: as long as BBR keeps its shortest round trip, the answer holds; the same answer again holds for twice as long.
 const HOLDS: Duration = Duration::from_secs(10);
-const HOLDS_MAX: Duration = Duration::from_secs(60);
+/// Our choice: buffers stay as they are, and each test before one makes it overflow again.
+const HOLDS_BUFFER: Duration = Duration::from_secs(60);
 
 /// The best rate of ten round trips counts, as BBR's (draft-ietf-ccwg-bbr, BBR.MaxBwFilterLen, in its cycles of eight): the newest is that of
 /// the limit itself.
@@ -45,7 +49,7 @@ impl Tally {
     fn is_odd(self) -> bool {
         let lost =
             if self.lost_empty * SHARE_EMPTY >= self.all() { self.lost + self.lost_empty } else { self.lost };
-        lost >= LOST_MIN.min(self.all() / SHARE_MIN) && lost * SHARE_MIN >= self.all()
+        lost * SHARE_MIN >= self.all()
     }
 }
 
@@ -140,7 +144,9 @@ impl LossTest {
             }
             Phase::Lower => {
                 if sample.outstanding <= sample.path {
-                    self.phase = Phase::Listen { since: sample.now, tally: Tally::default() };
+                    // For two round trips more, losses of before are found, and their room makes bursts.
+                    let since = sample.now + sample.rtt_min * 2;
+                    self.phase = Phase::Listen { since, tally: Tally::default() };
                 }
             }
             Phase::Listen { since, tally } => {
@@ -190,17 +196,18 @@ impl LossTest {
         None
     }
 
-    /// `tally` is what became of what left during the test. As many packets as should have lost four by the share of before tell.
+    /// `tally` is what became of what left during the test. As many packets as should have lost [`EXPECTED`] by the share of before tell.
     fn conclude(&mut self, now: Instant, tally: Tally) -> Option<u64> {
         let before = self.before.lost + self.before.lost_empty;
-        let radio = tally.lost >= LOST_AGAIN && tally.lost * 3 * self.before.all() >= before * tally.all();
-        let enough = tally.all() * before >= LOST_MIN * self.before.all();
-        if !radio && !enough {
+        let radio = tally.lost * LOST_AGAIN * self.before.all() >= before * tally.all();
+        let enough = tally.all() * before >= EXPECTED * self.before.all();
+        if !enough {
             return None;
         }
         let cause = if radio { Cause::Radio } else { Cause::Buffer };
         let same = self.found.is_some_and(|(found, _)| found == cause);
-        self.holds = if same { (self.holds * 2).clamp(HOLDS, HOLDS_MAX) } else { HOLDS };
+        let first = if radio { HOLDS } else { HOLDS_BUFFER };
+        self.holds = if same { (self.holds * 2).min(first * 6) } else { first };
         self.found = Some((cause, now));
         self.phase = Phase::Watch;
         self.tally = Tally::default();

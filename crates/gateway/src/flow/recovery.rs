@@ -243,13 +243,17 @@ impl Flow {
             parts.iter_mut().for_each(|part| part.end = part.end.min(head_end));
         }
         let una = self.board.una();
-        let mut bytes = 0;
+        // A client for which more is on its way than it has room for discards some of it itself, while a hole is open.
+        let discards = self.board.sent() > self.right_edge;
+        let (mut bytes, mut of_link) = (0, 0);
         for part in &parts {
-            bytes += self.board.mark_lost(part.clone());
+            let lost = self.board.mark_lost(part.clone());
+            bytes += lost;
+            of_link += if discards { 0 } else { lost };
         }
-        if bytes > 0 {
+        if of_link > 0 {
             let found = &mut self.recovery.found;
-            found.bytes += bytes;
+            found.bytes += of_link;
             found.sent_at = found.sent_at.into_iter().chain([gone.sent_at]).min();
         }
         if parts.iter().any(|part| part.start == una) {

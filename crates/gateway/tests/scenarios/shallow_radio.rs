@@ -8,7 +8,7 @@ use crate::kit::scenario::{FlowSpec, Path, at_ms, modern_client, world};
 use crate::kit::sim::Direct;
 
 const MBPS: f64 = 20.0;
-const RUN_MS: u64 = 20_000;
+const RUN_MS: u64 = 40_000;
 
 /// Packets that the radio link's queue dropped, and the share of the link that payload had.
 struct Outcome {
