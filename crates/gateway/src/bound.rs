@@ -323,7 +323,7 @@ impl QueueBound {
             // What stood in the queue all the time covered no error, whoever put it there.
             let standing = self.recent.get().map_or(Duration::ZERO, |recent| recent.saturating_sub(rtt_min));
             let margin = self.error_queue(rtt_min).saturating_sub(forecast.bytes_in(standing));
-            forecast.bytes_in(rtt_min + self.baseline.jitter()) + queue + margin
+            forecast.bytes_in(rtt_min) + queue + margin
         };
         let tested = if self.loss_test.is_under_way() { self.path(rtt_min) } else { u64::MAX };
         let whole = limit;
@@ -366,8 +366,7 @@ impl QueueBound {
             return None;
         }
         let target = self.config.target.max(forecast.time_for(MIN_QUEUE));
-        let target =
-            (rtt_min + rtt_min / 16 + self.baseline.jitter() + target).max(forecast.time_for(self.floor()));
+        let target = (rtt_min + rtt_min / 16 + target).max(forecast.time_for(self.floor()));
         Some(Expected { target, bound: forecast.time_for(limit) })
     }
 }

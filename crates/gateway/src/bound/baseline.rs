@@ -16,8 +16,6 @@ const DRAIN_EVERY: u64 = 100;
 const LISTEN_SAMPLES: u32 = 4;
 /// Rounds more that it listens to while they get shorter.
 const LISTEN_MORE: u32 = 3;
-/// Our choice: what is longer than this is a queue of somebody's.
-const JITTER_MAX: Duration = Duration::from_millis(50);
 /// A second rise in this time is no second hand-over.
 const RAISE_AGAIN: Duration = Duration::from_secs(30);
 
@@ -97,12 +95,6 @@ pub(super) struct Baseline {
     routine: bool,
     /// The next drain decides alone.
     trusted: bool,
-    /// By how much round trips without a queue are longer than the shortest, on average.
-    #[cfg_attr(feature = "serde", serde(default))]
-    jitter: Duration,
-    /// The same of the drain that goes on: the sum, and of how many.
-    #[cfg_attr(feature = "serde", serde(default))]
-    excess: (Duration, u32),
 }
 
 impl Baseline {
@@ -125,18 +117,11 @@ impl Baseline {
             raised: None,
             routine: true,
             trusted: false,
-            jitter: Duration::ZERO,
-            excess: (Duration::ZERO, 0),
         }
     }
 
     pub(super) fn rtt_min(&self) -> Option<Duration> {
         self.min
-    }
-
-    /// By how much round trips without a queue are longer than the shortest, on average.
-    pub(super) fn jitter(&self) -> Duration {
-        self.jitter
     }
 
     /// True while less than the bound is wanted.
@@ -238,8 +223,6 @@ impl Baseline {
                     return None;
                 }
                 *min = (*min).min(rtt);
-                self.excess =
-                    (self.excess.0 + rtt.saturating_sub(self.min.unwrap_or(rtt)), self.excess.1 + 1);
                 *samples -= 1;
                 if *samples > 0 {
                     return None;
@@ -260,11 +243,6 @@ impl Baseline {
 
     fn finish(&mut self, now: Instant, found: Duration) -> Drained {
         let flat = self.flat >= FLAT_ROUNDS;
-        let (sum, samples) = core::mem::take(&mut self.excess);
-        if self.min.is_some_and(|min| found <= min + min / 16) {
-            // Otherwise it is somebody else's queue, or a longer path.
-            self.jitter = (self.jitter + (sum / u64::from(samples.max(1))).min(JITTER_MAX)) / 2;
-        }
         self.phase = Phase::Watch;
         (self.long, self.far, self.unexplained, self.flat) = (0, 0, 0, 0);
         (self.seen, self.seen_closely) = (now, now);
