@@ -188,7 +188,7 @@ impl QueueBound {
     /// The link's buffer overflows, and is so short that a bound is no help: whoever sends may as well fill it. Our choice of short: half
     /// of a round trip, or what nobody waits for.
     pub fn has_short_buffer(&self, now: Instant) -> bool {
-        self.short && self.loss_test.found_buffer(now)
+        self.short && self.loss_test.is_buffer(now)
     }
 
     /// Bytes that may be outstanding; `None` before the first estimate: forward on arrival.

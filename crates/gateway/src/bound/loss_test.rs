@@ -20,8 +20,10 @@ const EXPECTED: u64 = 16 * SEGMENT;
 const SHARE_EMPTY: u64 = 10;
 /// The radio loses again: a quarter of the share that was lost before.
 const LOST_AGAIN: u64 = 4;
-/// Our choice: as long as BBR keeps its shortest round trip, the answer holds; the same answer again holds for twice as long.
+/// Our choice: as long as BBR keeps its shortest round trip, the answer holds; the same answer again holds for twice as long, and then for four times.
 const HOLDS: Duration = Duration::from_secs(10);
+/// A first buffer has time to be overflowed no more.
+const HOLDS_ONCE: Duration = Duration::from_secs(2);
 /// Our choice: buffers stay as they are, and each test before one makes it overflow again.
 const HOLDS_BUFFER: Duration = Duration::from_secs(60);
 
@@ -103,6 +105,9 @@ pub(super) struct LossTest {
     /// What was found last, when, and for how long that holds.
     found: Option<(Cause, Instant)>,
     holds: Duration,
+    /// How often in a row.
+    #[cfg_attr(feature = "serde", serde(default))]
+    times: u32,
     round_start: Instant,
     /// When what arrived at its beginning had left.
     round_sent: Instant,
@@ -118,10 +123,13 @@ impl LossTest {
         self.best[0].max(self.best[1])
     }
 
-    /// A buffer overflowed, and that is not so long ago that it is to be found out anew.
-    pub(super) fn found_buffer(&self, now: Instant) -> bool {
-        let holds = self.holds.max(HOLDS);
-        self.found.is_some_and(|(cause, at)| cause == Cause::Buffer && now.saturating_since(at) < holds)
+    /// A buffer was found twice in a row, not so long ago that it is to be found out anew. By chance a radio link, too, seems to be one now
+    /// and then, above all if it loses in bursts.
+    pub(super) fn is_buffer(&self, now: Instant) -> bool {
+        let found = self
+            .found
+            .is_some_and(|(cause, at)| cause == Cause::Buffer && now.saturating_since(at) < self.holds);
+        found && self.times >= 2
     }
 
     /// A test lasts; no more may be outstanding than the path holds without a queue.
@@ -187,8 +195,7 @@ impl LossTest {
             self.outstanding_max = 0;
             return None;
         }
-        let holds = self.holds.max(HOLDS);
-        match self.found.filter(|(_, at)| now.saturating_since(*at) < holds) {
+        match self.found.filter(|(_, at)| now.saturating_since(*at) < self.holds) {
             Some((Cause::Buffer, _)) => return Some(core::mem::take(&mut self.outstanding_max)),
             Some((Cause::Radio, _)) => self.outstanding_max = 0,
             None => (self.phase, self.before) = (Phase::Lower, tally),
@@ -206,8 +213,13 @@ impl LossTest {
         }
         let cause = if radio { Cause::Radio } else { Cause::Buffer };
         let same = self.found.is_some_and(|(found, _)| found == cause);
-        let first = if radio { HOLDS } else { HOLDS_BUFFER };
-        self.holds = if same { (self.holds * 2).min(first * 6) } else { first };
+        self.times = if same { self.times + 1 } else { 1 };
+        let first = match (cause, self.times) {
+            (Cause::Radio, times) => (HOLDS, times),
+            (Cause::Buffer, 1) => (HOLDS_ONCE, 1),
+            (Cause::Buffer, times) => (HOLDS_BUFFER, times - 1),
+        };
+        self.holds = first.0 * (1 << (first.1 - 1).min(2));
         self.found = Some((cause, now));
         self.phase = Phase::Watch;
         self.tally = Tally::default();
