@@ -328,7 +328,7 @@ impl QueueBound {
         let tested = if self.loss_test.is_under_way() { self.path(rtt_min) } else { u64::MAX };
         let whole = limit;
         let limit = self.backoff.apply(now, limit).min(tested).max(self.floor());
-        self.lowered = limit < whole;
+        self.lowered = limit < whole && (self.loss_test.is_under_way() || self.backoff.is_of_short_buffer());
         self.limit = (limit < u64::MAX).then_some(limit);
     }
 

@@ -22,6 +22,9 @@ struct Curve {
     k: Duration,
     /// The overflow.
     since: Instant,
+    /// What the path holds without a queue, where that was known and the buffer is short.
+    #[cfg_attr(feature = "serde", serde(default))]
+    least: u64,
 }
 
 /// What overflows leave of the bound.
@@ -77,12 +80,17 @@ impl Backoff {
     fn begin(&mut self, now: Instant, outstanding: u64, least: u64) {
         let w_max = cubic::w_max(outstanding, self.curve.map_or(0, |curve| curve.w_max));
         let k = cubic::k(w_max.saturating_sub(cubic::reduced(outstanding).max(least)));
-        self.curve = Some(Curve { w_max, k, since: now });
+        self.curve = Some(Curve { w_max, k, since: now, least });
+    }
+
+    /// It is what a short buffer leaves: the queue says nothing of the link's rate.
+    pub(super) fn is_of_short_buffer(&self) -> bool {
+        self.curve.is_some_and(|curve| curve.least > 0)
     }
 
     /// What may be outstanding where the bound says `limit`.
     pub(super) fn apply(&mut self, now: Instant, limit: u64) -> u64 {
-        let Some(Curve { w_max, k, since }) = self.curve else { return limit };
+        let Some(Curve { w_max, k, since, .. }) = self.curve else { return limit };
         let window = cubic::window(w_max, k, now.saturating_since(since));
         if window >= limit {
             self.curve = None;
