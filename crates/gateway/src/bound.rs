@@ -236,8 +236,10 @@ impl QueueBound {
             sent,
             delivered: sample.delivered,
             lost,
+            untimed: lost > 0 && lost_sent.is_none(),
             // What is found lost left before what has arrived, by a round trip at most.
             lost_sent: lost_sent.unwrap_or(sent - rtt_min),
+            rate_known: !self.delivery.forecast().is_zero(),
             outstanding: sample.outstanding,
             path: self.path(rtt_min),
             rtt: self.last_rtt,
@@ -250,11 +252,10 @@ impl QueueBound {
         }
     }
 
-    /// A link before which packets wait for longer than this is busy. A buffer may be too short for the target; where something is lost and
-    /// no limit of the link's own is known, half of the longest queue is enough.
+    /// A link before which packets wait for longer than this is busy. A buffer may be too short for the target: half of the longest queue is
+    /// enough then.
     fn busy_queue(&self, now: Instant, rtt_min: Duration) -> Duration {
-        let unknown = self.lowered || self.delivery.forecast().is_zero();
-        let short = if unknown { self.backoff.half_full(now, rtt_min) } else { None };
+        let short = if self.lowered { self.backoff.half_full(now, rtt_min) } else { None };
         short.map_or(self.config.target, |short| short.min(self.config.target))
     }
 
@@ -314,6 +315,11 @@ impl QueueBound {
     fn set_limit(&mut self, now: Instant) {
         let forecast = self.delivery.forecast();
         let Some(rtt_min) = self.baseline.rtt_min() else { return };
+        let short = self.loss_test.is_under_way() || self.backoff.is_of_short_buffer();
+        if forecast.is_zero() && !short {
+            self.limit = None;
+            return;
+        }
         let limit = if forecast.is_zero() {
             u64::MAX
         } else if self.baseline.draining() {
@@ -328,7 +334,7 @@ impl QueueBound {
         let tested = if self.loss_test.is_under_way() { self.path(rtt_min) } else { u64::MAX };
         let whole = limit;
         let limit = self.backoff.apply(now, limit).min(tested).max(self.floor());
-        self.lowered = limit < whole && (self.loss_test.is_under_way() || self.backoff.is_of_short_buffer());
+        self.lowered = limit < whole && short;
         self.limit = (limit < u64::MAX).then_some(limit);
     }
 

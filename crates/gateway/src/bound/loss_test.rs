@@ -16,8 +16,11 @@ const SEEN_MAX: u64 = 400 * SEGMENT;
 /// A test lasts until so many should have been lost by that share. Then chance, which also chose the moment of the test, takes a radio link
 /// for a buffer once in some hundred tests (with eight it was one in ten).
 const EXPECTED: u64 = 16 * SEGMENT;
-/// Our choice: with an empty queue a tenth may be lost by a policer, by the radio seldom.
+/// Our choice: a tenth may be lost by a policer with an empty queue, or by a buffer so short that nothing is known of the link's rate; by the
+/// radio seldom.
 const SHARE_EMPTY: u64 = 10;
+/// Our choice: so many round trips after its first loss a sender has left slow start, of whose last round any buffer drops half.
+const SLOW_START_ENDS: u64 = 8;
 /// The radio loses again: a quarter of the share that was lost before.
 const LOST_AGAIN: u64 = 4;
 /// Our choice: as long as BBR keeps its shortest round trip, the answer holds; the same answer again holds for twice as long, and then for four times.
@@ -48,10 +51,10 @@ impl Tally {
     }
 
     /// So much was lost that it is to be found out by what.
-    fn is_odd(self) -> bool {
+    fn is_odd(self, rate_known: bool) -> bool {
         let lost =
             if self.lost_empty * SHARE_EMPTY >= self.all() { self.lost + self.lost_empty } else { self.lost };
-        lost * SHARE_MIN >= self.all()
+        lost * if rate_known { SHARE_MIN } else { SHARE_EMPTY } >= self.all()
     }
 }
 
@@ -81,8 +84,12 @@ pub(super) struct LossSample {
     pub(super) sent: Instant,
     pub(super) delivered: u64,
     pub(super) lost: u64,
+    /// A sender of the gateway's own takes it for lost, as it does much at the end of its slow start.
+    pub(super) untimed: bool,
     /// When the first of it had left.
     pub(super) lost_sent: Instant,
+    /// There is an estimate of the link's rate.
+    pub(super) rate_known: bool,
     pub(super) outstanding: u64,
     /// What the path holds without a queue.
     pub(super) path: u64,
@@ -98,6 +105,9 @@ pub(super) struct LossTest {
     phase: Phase,
     /// Since the last time that it made a share.
     tally: Tally,
+    /// The first loss that a sender of the gateway's own found.
+    #[cfg_attr(feature = "serde", serde(default))]
+    first_lost: Option<Instant>,
     /// The most that was outstanding since.
     outstanding_max: u64,
     /// What was lost before the test, of so many bytes.
@@ -147,8 +157,11 @@ impl LossTest {
                 self.tally.delivered += sample.delivered;
                 self.tally.lost += lost;
                 self.tally.lost_empty += lost_empty;
+                if sample.untimed {
+                    self.first_lost.get_or_insert(sample.now);
+                }
                 self.outstanding_max = self.outstanding_max.max(sample.outstanding);
-                return self.watch(sample.now);
+                return self.watch(sample);
             }
             Phase::Lower => {
                 if sample.outstanding <= sample.path {
@@ -185,13 +198,15 @@ impl LossTest {
         }
     }
 
-    fn watch(&mut self, now: Instant) -> Option<u64> {
+    fn watch(&mut self, sample: &LossSample) -> Option<u64> {
+        let LossSample { now, rtt_min, rate_known, .. } = *sample;
         let tally = self.tally;
         if tally.lost + tally.lost_empty < LOST_MIN && tally.all() < SEEN_MAX {
             return None;
         }
         self.tally = Tally::default();
-        if !tally.is_odd() {
+        let starts = self.first_lost.is_some_and(|at| now.saturating_since(at) < rtt_min * SLOW_START_ENDS);
+        if !tally.is_odd(rate_known) || (!rate_known && starts) {
             self.outstanding_max = 0;
             return None;
         }
