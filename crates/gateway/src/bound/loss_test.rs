@@ -27,6 +27,8 @@ const LOST_AGAIN: u64 = 4;
 const HOLDS: Duration = Duration::from_secs(10);
 /// A first buffer has time to be overflowed no more.
 const HOLDS_ONCE: Duration = Duration::from_secs(2);
+/// Our choice: long enough for a server to have its rate again after it first heard of losses.
+const REVIEW_EVERY: Duration = Duration::from_secs(5);
 /// Our choice: buffers stay as they are, and each test before one makes it overflow again.
 const HOLDS_BUFFER: Duration = Duration::from_secs(60);
 
@@ -115,6 +117,11 @@ pub(super) struct LossTest {
     /// What was found last, when, and for how long that holds.
     found: Option<(Cause, Instant)>,
     holds: Duration,
+    /// What arrived since a time after that, and the rate before.
+    #[cfg_attr(feature = "serde", serde(default))]
+    since: (Instant, u64),
+    #[cfg_attr(feature = "serde", serde(default))]
+    rate_before: Rate,
     /// How often in a row.
     #[cfg_attr(feature = "serde", serde(default))]
     times: u32,
@@ -150,6 +157,7 @@ impl LossTest {
     /// What was outstanding when a buffer overflowed, if one has.
     pub(super) fn on_report(&mut self, sample: &LossSample) -> Option<u64> {
         self.measure(sample);
+        self.review(sample);
         let empty = sample.rtt <= sample.rtt_min + sample.rtt_min / 16;
         let (lost, lost_empty) = if empty { (0, sample.lost) } else { (sample.lost, 0) };
         match &mut self.phase {
@@ -180,6 +188,22 @@ impl LossTest {
             }
         }
         None
+    }
+
+    /// Flows that pass through before a short buffer have what they had. If they have much less, the radio lost their packets after all: where
+    /// it does, a server that hears of it gives up most of its rate.
+    fn review(&mut self, sample: &LossSample) {
+        let (from, delivered) = self.since;
+        self.since.1 += sample.delivered;
+        if !self.is_buffer(sample.now) {
+            self.since = (sample.now, 0);
+        } else if sample.now.saturating_since(from) >= REVIEW_EVERY {
+            let rate = Rate::from_bytes_in(delivered, sample.now.saturating_since(from));
+            if rate < self.rate_before.mul_ratio(3, 5) {
+                (self.found, self.times, self.holds) = (Some((Cause::Radio, sample.now)), 1, HOLDS_BUFFER);
+            }
+            self.since = (sample.now, 0);
+        }
     }
 
     /// The rate at which data arrived, in rounds: a round ends when what left after its beginning arrives.
@@ -236,8 +260,79 @@ impl LossTest {
         };
         self.holds = first.0 * (1 << (first.1 - 1).min(2));
         self.found = Some((cause, now));
+        self.rate_before = self.rate();
         self.phase = Phase::Watch;
         self.tally = Tally::default();
         Some(core::mem::take(&mut self.outstanding_max)).filter(|_| !radio)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Duration = Duration::from_millis(50);
+    const PATH: u64 = 100_000;
+
+    /// A packet each millisecond for so many seconds; of them every twentieth is lost while `loses` says so of what is outstanding.
+    fn run(test: &mut LossTest, from_s: u64, to_s: u64, loses: impl Fn(u64) -> bool) -> bool {
+        let mut is_buffer = false;
+        for ms in from_s * 1_000..to_s * 1_000 {
+            let now = Instant::ZERO + Duration::from_millis(ms);
+            let outstanding = if test.is_under_way() { PATH } else { PATH * 5 / 4 };
+            let lost = if ms % 20 == 0 && loses(outstanding) { SEGMENT } else { 0 };
+            let rtt = RTT + Duration::from_millis(10);
+            test.on_report(&LossSample {
+                now,
+                sent: now - RTT,
+                delivered: SEGMENT - lost,
+                lost,
+                untimed: false,
+                lost_sent: now - RTT,
+                rate_known: true,
+                outstanding,
+                path: PATH,
+                rtt,
+                rtt_min: RTT,
+            });
+            is_buffer |= test.is_buffer(now);
+        }
+        is_buffer
+    }
+
+    #[test]
+    fn a_radio_link_that_loses_whatever_is_outstanding_is_no_buffer() {
+        assert!(!run(&mut LossTest::default(), 1, 120, |_| true));
+    }
+
+    #[test]
+    fn a_buffer_that_overflows_again_is_one_after_two_tests() {
+        let mut test = LossTest::default();
+        assert!(!run(&mut test, 1, 2, |outstanding| outstanding > PATH), "the first test may be chance");
+        assert!(run(&mut test, 2, 10, |outstanding| outstanding > PATH));
+    }
+
+    #[test]
+    fn what_passes_with_less_than_it_had_was_the_radios_after_all() {
+        let mut test = LossTest::default();
+        assert!(run(&mut test, 1, 10, |outstanding| outstanding > PATH));
+        // A sender that hears of losses sends a quarter.
+        for ms in (10_000..30_000).step_by(4) {
+            let now = Instant::ZERO + Duration::from_millis(ms);
+            test.on_report(&LossSample {
+                now,
+                sent: now - RTT,
+                delivered: SEGMENT,
+                lost: 0,
+                untimed: false,
+                lost_sent: now,
+                rate_known: true,
+                outstanding: PATH / 4,
+                path: PATH,
+                rtt: RTT,
+                rtt_min: RTT,
+            });
+        }
+        assert!(!test.is_buffer(Instant::ZERO + Duration::from_secs(30)));
     }
 }
