@@ -13,7 +13,7 @@ POINTS ?= 10000
 RIVALS := rivals-traces rivals-loss rivals-objects
 SPLIT := split-profiles split-tables split-three-bdp split-uplink
 
-.PHONY: help demo test build prove live rivals live-rivals split live-split results reproduce map lint doc check deb fuzz bench soak speed clean setup
+.PHONY: help demo test build prove live rivals live-rivals split live-split results reproduce harm map lint doc check deb fuzz bench soak speed clean setup
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -74,6 +74,14 @@ reproduce: setup ## the published experiments in the simulator: results/reproduc
 	$(CARGO) run --release --locked --package paceline-cli -- reproduce ncl $(ARGS)
 	$(CARGO) run --release --locked --package paceline-cli -- reproduce rre $(ARGS)
 	$(CARGO) xtask reproduction
+
+harm: setup ## where the gateway once made somebody worse off: scenarios/harm in the simulator, judged against no gateway
+	$(CARGO) build --release --locked --package paceline-cli
+	@for file in scenarios/harm/*.toml; do \
+		name=$$(basename $$file .toml); \
+		$(TARGET)/release/paceline run $$file --on sim --out results/sim/$$name $(ARGS) > /dev/null || exit 1; \
+	done
+	scripts/harm
 
 map: setup ## POINTS (10,000) drawn paths and a tenth of each other kind, with and without gateway: results/map (hours; resumable)
 	$(CARGO) run --release --locked --package paceline-cli -- map --kind path --count $(POINTS) $(ARGS)
