@@ -84,13 +84,15 @@ fn wired_losses(split: bool, direction: Direction, lost_percent: f64) -> Scenari
     let rtt = Delay::Constant(Duration::from_millis(40));
     let [wired, radio] = &mut scenario.path[..] else { unreachable!("two links") };
     radio.up.rate = radio.down.rate.clone();
-    [&mut wired.down, &mut wired.up, &mut radio.down, &mut radio.up].map(|link| link.delay = rtt.clone());
+    for link in [&mut wired.down, &mut wired.up, &mut radio.down, &mut radio.up] {
+        link.delay = rtt.clone();
+    }
     let lossy = if direction == Direction::Down { &mut wired.down } else { &mut wired.up };
     lossy.loss = Loss::Independent(Probability::from_fraction(lost_percent / 100.0));
     let bbr = Config { congestion: CongestionName::Bbr, ..Config::default() };
     let buffer = ReceiveBuffer::Auto { initial: 65_536, max: 3_000_000 };
     let host = Config { receive_buffer: buffer, ..bbr };
-    let tcp = TcpFlow { client: host.clone(), server: host, ..TcpFlow::default() };
+    let tcp = TcpFlow { client: host, server: host, ..TcpFlow::default() };
     scenario.flows = vec![Flow { direction, transport: Transport::Tcp(Box::new(tcp)), ..Flow::default() }];
     scenario.duration = Duration::from_secs(20);
     scenario
