@@ -235,7 +235,8 @@ fn iperf3(site: &Site) {
     let Some(_server) = site.serve("iperf3", &["-s"]) else { return };
     for ipv6 in [false, true] {
         let address = site.server_at(ipv6).to_string();
-        for direction in [&["-n", "4M"][..], &["-n", "4M", "-R"], &["-n", "4M", "-P", "4", "-R"]] {
+        // An upload is longer than what a split flow may keep: else all of it may be on its way when its client has ended.
+        for direction in [&["-n", "64M"][..], &["-n", "4M", "-R"], &["-n", "4M", "-P", "4", "-R"]] {
             let arguments = [&["-J", "-c", &address][..], direction].concat();
             let mut report = serde_json::Value::Null;
             // Its server may not be ready, and takes one test at a time.

@@ -175,8 +175,7 @@ fn a_server_that_does_not_wait_for_acks_is_not_held_back_where_they_are_late() {
         ..PLAIN
     };
     let [pass, transparent, first, later] = all(cell);
-    assert!(transparent.mbps < 0.7 * pass.mbps, "{transparent:?} {pass:?}");
-    for auto in [first, later] {
+    for auto in [transparent, first, later] {
         assert!(auto.mbps >= 0.95 * pass.mbps, "{auto:?} {pass:?}");
         // What it sends is not moved from the link into the gateway, split or not.
         assert!(auto.delay_ms < pass.delay_ms + 60.0, "{auto:?} {pass:?}");
