@@ -13,6 +13,7 @@ mod contest;
 mod cubic;
 mod delivery;
 mod loss_test;
+mod release;
 #[cfg(test)]
 mod tests;
 
@@ -25,6 +26,7 @@ use contest::Contest;
 use delivery::Delivery;
 pub use delivery::DeliveryConfig;
 use loss_test::{LossSample, LossTest};
+use release::{Release, RoundTrip};
 
 /// Our choice: the target is at least two full packets, the least that keeps a link busy under delayed ACKs.
 const MIN_QUEUE: u64 = 3_000;
@@ -99,6 +101,8 @@ pub struct QueueBound {
     config: QueueBoundConfig,
     baseline: Baseline,
     delivery: Delivery,
+    #[cfg_attr(feature = "serde", serde(default))]
+    release: Release,
     contest: Option<Contest>,
     backoff: Backoff,
     #[cfg_attr(feature = "serde", serde(default))]
@@ -129,6 +133,7 @@ impl QueueBound {
             config,
             baseline: Baseline::new(config.rtt_min_window),
             delivery: Delivery::new(config.delivery),
+            release: Release::default(),
             contest: None,
             backoff: Backoff::default(),
             loss_test: LossTest::default(),
@@ -153,7 +158,8 @@ impl QueueBound {
             None => {
                 // What the lost packet's queue held of ours (Little's law): by now much of it may have been reported.
                 let queued = self.delivery.forecast().bytes_in(self.last_rtt);
-                self.backoff.on_loss(now, self.last_rtt, rtt_min, queued.max(self.outstanding));
+                let unqueued = self.release.longest().unwrap_or(rtt_min);
+                self.backoff.on_loss(now, self.last_rtt, unqueued, queued.max(self.outstanding));
             }
         }
     }
@@ -173,6 +179,7 @@ impl QueueBound {
         }
         let occupied = sample.rtt.is_some_and(|rtt| self.watch(sample, rtt));
         let Some(rtt_min) = self.baseline.rtt_min() else { return };
+        self.try_release(sample, rtt_min);
         self.test_losses(sample, rtt_min);
         self.measure(sample, rtt_min);
         let drained = sample.rtt.and_then(|rtt| {
@@ -312,6 +319,23 @@ impl QueueBound {
         }
     }
 
+    fn try_release(&mut self, sample: &BoundSample, rtt_min: Duration) {
+        let Some(rtt) = sample.rtt.filter(|_| !self.baseline.draining()) else { return };
+        self.release.on_rtt(&RoundTrip {
+            now: sample.now,
+            sent: sample.now - sample.age.unwrap_or(rtt),
+            rtt,
+            rtt_min,
+            recent: self.recent.get().unwrap_or(rtt),
+            target: self.config.target,
+            // A link that has just become slower has a queue to get rid of.
+            limited: sample.limited
+                && !self.lowered
+                && self.loss_test.rate() <= self.delivery.forecast().mul_ratio(2, 1),
+            held: sample.outstanding <= self.limit.unwrap_or(u64::MAX),
+        });
+    }
+
     fn set_limit(&mut self, now: Instant) {
         let forecast = self.delivery.forecast();
         let Some(rtt_min) = self.baseline.rtt_min() else { return };
@@ -322,6 +346,9 @@ impl QueueBound {
         }
         let limit = if forecast.is_zero() {
             u64::MAX
+        } else if let Some(longest) = self.release.longest() {
+            // Room for a rate that grows by half, and no more: a link that fades meanwhile has little to keep.
+            (forecast.bytes_in(longest) * 3 / 2).max(self.floor())
         } else if self.baseline.draining() {
             self.drain_limit(rtt_min)
         } else {
@@ -368,7 +395,7 @@ impl QueueBound {
     fn expected(&self) -> Option<Expected> {
         let forecast = self.delivery.forecast();
         let (limit, rtt_min) = (self.limit?, self.baseline.rtt_min()?);
-        if forecast.is_zero() {
+        if forecast.is_zero() || self.release.longest().is_some() {
             return None;
         }
         let target = self.config.target.max(forecast.time_for(MIN_QUEUE));
