@@ -59,6 +59,8 @@ pub enum Reason {
     NeedlessRepairs,
     /// The client acknowledges what it cannot have.
     OptimisticAcks,
+    /// The server recovers from losses as well by itself.
+    ServerRecovers,
 }
 
 /// What was decided.
@@ -87,7 +89,7 @@ pub struct Decision {
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Reason; 10] = [
+    pub const ALL: [Reason; 11] = [
         Reason::Unknown,
         Reason::Ordinary,
         Reason::LateAcks,
@@ -98,6 +100,7 @@ impl Reason {
         Reason::SlowReader,
         Reason::NeedlessRepairs,
         Reason::OptimisticAcks,
+        Reason::ServerRecovers,
     ];
 
     /// As metrics and logs name it.
@@ -113,6 +116,7 @@ impl Reason {
             Reason::SlowReader => "slow-reader",
             Reason::NeedlessRepairs => "needless-repairs",
             Reason::OptimisticAcks => "optimistic-acks",
+            Reason::ServerRecovers => "server-recovers",
         }
     }
 }

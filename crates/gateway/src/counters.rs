@@ -147,6 +147,8 @@ counters! {
     auto_needless_repairs,
     /// Decisions: the client acknowledges what it cannot have.
     auto_optimistic_acks,
+    /// Decisions: the server recovers from losses as well by itself.
+    auto_server_recovers,
 }
 
 impl Counters {
@@ -192,6 +194,7 @@ impl Counters {
             Reason::SlowReader => &mut self.auto_slow_reader,
             Reason::NeedlessRepairs => &mut self.auto_needless_repairs,
             Reason::OptimisticAcks => &mut self.auto_optimistic_acks,
+            Reason::ServerRecovers => &mut self.auto_server_recovers,
         }
     }
 }

@@ -10,6 +10,7 @@ mod downlink;
 mod opening;
 mod recovery;
 mod timers;
+mod trial;
 mod uplink;
 mod watch;
 

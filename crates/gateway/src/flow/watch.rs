@@ -2,8 +2,10 @@
 
 use paceline_wire::{Duration, Instant, Tcp};
 
+use super::trial::{Progress, Trial};
 use super::{Context, Flow, Phase};
 use crate::auto::{Claim, Decision, Known, Reason, Seen, UplinkDelay, What, is_late};
+use crate::config::RetransmissionMode;
 use crate::mode::Mode;
 use crate::observe::Event;
 use crate::virtual_window::FIRST_WINDOW;
@@ -29,6 +31,9 @@ pub(super) struct Watch {
     /// It passes through, until nothing of its subscriber's path speaks against help any more.
     #[cfg_attr(feature = "serde", serde(default))]
     pub(super) passes: bool,
+    /// Whether it passes through for a trial.
+    #[cfg_attr(feature = "serde", serde(default))]
+    trial: Trial,
     /// Seconds in a row in which the application lagged.
     lags: u8,
     /// It reads slowly: the server sees the client's own window.
@@ -83,17 +88,42 @@ impl Flow {
     /// With each ACK: the flow begins or ends to pass through as its subscriber's path asks for it, when the client lacks nothing. A hole that
     /// the server has not heard of is to be repaired here: a client repeats no old SACK blocks. One that it heard of is the server's.
     pub(super) fn follow_path(&mut self, ctx: &mut Context<'_>) {
-        if self.path.passes.is_some() == self.watch.passes || !self.lacks_nothing() {
+        let trial = self.watch.trial.passes();
+        let passes = self.path.passes.or(trial.then_some(Reason::ServerRecovers));
+        if passes.is_some() == self.watch.passes || !(trial || self.lacks_nothing()) {
             return;
         }
-        self.watch.passes = self.path.passes.is_some();
-        if let Some(reason) = self.path.passes {
+        self.watch.passes = passes.is_some();
+        if let Some(reason) = passes {
             self.forget_repairs(ctx.now);
             self.modulation.stop();
             ctx.counters.decide(reason);
             let decision = Decision { what: What::Passes, reason };
             ctx.observer.on_event(ctx.now, &self.key, &Event::Decided(decision));
         }
+    }
+
+    /// With each ACK: where help does not help, the flow passes through for a trial.
+    pub(super) fn try_passing(&mut self, ctx: &Context<'_>) {
+        if !self.handshake.sack() || ctx.config.retransmission.mode == RetransmissionMode::None {
+            return;
+        }
+        let Some(rtt) = self.rtt.smoothed() else { return };
+        let window_is_used = self.received + 2 * self.segment() >= self.virtual_window.edge();
+        self.watch.trial.on_ack(&Progress {
+            now: ctx.now,
+            una: self.board.una(),
+            received: self.received,
+            rtt,
+            server_rtt: self.server_rtt.get(),
+            held: window_is_used || self.waiting() > 0,
+            hides: !self.board.is_whole(),
+        });
+    }
+
+    /// What left from here on is the server's to repair.
+    pub(super) fn repaired_to(&self) -> u64 {
+        self.watch.trial.repaired_to()
     }
 
     /// Nothing that left before what is on its way is missing.

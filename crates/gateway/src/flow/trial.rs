@@ -1,0 +1,256 @@
+//! Whether the server recovers from the radio's losses as well by itself.
+//!
+//! What is repaired here stays hidden from the server, and while it is, nothing is acknowledged for a round trip of the radio. A sender that
+//! gives up a part of its rate for each loss it hears of gains much by that. One that does not (BBR, draft-ietf-ccwg-bbr, Section 5) only
+//! sees a longer path: with a hole in each of its round trips, and its window at twice what the path holds, it has less than without help.
+//! Which of the two a server is, nothing tells but a trial: where it is the limit although holes are hidden all the time, the flow passes
+//! through, and goes on passing as long as no less arrives.
+
+use paceline_wire::{Duration, Instant, Rate};
+
+/// Our choice: so many round trips in a row in which the server was the limit and a hole was hidden, before a trial: a cycle of BBR.
+const ROUNDS: u32 = 8;
+/// Our choice: round trips until the server's own recovery has begun, that count for nothing.
+const SETTLE_ROUNDS: u32 = 4;
+/// Our choice: a server that gave up its rate has no second trial before that, and then one after twice as long.
+const WAIT_MIN: Duration = Duration::from_secs(60);
+const WAIT_MAX: Duration = Duration::from_secs(960);
+
+/// What an ACK of the client says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Progress {
+    pub(super) now: Instant,
+    /// Acknowledged so far.
+    pub(super) una: u64,
+    /// Position after the newest byte from the server.
+    pub(super) received: u64,
+    /// Round trip of the radio, and that of the wired side.
+    pub(super) rtt: Duration,
+    pub(super) server_rtt: Duration,
+    /// Window or gateway hold the server.
+    pub(super) held: bool,
+    /// A hole is hidden from the server.
+    pub(super) hides: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+enum Phase {
+    #[default]
+    Watch,
+    /// What has left below this position is still repaired here.
+    Closing(u64),
+    Passing,
+}
+
+/// Some round trips.
+#[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+struct Span {
+    since: Instant,
+    una: u64,
+    rounds: u32,
+    round_since: Instant,
+    held: u32,
+    hides: u32,
+    acks: u32,
+}
+
+/// What came after an ACK for much at once tells how a server sends. Who sends by the clock of ACKs (RFC 5681, without pacing) answers
+/// with as much at once; who paces (draft-ietf-ccwg-bbr, Section 4.6.2) goes on as before.
+#[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+struct Pacing {
+    /// The newest such ACK: when its answer has come, how much it acknowledged, and what had come before it.
+    jump: Option<(Instant, u64, u64)>,
+    paced: u32,
+    bursts: u32,
+}
+
+impl Pacing {
+    /// Our choice: the answer is looked at for an eighth of the radio's round trip, in which a server that paces sends an eighth of a round
+    /// trip's data; what is acknowledged at once has to be twice as
+    /// much as BBR's gain of 5/4 makes of that, and twice again.
+    fn on_ack(&mut self, progress: &Progress, acked: u64, rate: Rate) {
+        let Progress { now, received, rtt, server_rtt, .. } = *progress;
+        if let Some((at, bytes, before)) = self.jump
+            && now >= at
+        {
+            self.jump = None;
+            let burst = received.saturating_sub(before) >= bytes / 2;
+            *(if burst { &mut self.bursts } else { &mut self.paced }) += 1;
+        }
+        let wait = server_rtt + rtt / 8;
+        if acked > 0 && acked >= rate.bytes_in(wait) * 4 && !rate.is_zero() {
+            self.jump = Some((now + wait, acked, received));
+        }
+    }
+
+    fn is_paced(&self) -> bool {
+        self.paced > 4 * self.bursts && self.paced >= 2
+    }
+}
+
+/// A trial of passing.
+#[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(super) struct Trial {
+    phase: Phase,
+    span: Span,
+    pacing: Pacing,
+    una: u64,
+    rate: Rate,
+    /// The rate with help.
+    before: Rate,
+    not_before: Instant,
+    wait: Duration,
+}
+
+impl Trial {
+    /// The server repairs what it sent from this position on.
+    pub(super) fn repaired_to(&self) -> u64 {
+        if let Phase::Closing(to) = self.phase { to } else { u64::MAX }
+    }
+
+    /// The flow is to pass.
+    pub(super) fn passes(&self) -> bool {
+        self.phase == Phase::Passing
+    }
+
+    /// An ACK came.
+    pub(super) fn on_ack(&mut self, progress: &Progress) {
+        let Progress { now, una, .. } = *progress;
+        if let Phase::Closing(to) = self.phase {
+            if una >= to {
+                self.phase = Phase::Passing;
+                self.restart(now, una);
+            }
+            return;
+        }
+        if self.una == 0 {
+            self.una = una;
+            self.restart(now, una);
+        }
+        let acked = una.saturating_sub(core::mem::replace(&mut self.una, una));
+        self.pacing.on_ack(progress, acked, self.rate);
+        let span = &mut self.span;
+        span.acks += 1;
+        span.held += u32::from(progress.held);
+        span.hides += u32::from(progress.hides);
+        if now.saturating_since(span.round_since) < progress.rtt + progress.server_rtt {
+            return;
+        }
+        span.rounds += 1;
+        span.round_since = now;
+        match self.phase {
+            Phase::Watch => self.watch(progress),
+            _ => self.judge(now, una),
+        }
+    }
+
+    fn watch(&mut self, progress: &Progress) {
+        let Progress { now, una, received, .. } = *progress;
+        let Span { since, una: from, rounds, held, hides, acks, .. } = self.span;
+        if rounds < ROUNDS {
+            return;
+        }
+        self.rate = Rate::from_bytes_in(una.saturating_sub(from), now.saturating_since(since));
+        let suits = held * 4 <= acks * 3 && hides * 2 >= acks && self.pacing.is_paced();
+        self.pacing = Pacing::default();
+        if !suits || now < self.not_before {
+            self.restart(now, una);
+        } else {
+            self.before = self.rate;
+            self.phase = Phase::Closing(received);
+        }
+    }
+
+    fn judge(&mut self, now: Instant, una: u64) {
+        let Span { since, una: from, rounds, .. } = self.span;
+        if rounds == SETTLE_ROUNDS {
+            (self.span.since, self.span.una) = (now, una);
+        } else if rounds >= SETTLE_ROUNDS + ROUNDS {
+            let rate = Rate::from_bytes_in(una.saturating_sub(from), now.saturating_since(since));
+            if rate < self.before.mul_ratio(3, 4) {
+                self.phase = Phase::Watch;
+                self.wait = (self.wait * 2).clamp(WAIT_MIN, WAIT_MAX);
+                self.not_before = now + self.wait;
+            }
+            self.restart(now, una);
+            self.span.rounds = SETTLE_ROUNDS;
+        }
+    }
+
+    fn restart(&mut self, now: Instant, una: u64) {
+        self.span = Span { since: now, una, round_since: now, ..Span::default() };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Duration = Duration::from_millis(200);
+    /// What the path holds, 20 Mbit/s x 200 ms.
+    const BDP: u64 = 500_000;
+
+    /// ACKs each millisecond from `from_ms` on, which stand still for a round trip and then jump, as with a hole in each. The server goes on
+    /// by its pace, of `rate` bytes a millisecond, or answers with as much at once.
+    fn run(trial: &mut Trial, from_ms: u64, to_ms: u64, paced: bool, rate: u64) {
+        for ms in from_ms..to_ms {
+            let (jumps, left) = (ms / 200, ms % 200);
+            let una = (1 + jumps) * rate * 200;
+            trial.on_ack(&Progress {
+                now: Instant::ZERO + Duration::from_millis(ms),
+                una,
+                received: if paced { una + left * rate } else { una + rate * 200 * u64::from(left > 1) },
+                rtt: RTT,
+                server_rtt: Duration::from_millis(10),
+                held: false,
+                hides: true,
+            });
+        }
+    }
+
+    #[test]
+    fn a_server_that_paces_repairs_by_itself_after_eight_round_trips() {
+        let mut trial = Trial::default();
+        run(&mut trial, 1, 10_000, true, BDP / 200);
+        assert!(trial.passes() && trial.repaired_to() == u64::MAX);
+    }
+
+    #[test]
+    fn a_server_that_sends_by_the_clock_of_acks_does_not() {
+        let mut trial = Trial::default();
+        run(&mut trial, 1, 60_000, false, BDP / 200);
+        assert!(!trial.passes());
+    }
+
+    #[test]
+    fn one_that_gives_up_half_of_its_rate_has_help_again() {
+        let mut trial = Trial::default();
+        run(&mut trial, 1, 10_000, true, BDP / 200);
+        let mut slower = trial;
+        // The position goes on from where it was.
+        run(&mut slower, 20_000, 30_000, true, BDP / 400);
+        assert!(!slower.passes());
+    }
+
+    #[test]
+    fn what_is_in_flight_at_the_change_is_still_repaired_here() {
+        let mut trial = Trial { phase: Phase::Closing(1_000), ..Trial::default() };
+        let at = |una| Progress {
+            now: Instant::ZERO + RTT,
+            una,
+            received: 5_000,
+            rtt: RTT,
+            server_rtt: RTT,
+            held: false,
+            hides: true,
+        };
+        trial.on_ack(&at(999));
+        assert!(!trial.passes() && trial.repaired_to() == 1_000);
+        trial.on_ack(&at(1_000));
+        assert!(trial.passes());
+    }
+}
