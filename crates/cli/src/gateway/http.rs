@@ -8,14 +8,20 @@ use std::time::{Duration, Instant};
 use super::metrics::Metrics;
 use crate::error::{Error, Result};
 
-/// Binds `address`.
-pub(super) fn listen(address: SocketAddr) -> Result<TcpListener> {
-    if !address.ip().is_loopback() {
-        return Err(Error::input(format!(
+/// Metrics are not for other machines.
+pub(super) fn check(address: SocketAddr) -> Result<()> {
+    match address.ip().is_loopback() {
+        true => Ok(()),
+        false => Err(Error::input(format!(
             "--metrics {address} could be read from outside; give a loopback address such as 127.0.0.1:9100, and a proxy for \
              others"
-        )));
+        ))),
     }
+}
+
+/// Binds `address`.
+pub(super) fn listen(address: SocketAddr) -> Result<TcpListener> {
+    check(address)?;
     TcpListener::bind(address)
         .map_err(|error| Error::io(format_args!("listen on {address} for --metrics"), &error))
 }

@@ -61,7 +61,7 @@ pub(super) fn run(args: &GatewayArgs, config: &GatewayConfig) -> Result<()> {
         workers.iter_mut().for_each(Worker::look);
         awaited.retain(|worker| !answers(args, *worker));
         if awaited.is_empty() {
-            supervisor.beat();
+            supervisor.beat(None);
         }
         thread::sleep(INTERVAL);
     }
