@@ -17,6 +17,7 @@ mod rescaling;
 pub(crate) mod rows;
 mod scribe;
 mod service;
+mod sides;
 mod successor;
 mod totals;
 mod workers;

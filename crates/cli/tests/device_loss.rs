@@ -135,6 +135,17 @@ impl Stand {
         gateway.set_up("g1", true).unwrap();
     }
 
+    /// A second gateway at these interfaces, which would forward everything once more.
+    fn refuses_another(&self) {
+        let shifts = self.folder.path().join("other");
+        let mut command = Command::new(PROGRAM);
+        command.args(["gateway", "--wan", "g1", "--radio", "g0", "--shift-file"]).arg(&shifts);
+        let output = self.lab.gateway.run(|| command.output()).unwrap().unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && text.contains("another gateway is at g0 and g1"), "{text}");
+        assert!(!shifts.exists());
+    }
+
     /// The `nft` program lists rules with the gateway's among them, in both forms; that of Debian 12 aborted.
     fn lists_rules(&self) {
         for form in [&["list", "tables"][..], &["list", "ruleset"], &["-j", "list", "ruleset"]] {
@@ -243,6 +254,8 @@ fn survives_on_a_bridge(mode: &str) {
 
     stand.run("nft", &["flush", "ruleset"]);
     stand.recovers("nft flushed");
+
+    stand.refuses_another();
 
     let log = stand.log();
     for line in ["started between g0 and g1", "interface g1 is gone", "interface g1 is back", "in place:"] {

@@ -10,7 +10,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use paceline_linux::netlink::{LinkWatch, Netlink};
-use paceline_linux::nft::RescaleConfig;
+use paceline_linux::nft::{RescaleConfig, base_chains};
 use paceline_linux::tun_routes;
 use paceline_linux::{EventLoop, Housekeeping};
 use paceline_wire::{Duration, Instant};
@@ -59,10 +59,16 @@ pub(super) enum Refresh {
 pub(super) fn place(args: &GatewayArgs) -> Result<Place> {
     let netlink = Netlink::open().map_err(system)?;
     let (wan, radio) = args.interfaces()?;
+    if wan == radio && args.tun.is_none() {
+        return Err(Error::input(format!(
+            "--wan and --radio are both {wan}; a gateway stands between two interfaces, or behind a TUN device (--tun)"
+        )));
+    }
     let links = Links::look(&netlink, &distinct(wan, radio)).map_err(system)?;
     if let Some(name) = links.missing() {
         return Err(Error::input(format!("there is no interface {name}; `ip link` lists them")));
     }
+    refuse_others(args)?;
     match links.place() {
         _ if args.tun.is_some() => Ok(Place::Routed),
         Some(Place::Alone) if args.worker.is_some() => {
@@ -71,6 +77,29 @@ pub(super) fn place(args: &GatewayArgs) -> Result<Place> {
         Some(place) => Ok(place),
         None => Err(Error::input(format!(
             "{wan} and {radio} must be ports of the same bridge, or both of none; `bridge link` shows what they are"
+        ))),
+    }
+}
+
+/// Two gateways at one interface would both forward what comes in there. That a second one has the same name is told when it installs
+/// its rule; the other workers are no strangers.
+fn refuse_others(args: &GatewayArgs) -> Result<()> {
+    let (wan, radio) = args.interfaces()?;
+    let own = format!("paceline-{wan}-{radio}");
+    let is_own = |table: &str| table == own || args.worker.is_some() && table.starts_with(&format!("{own}-"));
+    // Without nftables there is nobody to be found.
+    let chains = base_chains().unwrap_or_default();
+    let other = chains.iter().find(|chain| {
+        let is_gateway = chain.table.starts_with("paceline-") && !chain.table.ends_with("-windows");
+        let is_here = chain.interfaces.iter().any(|name| name == wan || name == radio);
+        is_gateway && is_here && !is_own(&chain.table)
+    });
+    match other {
+        None => Ok(()),
+        Some(chain) => Err(Error::input(format!(
+            "another gateway is at {} (nftables has its table {}); end it first",
+            chain.interfaces.join(" and "),
+            chain.table
         ))),
     }
 }
