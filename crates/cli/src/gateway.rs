@@ -28,7 +28,9 @@ use std::path::Path;
 use nix::libc::{SIGHUP, SIGUSR2};
 use nix::unistd::getppid;
 use paceline_gateway::GatewayConfig;
-use paceline_linux::{Ended, EventLoop, EventLoopConfig, Housekeeping, NullForwarder, Termination, timer};
+use paceline_linux::{
+    Ended, EventLoop, EventLoopConfig, Housekeeping, NullForwarder, Termination, privilege, timer,
+};
 use paceline_wire::Node;
 
 use crate::args::{GatewayAction, GatewayArgs};
@@ -134,6 +136,7 @@ fn drive<N: Node>(
             return Err(Error::io("take over", &error));
         }
     }
+    drop_privileges();
     let rescaling = match (rescaling, attached.rescale_config()?) {
         (Some(rescaling), Some(config)) => {
             Some(rescaling.start(config, inherited.map(|inherited| inherited.stream)))
@@ -189,6 +192,13 @@ fn drive<N: Node>(
     tell(node, Moment::End).map_err(|error| Error::io("write what is left", &error))
 }
 
+/// Before there are other threads, and when what needs more is open.
+fn drop_privileges() {
+    if let Err(error) = privilege::drop() {
+        tracing::warn!("keeps privileges that it does not need: {error}");
+    }
+}
+
 /// The profile with what the file changes.
 fn configuration(args: &GatewayArgs, path: Option<&Path>) -> Result<GatewayConfig> {
     let Some(base) = args.profile.config() else {
@@ -231,6 +241,9 @@ fn write_whole_io(args: &GatewayArgs, text: &str) -> io::Result<()> {
         None => Ok(()),
     }
 }
+
+/// Of files that say who talks to whom: for their owner, and for a group to read.
+const LOG_MODE: u32 = 0o640;
 
 /// Lines without time stamps where the journal adds them.
 fn log_to_stderr(args: &GatewayArgs) {
