@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 
 use crate::args::CaptureArgs;
 use crate::error::{Error, Result};
@@ -29,7 +30,10 @@ pub(crate) fn command(args: &CaptureArgs) -> Result<()> {
     let mut capture = control::ask_capture(args.control.as_deref(), &wanted)?;
     let failed =
         |error: &io::Error| Error::io(format_args!("write the capture to {}", args.out.display()), error);
-    let mut file = File::create(&args.out).map_err(|error| failed(&error))?;
+    // What subscribers say.
+    let mut options = File::options();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    let mut file = options.open(&args.out).map_err(|error| failed(&error))?;
     let mut written = 0;
     let mut buffer = vec![0; 64 << 10];
     while !interrupt::requested() {

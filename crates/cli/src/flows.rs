@@ -55,6 +55,9 @@ fn tables(report: &Report) -> String {
         ]);
     }
     let mut text = format!("{table}\n{} flows\n\n", report.flows.len());
+    if let Some(reason) = &report.absent {
+        text = format!("not in place, so that the kernel forwards: {reason}\n\n{text}");
+    }
     let mut subscribers: Vec<&SubscriberRow> = report.subscribers.iter().collect();
     subscribers.sort_by_key(|subscriber| std::cmp::Reverse(subscriber.in_flight_bytes));
     let mut table = new_table(

@@ -17,6 +17,7 @@ mod rescaling;
 pub(crate) mod rows;
 mod scribe;
 mod service;
+mod sides;
 mod successor;
 mod totals;
 mod workers;
@@ -28,7 +29,7 @@ use nix::libc::{SIGHUP, SIGUSR2};
 use nix::unistd::getppid;
 use paceline_gateway::GatewayConfig;
 use paceline_linux::{
-    Ended, EventLoop, EventLoopConfig, Housekeeping, NullForwarder, Slice, Termination, timer,
+    Ended, EventLoop, EventLoopConfig, Housekeeping, NullForwarder, Termination, privilege, timer,
 };
 use paceline_wire::Node;
 
@@ -36,9 +37,9 @@ use crate::args::{GatewayAction, GatewayArgs};
 use crate::error::{Error, Result};
 use crate::output::say;
 use crate::result::write_whole;
-use attach::Attached;
+use attach::{Absence, Attached, Refresh, Which};
 use handover::Inherited;
-use rescaling::Rescaling;
+use rescaling::{Rescaling, Running};
 
 pub(crate) fn command(args: &GatewayArgs) -> Result<()> {
     if let Some(GatewayAction::Doctor(args)) = &args.action {
@@ -57,7 +58,7 @@ pub(crate) fn command(args: &GatewayArgs) -> Result<()> {
         let mut told = false;
         let tell = |_: &mut NullForwarder, moment: Moment<'_, '_>| match moment {
             // Once, for those who wait until it forwards.
-            Moment::Turn(_) if !std::mem::replace(&mut told, true) => write_whole_io(args, "{}\n"),
+            Moment::Turn(..) if !std::mem::replace(&mut told, true) => write_whole_io(args, "{}\n"),
             _ => Ok(()),
         };
         return drive(args, &mut NullForwarder::new(), Around::default(), |_| false, tell);
@@ -69,8 +70,8 @@ pub(crate) fn command(args: &GatewayArgs) -> Result<()> {
 pub(super) enum Moment<'a, 'b> {
     /// Packets pass from here on; signals are blocked in threads that are started now.
     Start,
-    /// Eight times a second.
-    Turn(&'a mut Housekeeping<'b>),
+    /// Eight times a second, and why the gateway is not in its place, if it is not.
+    Turn(&'a mut Housekeeping<'b>, Option<&'a Absence>),
     /// SIGHUP.
     Hangup,
     /// The loop was stopped, perhaps for a successor.
@@ -102,10 +103,7 @@ struct Around {
     rescaling: Option<Rescaling>,
     /// From the process before.
     inherited: Option<Inherited>,
-    /// UDP passes it as well.
-    datagrams: bool,
-    /// Its part of the subscribers, if not all.
-    slice: Option<Slice>,
+    which: Which,
     /// The memory for packets, if not as much as a loop has by itself.
     pool_bytes: Option<usize>,
 }
@@ -128,12 +126,8 @@ fn drive<N: Node>(
     };
     let mut event_loop = EventLoop::new(config).map_err(|error| Error::io("open a timer", &error))?;
     event_loop.end_on(termination).map_err(|error| Error::io("watch for signals", &error))?;
-    let Around { rescaling, mut inherited, datagrams, slice, .. } = around;
-    let mut attached = match (&mut inherited, &args.tun) {
-        (Some(inherited), _) => attach::adopted(&mut event_loop, inherited, args)?,
-        (None, None) => attach::bridged(&mut event_loop, args, datagrams, slice)?,
-        (None, Some(tun)) => attach::routed(&mut event_loop, tun, args, datagrams)?,
-    };
+    let Around { rescaling, mut inherited, which, .. } = around;
+    let mut attached = Attached::new(&mut event_loop, args, which, inherited.as_mut())?;
     if let Some(inherited) = &mut inherited {
         inherited.go_on(&mut event_loop);
         if let Err(error) = inherited.confirm() {
@@ -142,7 +136,8 @@ fn drive<N: Node>(
             return Err(Error::io("take over", &error));
         }
     }
-    let rescaling = match (rescaling, attached.rescale_config(args)?) {
+    drop_privileges();
+    let rescaling = match (rescaling, attached.rescale_config()?) {
         (Some(rescaling), Some(config)) => {
             Some(rescaling.start(config, inherited.map(|inherited| inherited.stream)))
         }
@@ -157,11 +152,13 @@ fn drive<N: Node>(
     }
     loop {
         let turn = |node: &mut N, housekeeping: &mut Housekeeping<'_>| {
-            attached.refresh(housekeeping, is_needed(node))?;
+            if attached.refresh(housekeeping, is_needed(node))? == Refresh::Joined {
+                rescaling.iter().for_each(Running::renew);
+            }
             if args.parent.is_some_and(|parent| getppid().as_raw() != parent) {
                 housekeeping.stop();
             }
-            tell(node, Moment::Turn(housekeeping))
+            tell(node, Moment::Turn(housekeeping, attached.absence()))
         };
         let ended = event_loop.run(node, turn).map_err(wrong)?;
         match ended {
@@ -169,7 +166,7 @@ fn drive<N: Node>(
             // Workers are replaced by whoever started them.
             Ended::Signal(SIGUSR2) if args.worker.is_some() => {}
             Ended::Signal(SIGUSR2) => successor::start(),
-            Ended::Signal(_) => break,
+            Ended::Signal(number) => break tracing::info!("ends by signal {number}"),
             Ended::Stopped => {
                 let (event_loop, attached) = (&mut event_loop, &mut attached);
                 let mut handing = Handing { event_loop, attached, outcome: Handed::Nothing };
@@ -193,6 +190,13 @@ fn drive<N: Node>(
         rescaling.finish();
     }
     tell(node, Moment::End).map_err(|error| Error::io("write what is left", &error))
+}
+
+/// Before there are other threads, and when what needs more is open.
+fn drop_privileges() {
+    if let Err(error) = privilege::drop() {
+        tracing::warn!("keeps privileges that it does not need: {error}");
+    }
 }
 
 /// The profile with what the file changes.
@@ -237,6 +241,9 @@ fn write_whole_io(args: &GatewayArgs, text: &str) -> io::Result<()> {
         None => Ok(()),
     }
 }
+
+/// Of files that say who talks to whom: for their owner, and for a group to read.
+const LOG_MODE: u32 = 0o640;
 
 /// Lines without time stamps where the journal adds them.
 fn log_to_stderr(args: &GatewayArgs) {

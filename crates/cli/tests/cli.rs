@@ -325,6 +325,23 @@ fn who_looks_at_no_gateway_is_told() {
 }
 
 #[test]
+fn wrong_interfaces_leave_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    for (wan, radio, more, told) in [
+        ("nosuch0", "nosuch1", "", "there is no interface nosuch0"),
+        ("lo", "nosuch1", "", "there is no interface nosuch1"),
+        ("lo", "lo", "", "--wan and --radio are both lo"),
+        ("lo", "nosuch1", "--workers=2", "there is no interface nosuch1"),
+    ] {
+        let mut command = paceline();
+        command.args(["gateway", "--wan", wan, "--radio", radio]);
+        command.args(more.split_terminator(' ')).arg("--shift-file").arg(folder.path().join("shifts"));
+        command.assert().code(2).stderr(contains(told));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+}
+
+#[test]
 fn metrics_are_for_this_machine_only() {
     let folder = tempfile::tempdir().unwrap();
     paceline()

@@ -62,6 +62,18 @@ fn connected(lab: &Lab, port: u16) -> TcpStream {
     stream
 }
 
+/// No thread may do more than what packets need, although root has started it.
+fn holds_no_more_than_it_needs(process: u32) {
+    let threads = fs::read_dir(format!("/proc/{process}/task")).unwrap();
+    let statuses = threads.map(|thread| fs::read_to_string(thread.unwrap().path().join("status")).unwrap());
+    for status in statuses {
+        // CAP_NET_ADMIN, CAP_NET_RAW and CAP_SYS_NICE.
+        for line in ["CapPrm:\t0000000000803000", "CapEff:\t0000000000803000", "NoNewPrivs:\t1"] {
+            assert!(status.contains(line), "{line}: {status}");
+        }
+    }
+}
+
 #[test]
 fn a_running_gateway_is_seen_and_takes_a_new_policy() {
     if let Err(error) = check_permitted() {
@@ -75,6 +87,8 @@ fn a_running_gateway_is_seen_and_takes_a_new_policy() {
     lab.join_links().unwrap();
     let gateway = Gateway::start(&lab, folder);
     wait_for(|| flows(&folder.join("socket")));
+
+    holds_no_more_than_it_needs(gateway.0.id());
 
     let stream = connected(&lab, 443);
     let report = flows(&folder.join("socket")).unwrap();

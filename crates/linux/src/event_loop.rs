@@ -7,6 +7,7 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTime
 use paceline_wire::{BufferPool, Duration, Instant, Node, Packet, PortId};
 
 use crate::clock;
+use crate::netlink::LinkWatch;
 use crate::port::{Device, Port, PortCounters};
 use crate::quantiles::Quantiles;
 use crate::signal::{StopHandle, Termination};
@@ -45,7 +46,12 @@ pub struct EventLoop {
     timer: Timer,
     stop: StopHandle,
     termination: Option<Termination>,
+    watch: Option<LinkWatch>,
+    /// The interfaces may be others than when the housekeeping was called last.
+    links_changed: bool,
     ports: Vec<Port>,
+    /// What devices that were removed had counted.
+    removed: Vec<PortCounters>,
     pool: BufferPool,
     config: EventLoopConfig,
     reads_clock: bool,
@@ -92,7 +98,10 @@ impl EventLoop {
             timer,
             stop,
             termination: None,
+            watch: None,
+            links_changed: false,
             ports: Vec::new(),
+            removed: Vec::new(),
             pool: BufferPool::new(config.pool_bytes),
             config,
             reads_clock: !clock::is_virtual(),
@@ -106,16 +115,35 @@ impl EventLoop {
         })
     }
 
-    /// Adds a device.
+    /// Adds a device, which goes on counting where the one before it in this place stopped.
     pub fn add(&mut self, device: Device) -> io::Result<()> {
         if self.ports.len() == PORTS_MAX {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "an event loop has at most 64 devices"));
         }
         // What a TUN delivers has no stamp.
         self.reads_clock |= matches!(device, Device::Tun { .. });
-        let port = Port::new(device, self.config.rejoin_segments);
+        let mut port = Port::new(device, self.config.rejoin_segments);
+        if let Some(counters) = self.removed.get(self.ports.len()) {
+            port.count_from(*counters);
+        }
         self.epoll.add(&port, EpollEvent::new(EpollFlags::EPOLLIN, self.ports.len() as u64))?;
         self.ports.push(port);
+        Ok(())
+    }
+
+    /// Closes all devices, with what waits in them. Packets that the node sends are dropped until there are others.
+    pub fn remove_devices(&mut self) {
+        self.removed = self.port_counters();
+        for port in self.ports.drain(..) {
+            // Closing would do, but for copies that a successor may still have. What is closed already is no longer there.
+            let _ = self.epoll.delete(&port);
+        }
+    }
+
+    /// Has the housekeeping called at once when interfaces change, or when a device says that it is gone.
+    pub fn watch(&mut self, watch: LinkWatch) -> io::Result<()> {
+        self.epoll.add(&watch, EpollEvent::new(EpollFlags::EPOLLIN, LINKS))?;
+        self.watch = Some(watch);
         Ok(())
     }
 
@@ -149,10 +177,11 @@ impl EventLoop {
             self.counters.turns += 1;
             let readable = self.note_events(&events[..count]);
             let now = self.receive(readable)?;
-            if now >= self.housekeeping_due {
+            if now >= self.housekeeping_due || self.links_changed {
                 let now = clock::now();
                 self.housekeeping_due = now + self.config.housekeeping_interval;
                 housekeeping(node, &mut Housekeeping { now, event_loop: self })?;
+                self.links_changed = false;
             }
             if let Some(ended) = self.ended.take() {
                 return Ok(ended);
@@ -207,8 +236,11 @@ impl EventLoop {
         }
     }
 
-    /// The counters of the devices, in the order in which they were added.
+    /// The counters of the devices, in the order in which they were added; those of the last ones while there are none.
     pub fn port_counters(&mut self) -> Vec<PortCounters> {
+        if self.ports.is_empty() {
+            return self.removed.clone();
+        }
         self.ports.iter_mut().map(Port::counters).collect()
     }
 
@@ -232,6 +264,9 @@ impl EventLoop {
                     let signal = self.termination.as_ref().and_then(Termination::received);
                     self.ended = signal.map(Ended::Signal).or(self.ended);
                 }
+                LINKS => {
+                    self.links_changed |= self.watch.as_mut().is_some_and(LinkWatch::has_changed);
+                }
                 // Data or an error, which reading clears.
                 index => readable.add(index),
             }
@@ -253,9 +288,14 @@ impl EventLoop {
             (self.time.max(fired.unwrap_or(Instant::ZERO)), FAR_FUTURE)
         };
         for index in readable.iter() {
-            let port = &mut self.ports[index];
-            if port.next_arrival().is_none() {
-                now = port.receive(latest)?.map_or(now, |arrival| arrival.max(now));
+            let Some(port) = self.ports.get_mut(index).filter(|port| port.next_arrival().is_none()) else {
+                continue;
+            };
+            match port.receive(latest) {
+                Ok(arrival) => now = arrival.map_or(now, |arrival| arrival.max(now)),
+                // Whoever watches removes it.
+                Err(_) if self.watch.is_some() => self.links_changed = true,
+                Err(error) => return Err(error),
             }
         }
         Ok(now)
@@ -353,6 +393,16 @@ impl Housekeeping<'_> {
         self.event_loop.ended = Some(Ended::Stopped);
     }
 
+    /// Whether interfaces, or what else is watched, may have changed since the last call.
+    pub fn links_changed(&self) -> bool {
+        self.event_loop.links_changed
+    }
+
+    /// The loop, to remove its devices and add others.
+    pub fn event_loop(&mut self) -> &mut EventLoop {
+        self.event_loop
+    }
+
     /// Discards all packets that arrived before `time`, also those that have not been read yet: after a lapse, the
     /// kernel has forwarded them.
     pub fn discard_before(&mut self, time: Instant) {
@@ -402,6 +452,7 @@ impl Readable {
 const TIMER: u64 = u64::MAX;
 const STOP: u64 = u64::MAX - 1;
 const SIGNAL: u64 = u64::MAX - 2;
+const LINKS: u64 = u64::MAX - 3;
 const FAR_FUTURE: Instant = Instant::from_nanos(u64::MAX);
 const EVENTS_MAX: usize = 16;
 /// Devices of one loop: as many as there are bits in [`Readable`].

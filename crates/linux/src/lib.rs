@@ -26,6 +26,7 @@ mod null;
 mod outbox;
 mod overheard;
 mod port;
+pub mod privilege;
 mod quantiles;
 mod signal;
 mod slice;

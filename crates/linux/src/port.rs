@@ -106,7 +106,8 @@ impl Port {
             Device::Overheard { from, .. } => from.receive(),
         };
         self.batch_len = count.or_else(|error| match error.raw_os_error() {
-            // A deleted TUN; a packet socket only ever reports passing conditions.
+            // A deleted TUN. A packet socket says the same of an interface that is down and of one that is deleted (ENETDOWN): whether
+            // it works is for the kernel's messages about interfaces to say (`LinkWatch`).
             Some(libc::EBADFD | libc::EBADF) => Err(error),
             _ => {
                 self.counters.receive_errors += 1;

@@ -70,18 +70,26 @@ impl TunRoutes {
             // Without it the way back of what the gateway writes is looked for in the main table, and is another.
             sysctl::set(&format!("net/ipv4/conf/{}/src_valid_mark", config.tun), 1)?;
         }
-        routes.netlink.set_up(&config.tun, true)?;
-        for &ipv6 in &routes.families {
+        routes.repair(config)?;
+        Ok(routes)
+    }
+
+    /// Puts back what is missing of device, routes and rules: with some of the rules, packets of one direction would go past the gateway.
+    pub fn repair(&self, config: &TunRoutesConfig) -> Result<(), SystemError> {
+        // Bringing up what is up would be told to whoever watches, and be looked into again.
+        if !self.netlink.link(&config.tun)?.up {
+            self.netlink.set_up(&config.tun, true)?;
+        }
+        for &ipv6 in &self.families {
             let default = if ipv6 {
                 Prefix::new(Ipv6Addr::UNSPECIFIED, 0)
             } else {
                 Prefix::new(Ipv4Addr::UNSPECIFIED, 0)
             };
             let route = Route::new(default, RouteTarget::Interface(config.tun.clone()));
-            routes.netlink.set_route(&Route { table: Some(routes.table), ..route })?;
+            self.netlink.set_route(&Route { table: Some(self.table), ..route })?;
         }
-        routes.add_rules(config)?;
-        Ok(routes)
+        self.add_rules(config)
     }
 
     /// What another process has installed, to be removed by this one.
@@ -160,6 +168,6 @@ fn check_forwarding(ipv6: bool) -> Result<(), SystemError> {
 }
 
 /// Of the rules. Our choice: before the main table's, 32766.
-const PRIORITY: u32 = 7700;
+pub const PRIORITY: u32 = 7700;
 /// The device's number is added, so that gateways of one machine have a table each. Our choice: beyond those that have names (253 to 255).
 const TABLE_BASE: u32 = 7700;

@@ -1,234 +1,107 @@
-//! Where the gateway's packets come from, and what the kernel does with them when the gateway is gone.
+//! Where the gateway's packets come from, and what the kernel does with them while the gateway is not there.
+//!
+//! A gateway is in its place as long as its interfaces are what it needs. When one is gone, or is no longer where it was, the
+//! gateway leaves at once, so that the kernel forwards; it joins anew when they are back.
+
+mod join;
+mod links;
 
 use std::io;
 use std::os::fd::OwnedFd;
 
-use paceline_gateway::{OVERHEARD, RADIO, WAN};
-use paceline_linux::netlink::{Netlink, Prefix};
-use paceline_linux::nft::{FailOpen, FailOpenConfig, Refreshed, RescaleConfig};
-use paceline_linux::tun_routes::{TunRoutes, TunRoutesConfig};
-use paceline_linux::{
-    Device, EventLoop, Filter, Housekeeping, Overheard, PacketSocket, PacketSocketConfig, Side, Slice, Tun,
-};
+use paceline_linux::netlink::{LinkWatch, Netlink};
+use paceline_linux::nft::{RescaleConfig, base_chains};
+use paceline_linux::tun_routes;
+use paceline_linux::{EventLoop, Housekeeping};
 use paceline_wire::{Duration, Instant};
 
-use super::handover::{Inherited, Place, Role};
+use super::handover::{Inherited, Place};
 use crate::args::GatewayArgs;
 use crate::error::{Error, Result};
 use crate::run::lab::system;
+use join::Joined;
+pub(super) use join::Which;
+use links::{Fit, Links};
 
-/// The gateway's place in the network.
+/// The gateway's place in the network, and whether it is there.
 #[derive(Debug)]
-pub(super) enum Attached {
-    /// Between two ports of a bridge: a rule keeps from the bridge what the gateway forwards.
-    Bridged(Box<Bridged>),
-    /// Between two interfaces that nothing else joins.
-    Alone,
-    /// Behind a TUN device, to which TCP and UDP of the clients are routed. With the device go the routes, and the kernel forwards.
-    Routed(Box<Routed>),
+pub(super) struct Attached {
+    args: GatewayArgs,
+    place: Place,
+    which: Which,
+    netlink: Netlink,
+    links: Links,
+    joined: Option<Joined>,
+    /// Of the interfaces that it has joined, its TUN included.
+    indices: Vec<u32>,
+    absence: Option<Absence>,
+    /// When to look although nothing has been told.
+    look_at: Option<Instant>,
 }
 
-#[derive(Debug)]
-pub(super) struct Routed {
-    /// Marks the packets that the routes take; `None` where there is no nftables, and the routes take all.
-    rule: Option<FailOpen>,
-    routes: Routes,
+/// Why the gateway is not in its place; the kernel forwards.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Absence {
+    pub(super) reason: String,
+    /// The interfaces are as they should be: something else is wrong, and another process may do better.
+    pub(super) is_failure: bool,
 }
 
-/// The routes are laid when the loop runs.
-#[derive(Debug)]
-enum Routes {
-    Waiting(TunRoutesConfig),
-    Laid(TunRoutes),
+/// What a [refresh](Attached::refresh) has brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refresh {
+    AsBefore,
+    /// The gateway has joined interfaces anew.
+    Joined,
 }
 
-#[derive(Debug)]
-pub(super) struct Bridged {
-    rule: FailOpen,
-    /// What arrived before was forwarded by the bridge, too.
-    stale_before: Option<Instant>,
-}
-
-/// Puts the gateway between two interfaces.
-pub(super) fn bridged(
-    event_loop: &mut EventLoop,
-    args: &GatewayArgs,
-    datagrams: bool,
-    slice: Option<Slice>,
-) -> Result<Attached> {
-    let (wan, radio) = args.interfaces()?;
+/// Finds out how a gateway with these options will stand between its interfaces, before it makes anything.
+pub(super) fn place(args: &GatewayArgs) -> Result<Place> {
     let netlink = Netlink::open().map_err(system)?;
-    let masters = [wan, radio].map(|name| netlink.link(name).map(|link| link.master));
-    let [Ok(master_of_wan), Ok(master_of_radio)] = masters else {
-        let missing = if masters[0].is_err() { wan } else { radio };
-        return Err(no_interface(missing));
-    };
-    let own = netlink.host_addresses().map_err(system)?;
-    let filter = |side| Filter::Tcp {
-        except_destinations: own.clone(),
-        datagrams,
-        slice: slice.map(|slice| (slice, side)),
-    };
-    let join = |event_loop: &mut EventLoop, filters: [Filter; 2]| {
-        for ((port, name), filter) in [(WAN, wan), (RADIO, radio)].into_iter().zip(filters) {
-            let config = PacketSocketConfig { filter, ..PacketSocketConfig::default() };
-            let socket = PacketSocket::open(name, &config)
-                .map_err(|error| Error::io(format_args!("open interface {name}"), &error))?;
-            event_loop
-                .add(Device::Packet { port, socket })
-                .map_err(|error| Error::io(format_args!("use interface {name}"), &error))?;
-        }
-        Ok::<(), Error>(())
-    };
-    match (master_of_wan, master_of_radio) {
-        (Some(one), Some(other)) if one == other => {
-            join(event_loop, [filter(Side::Destination), filter(Side::Source)])?;
-            let config = FailOpenConfig::new(&args.name()?, &[wan, radio], own);
-            let config = FailOpenConfig { datagrams, slice, ..config };
-            let (rule, since) = FailOpen::install(&config).map_err(system)?;
-            Ok(Attached::Bridged(Box::new(Bridged { rule, stale_before: Some(since) })))
-        }
-        (None, None) if slice.is_some() => {
+    let (wan, radio) = args.interfaces()?;
+    if wan == radio && args.tun.is_none() {
+        return Err(Error::input(format!(
+            "--wan and --radio are both {wan}; a gateway stands between two interfaces, or behind a TUN device (--tun)"
+        )));
+    }
+    let links = Links::look(&netlink, &distinct(wan, radio)).map_err(system)?;
+    if let Some(name) = links.missing() {
+        return Err(Error::input(format!("there is no interface {name}; `ip link` lists them")));
+    }
+    refuse_others(args)?;
+    match links.place() {
+        _ if args.tun.is_some() => Ok(Place::Routed),
+        Some(Place::Alone) if args.worker.is_some() => {
             Err(Error::input(format!("several workers need {wan} and {radio} to be ports of one bridge")))
         }
-        (None, None) => {
-            tracing::warn!(
-                "{wan} and {radio} are in no bridge: when the gateway ends, nothing joins them; make both ports of one \
-                 bridge, and it fails open"
-            );
-            join(event_loop, [Filter::All, Filter::All])?;
-            Ok(Attached::Alone)
-        }
-        _ => Err(Error::input(format!(
+        Some(place) => Ok(place),
+        None => Err(Error::input(format!(
             "{wan} and {radio} must be ports of the same bridge, or both of none; `bridge link` shows what they are"
         ))),
     }
 }
 
-/// Puts the gateway behind a new TUN device.
-pub(super) fn routed(
-    event_loop: &mut EventLoop,
-    tun: &str,
-    args: &GatewayArgs,
-    datagrams: bool,
-) -> Result<Attached> {
+/// Two gateways at one interface would both forward what comes in there. That a second one has the same name is told when it installs
+/// its rule; the other workers are no strangers.
+fn refuse_others(args: &GatewayArgs) -> Result<()> {
     let (wan, radio) = args.interfaces()?;
-    let netlink = Netlink::open().map_err(system)?;
-    let mut mtu = 0;
-    for name in distinct(wan, radio) {
-        mtu = netlink.link(name).map_err(|_| no_interface(name))?.mtu.max(mtu);
+    let own = format!("paceline-{wan}-{radio}");
+    let is_own = |table: &str| table == own || args.worker.is_some() && table.starts_with(&format!("{own}-"));
+    // Without nftables there is nobody to be found.
+    let chains = base_chains().unwrap_or_default();
+    let other = chains.iter().find(|chain| {
+        let is_gateway = chain.table.starts_with("paceline-") && !chain.table.ends_with("-windows");
+        let is_here = chain.interfaces.iter().any(|name| name == wan || name == radio);
+        is_gateway && is_here && !is_own(&chain.table)
+    });
+    match other {
+        None => Ok(()),
+        Some(chain) => Err(Error::input(format!(
+            "another gateway is at {} (nftables has its table {}); end it first",
+            chain.interfaces.join(" and "),
+            chain.table
+        ))),
     }
-    let device =
-        Tun::open(tun).map_err(|error| Error::io(format_args!("make the TUN device {tun}"), &error))?;
-    // The way through it shall take whatever the interfaces take; what is too big for one of them is told there.
-    netlink.set_mtu(tun, mtu.min(TUN_MTU_MAX)).map_err(system)?;
-    netlink.set_queue_length(tun, TUN_QUEUE_PACKETS).map_err(system)?;
-    event_loop
-        .add(tun_device(device, args))
-        .map_err(|error| Error::io(format_args!("use the TUN device {tun}"), &error))?;
-    overhear(event_loop, args);
-    let (ports, clients) = routed_places(tun, args)?;
-    let ports: Vec<&str> = ports.iter().map(String::as_str).collect();
-    let config = FailOpenConfig::marking(&args.name()?, &ports, MARK);
-    let config = FailOpenConfig { datagrams, ..config };
-    let rule = match FailOpen::install(&config) {
-        Ok((rule, _)) => Some(rule),
-        Err(error) => {
-            tracing::warn!(
-                "{error}; if the gateway hangs, it keeps packets; if it ends, flows that it rescales are slow"
-            );
-            None
-        }
-    };
-    let routes = TunRoutesConfig::new(tun, &[wan], &[radio], clients);
-    let routes = TunRoutesConfig { mark: rule.as_ref().map(|_| MARK), datagrams, ..routes };
-    let routes = Routes::Waiting(routes);
-    Ok(Attached::Routed(Box::new(Routed { rule, routes })))
-}
-
-/// Puts the gateway in the place of another process.
-pub(super) fn adopted(
-    event_loop: &mut EventLoop,
-    inherited: &mut Inherited,
-    args: &GatewayArgs,
-) -> Result<Attached> {
-    let (wan, radio) = args.interfaces()?;
-    let failed = |error: io::Error| Error::io("take over the devices", &error);
-    match &args.tun {
-        Some(tun) => {
-            let device = inherited.take(Role::Device).map_err(failed)?;
-            let device = tun_device(Tun::adopt(device, tun), args);
-            event_loop.add(device).map_err(failed)?;
-            overhear(event_loop, args);
-        }
-        None => {
-            for port in [WAN, RADIO] {
-                let device = inherited.take(Role::Device).map_err(failed)?;
-                let socket = PacketSocket::adopt(device, &PacketSocketConfig::default());
-                event_loop.add(Device::Packet { port, socket }).map_err(failed)?;
-            }
-        }
-    }
-    let rule = |inherited: &mut Inherited, config: &FailOpenConfig| {
-        let fresh_until = Instant::from_nanos(inherited.offer.fresh_until_ns);
-        let socket = inherited.take(Role::Rule).ok();
-        socket.map(|socket| FailOpen::adopt(config, socket, fresh_until)).transpose().map_err(system)
-    };
-    Ok(match inherited.offer.place {
-        Place::Alone => Attached::Alone,
-        Place::Bridged => {
-            // The addresses are those that the rule has already.
-            let config = FailOpenConfig::new(&args.name()?, &[wan, radio], Vec::new());
-            let missing = || Error::failed("the other gateway has kept its rule");
-            let rule = rule(inherited, &config)?.ok_or_else(missing)?;
-            Attached::Bridged(Box::new(Bridged { rule, stale_before: None }))
-        }
-        Place::Routed => {
-            let tun = args.tun.as_deref().unwrap_or_default();
-            let (ports, clients) = routed_places(tun, args)?;
-            let ports: Vec<&str> = ports.iter().map(String::as_str).collect();
-            let rule = rule(inherited, &FailOpenConfig::marking(&args.name()?, &ports, MARK))?;
-            let routes = TunRoutesConfig::new(tun, &[wan], &[radio], clients);
-            let routes = TunRoutesConfig { mark: rule.as_ref().map(|_| MARK), ..routes };
-            let routes = Routes::Laid(TunRoutes::adopt(&routes).map_err(system)?);
-            Attached::Routed(Box::new(Routed { rule, routes }))
-        }
-    })
-}
-
-fn tun_device(tun: Tun, args: &GatewayArgs) -> Device {
-    Device::Tun { tun, clients: args.clients.clone(), wan: WAN, radio: RADIO }
-}
-
-/// Messages of a smaller path MTU pass a routed gateway by, and reach it as copies: of those that the host forwards, and of its own, as
-/// both leave by the interface towards whom they are for. What it hears is no part of what a successor needs.
-fn overhear(event_loop: &mut EventLoop, args: &GatewayArgs) {
-    if args.forward_only {
-        return;
-    }
-    let (Some(wan), Some(radio)) = (&args.wan, &args.radio) else { return };
-    for name in distinct(wan, radio) {
-        let added = Overheard::open(name)
-            .and_then(|from| event_loop.add(Device::Overheard { port: OVERHEARD, from }));
-        if let Err(error) = added {
-            tracing::warn!(
-                "cannot listen at {name} ({error}): split flows stand still where a packet is too big for its path"
-            );
-        }
-    }
-}
-
-/// The interfaces of a routed gateway, and its clients.
-fn routed_places(tun: &str, args: &GatewayArgs) -> Result<(Vec<String>, Vec<Prefix>)> {
-    let (wan, radio) = args.interfaces()?;
-    let mut ports: Vec<String> = distinct(wan, radio).into_iter().map(str::to_owned).collect();
-    ports.push(tun.to_owned());
-    let clients = args.clients.iter().map(|client| Prefix::new(client.network(), client.prefix_len()));
-    Ok((ports, clients.collect()))
-}
-
-fn no_interface(name: &str) -> Error {
-    Error::input(format!("there is no interface {name}; `ip link` lists them"))
 }
 
 /// One name, where a router has its servers and clients behind the same interface.
@@ -237,84 +110,194 @@ fn distinct<'a>(wan: &'a str, radio: &'a str) -> Vec<&'a str> {
 }
 
 impl Attached {
-    /// To be called eight times a second. With flows that cannot go on without the gateway the kernel is given their packets later.
-    pub(super) fn refresh(&mut self, housekeeping: &mut Housekeeping<'_>, is_needed: bool) -> io::Result<()> {
-        let renew = |rule: &mut FailOpen| match is_needed {
-            true => rule.hold(NEEDED),
-            false => rule.refresh(),
+    /// Puts the gateway into its place, in that of another process where there is one.
+    pub(super) fn new(
+        event_loop: &mut EventLoop,
+        args: &GatewayArgs,
+        which: Which,
+        inherited: Option<&mut Inherited>,
+    ) -> Result<Attached> {
+        let (wan, radio) = args.interfaces()?;
+        let place = inherited.as_ref().map_or_else(|| place(args), |inherited| Ok(inherited.offer.place))?;
+        let names = distinct(wan, radio).into_iter().chain(args.tun.as_deref());
+        let priority = args.tun.is_some().then_some(tun_routes::PRIORITY);
+        let watch = LinkWatch::open(&names.collect::<Vec<_>>(), priority).map_err(system)?;
+        event_loop.watch(watch).map_err(|error| Error::io("watch the interfaces", &error))?;
+        let netlink = Netlink::open().map_err(system)?;
+        let links = Links::look(&netlink, &distinct(wan, radio)).map_err(system)?;
+        let mut attached = Attached {
+            args: args.clone(),
+            place,
+            which,
+            netlink,
+            links,
+            joined: None,
+            indices: Vec::new(),
+            absence: None,
+            look_at: None,
         };
-        if let Attached::Routed(routed) = self {
-            // What the device holds after a lapse has gone nowhere else.
-            routed.rule.as_mut().map(renew).transpose().map_err(io::Error::other)?;
-            if let Routes::Waiting(config) = &routed.routes {
-                routed.routes = Routes::Laid(TunRoutes::install(config).map_err(io::Error::other)?);
+        if place == Place::Alone {
+            tracing::warn!(
+                "{wan} and {radio} are in no bridge: when the gateway ends, nothing joins them; make both ports of one \
+                 bridge, and it fails open"
+            );
+        }
+        if let Some(inherited) = inherited {
+            let mtu = attached.links.mtu();
+            attached.joined = Some(join::adopt(event_loop, inherited, args, which.datagrams, mtu)?);
+            attached.indices = attached.present().map_err(system)?;
+        } else {
+            match attached.links.fit(place) {
+                Fit::Fits => attached.join(event_loop)?,
+                Fit::Stands(reason) | Fit::Unfit(reason) => attached.miss(reason, false),
             }
         }
-        if let Attached::Bridged(bridged) = self {
-            if let Refreshed::AfterLapse(until) = renew(&mut bridged.rule).map_err(io::Error::other)? {
-                tracing::warn!(
-                    "stood still for so long that the kernel forwarded; split flows whose packets it forwarded may end"
-                );
-                bridged.stale_before = Some(until);
-            }
-            if let Some(until) = bridged.stale_before.take() {
-                housekeeping.discard_before(until);
-            }
+        Ok(attached)
+    }
+
+    /// To be called eight times a second, and when interfaces change. With flows that cannot go on without the gateway the kernel is
+    /// given their packets later.
+    pub(super) fn refresh(
+        &mut self,
+        housekeeping: &mut Housekeeping<'_>,
+        is_needed: bool,
+    ) -> io::Result<Refresh> {
+        let mut refresh = Refresh::AsBefore;
+        if housekeeping.links_changed() || self.look_at.is_some_and(|time| time <= housekeeping.now) {
+            self.look_at = None;
+            refresh = self.look(housekeeping, is_needed);
         }
+        if let Some(joined) = &mut self.joined
+            && let Err(error) = joined.refresh(housekeeping, is_needed.then_some(NEEDED))
+        {
+            self.leave(housekeeping.event_loop());
+            self.miss(error.to_string(), true);
+            self.look_at = Some(housekeeping.now + RETRY_AFTER);
+        }
+        Ok(refresh)
+    }
+
+    /// Looks at the interfaces, and leaves or joins them as they are.
+    fn look(&mut self, housekeeping: &mut Housekeeping<'_>, is_needed: bool) -> Refresh {
+        let now = housekeeping.now;
+        let names = self.names();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let (links, present) =
+            match Links::look(&self.netlink, &names).and_then(|links| Ok((links, self.present()?))) {
+                Ok(found) => found,
+                Err(error) => {
+                    self.miss(error.to_string(), true);
+                    self.look_at = Some(now + RETRY_AFTER);
+                    return Refresh::AsBefore;
+                }
+            };
+        links.tell_changes_since(&self.links);
+        self.links = links;
+        let fit = self.links.fit(self.place);
+        if let Some(joined) = &mut self.joined {
+            // A flow that cannot go on without the gateway waits for a carrier as it would without one.
+            let stays = matches!(fit, Fit::Fits) || is_needed && matches!(fit, Fit::Stands(_));
+            if stays && present == self.indices {
+                self.absence = None;
+                if let Err(error) = joined.repair(self.links.mtu()) {
+                    tracing::warn!("{error}");
+                    self.look_at = Some(now + RETRY_AFTER);
+                }
+                return Refresh::AsBefore;
+            }
+            self.leave(housekeeping.event_loop());
+        }
+        match fit {
+            Fit::Stands(reason) | Fit::Unfit(reason) => self.miss(reason, false),
+            Fit::Fits => match self.join(housekeeping.event_loop()) {
+                Ok(()) => return Refresh::Joined,
+                Err(error) => {
+                    housekeeping.event_loop().remove_devices();
+                    self.miss(error.to_string(), true);
+                    self.look_at = Some(now + RETRY_AFTER);
+                }
+            },
+        }
+        Refresh::AsBefore
+    }
+
+    fn join(&mut self, event_loop: &mut EventLoop) -> Result<()> {
+        self.joined = Some(join::join(event_loop, &self.args, self.place, self.which, self.links.mtu())?);
+        self.absence = None;
+        self.indices = self.present().map_err(system)?;
+        let (wan, radio) = self.interfaces();
+        tracing::info!("in place: packets between {wan} and {radio} pass the gateway");
         Ok(())
+    }
+
+    /// The rule goes first: what arrives from then on is the kernel's.
+    fn leave(&mut self, event_loop: &mut EventLoop) {
+        if let Some(Err(error)) = self.joined.take().map(Joined::leave) {
+            // Most of it goes with the interface, and the rest is closed now.
+            tracing::debug!("{error}");
+        }
+        event_loop.remove_devices();
+    }
+
+    /// Tells why it is absent, once.
+    fn miss(&mut self, reason: String, is_failure: bool) {
+        let absence = Absence { reason, is_failure };
+        if self.absence.as_ref() != Some(&absence) {
+            let who = if self.place == Place::Alone { "nobody" } else { "the kernel" };
+            tracing::warn!("not in place, and {who} forwards: {}", absence.reason);
+            self.absence = Some(absence);
+        }
+    }
+
+    /// The numbers of the interfaces, and of the TUN.
+    fn present(&self) -> std::result::Result<Vec<u32>, paceline_linux::SystemError> {
+        let names = self.names();
+        let names = names.iter().map(String::as_str).chain(self.args.tun.as_deref()).collect::<Vec<_>>();
+        Ok(Links::look(&self.netlink, &names)?.indices())
+    }
+
+    fn interfaces(&self) -> (&str, &str) {
+        (self.args.wan.as_deref().unwrap_or_default(), self.args.radio.as_deref().unwrap_or_default())
+    }
+
+    fn names(&self) -> Vec<String> {
+        let (wan, radio) = self.interfaces();
+        distinct(wan, radio).into_iter().map(str::to_owned).collect()
+    }
+
+    /// Why the gateway is not in its place, if it is not.
+    pub(super) fn absence(&self) -> Option<&Absence> {
+        self.absence.as_ref()
     }
 
     /// Nobody will refresh for so long, and the kernel is not to forward yet.
     pub(super) fn hold(&mut self, time: Duration) -> io::Result<()> {
-        let rule = match self {
-            Attached::Bridged(bridged) => Some(&mut bridged.rule),
-            Attached::Routed(routed) => routed.rule.as_mut(),
-            Attached::Alone => None,
-        };
-        let held = rule.map(|rule| rule.hold(time)).transpose().map_err(io::Error::other)?;
-        if let (Attached::Bridged(bridged), Some(Refreshed::AfterLapse(until))) = (self, held) {
-            bridged.stale_before = Some(until);
-        }
-        Ok(())
+        self.joined.as_mut().map_or(Ok(()), |joined| joined.hold(time))
     }
 
     /// How windows are to be rescaled in packets that do not pass the gateway, if they can pass elsewhere.
-    pub(super) fn rescale_config(&self, args: &GatewayArgs) -> Result<Option<RescaleConfig>> {
-        let mark = match self {
-            Attached::Bridged(_) => None,
-            Attached::Routed(routed) if routed.rule.is_some() => Some(MARK),
-            Attached::Routed(_) | Attached::Alone => return Ok(None),
+    pub(super) fn rescale_config(&self) -> Result<Option<RescaleConfig>> {
+        let mark = match (self.place, &self.joined) {
+            (Place::Bridged, _) => None,
+            (Place::Routed, Some(Joined::Routed { rule: Some(_), .. }) | None) => Some(MARK),
+            (Place::Routed | Place::Alone, _) => return Ok(None),
         };
-        let (wan, radio) = args.interfaces()?;
-        Ok(Some(RescaleConfig::new(&args.name()?, &distinct(wan, radio), mark)))
+        let (wan, radio) = self.interfaces();
+        Ok(Some(RescaleConfig::new(&self.args.name()?, &distinct(wan, radio), mark)))
     }
 
     /// What a successor has to know and to have, besides the devices.
     pub(super) fn place(&self) -> io::Result<(Place, Option<(OwnedFd, Instant)>)> {
-        Ok(match self {
-            Attached::Bridged(bridged) => (Place::Bridged, Some(bridged.rule.descriptor()?)),
-            Attached::Alone => (Place::Alone, None),
-            Attached::Routed(routed) => {
-                (Place::Routed, routed.rule.as_ref().map(FailOpen::descriptor).transpose()?)
-            }
-        })
+        let absent = || {
+            let reason = self.absence.as_ref().map_or("it has left", |absence| &absence.reason);
+            io::Error::other(format!("the gateway is not in its place: {reason}"))
+        };
+        Ok((self.place, self.joined.as_ref().ok_or_else(absent)?.rule_descriptor()?))
     }
 
     /// Hands everything back to the kernel.
     pub(super) fn detach(self) -> Result<()> {
-        match self {
-            Attached::Bridged(bridged) => bridged.rule.remove().map_err(system),
-            Attached::Routed(routed) => {
-                if let Some(rule) = routed.rule {
-                    rule.remove().map_err(system)?;
-                }
-                match routed.routes {
-                    Routes::Laid(routes) => routes.remove().map_err(system),
-                    Routes::Waiting(_) => Ok(()),
-                }
-            }
-            Attached::Alone => Ok(()),
-        }
+        self.joined.map_or(Ok(()), Joined::leave)
     }
 }
 
@@ -322,9 +305,7 @@ impl Attached {
 /// resets the flow, or takes for delivered what the gateway still waits for. Our choice: longer than a busy machine stands still, and
 /// no longer than what is asked of a gateway that has died.
 const NEEDED: Duration = Duration::from_secs(2);
-/// What waits in the device while a successor takes over. Our choice: 50 ms of 1,500-byte packets at 1 Gbit/s; Linux has 500 packets.
-const TUN_QUEUE_PACKETS: u32 = 4096;
-/// Linux drivers/net/tun.c: MAX_MTU.
-const TUN_MTU_MAX: u32 = 65_535;
+/// Our choice: often enough to be back a moment after what failed, seldom enough to cost nothing.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// Set in packets that go through the TUN device. Our choice: a bit that common programs leave alone.
 const MARK: u32 = 0x0800_0000;

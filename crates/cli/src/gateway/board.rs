@@ -28,6 +28,8 @@ pub(super) struct Snapshot {
     pub(super) packet_memory_bytes: usize,
     pub(super) ports: Vec<PortCounters>,
     pub(super) reloads: Reloads,
+    /// Why the gateway is not in its place, if it is not.
+    pub(super) absence: Option<String>,
 }
 
 /// How often the configuration was read again.

@@ -20,6 +20,7 @@ use paceline_linux::clock;
 use paceline_wire::{Duration, FlowKey, Instant, Node, Packet, PortId};
 use serde::{Deserialize, Serialize};
 
+use super::sides::Sides;
 use comment::Comments;
 pub(super) use file::Interfaces;
 
@@ -159,11 +160,12 @@ pub(super) struct Watched {
     gateway: Gateway,
     desk: Arc<Desk>,
     capture: Option<Box<Capture>>,
+    sides: Sides,
 }
 
 impl Watched {
     pub(super) fn new(gateway: Gateway, desk: Arc<Desk>) -> Self {
-        Watched { gateway, desk, capture: None }
+        Watched { gateway, desk, capture: None, sides: Sides::default() }
     }
 
     /// Begins and ends captures; called eight times a second.
@@ -193,6 +195,12 @@ impl DerefMut for Watched {
 
 impl Node for Watched {
     fn handle_packet(&mut self, arrival: Instant, port: PortId, packet: Packet) {
+        if self.sides.are_swapped(port, &packet) {
+            tracing::warn!(
+                "all connections are opened from the side of the servers (--wan), none from that of the clients (--radio), and so \
+                 none is accelerated: the interfaces must be swapped"
+            );
+        }
         let Some(capture) = self.capture.as_mut().filter(|_| port != OVERHEARD) else {
             return self.gateway.handle_packet(arrival, port, packet);
         };

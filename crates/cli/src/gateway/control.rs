@@ -187,6 +187,7 @@ fn report(board: &Board, identity: &Identity) -> Option<Report> {
         wan: identity.wan.clone(),
         radio: identity.radio.clone(),
         uptime_s: (lists.taken.saturating_since(identity.started).as_secs_f64() * 1e3).round() / 1e3,
+        absent: board.snapshot().and_then(|snapshot| snapshot.absence.clone()),
         flows: lists.flows.iter().map(|status| FlowRow::new(lists.taken, status, prefixes)).collect(),
         subscribers: lists.subscribers.iter().map(|status| SubscriberRow::new(status, prefixes)).collect(),
     })
@@ -243,6 +244,7 @@ pub(crate) fn ask(path: Option<&Path>) -> Result<Report> {
     for report in reports {
         let report = report?;
         sum.uptime_s = sum.uptime_s.max(report.uptime_s);
+        sum.absent = sum.absent.or(report.absent);
         sum.flows.extend(report.flows);
         sum.subscribers.extend(report.subscribers);
     }

@@ -88,6 +88,7 @@ fn examine(args: &DoctorArgs) -> Vec<Finding> {
     all.extend(process::capabilities());
     all.extend(process::scheduling());
     all.extend(process::clock_source());
+    all.extend(process::running(args));
     all.extend(network::ports(args));
     if args.tun {
         all.extend(network::routing(args));

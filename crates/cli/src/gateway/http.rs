@@ -1,21 +1,31 @@
-//! Metrics over HTTP on a loopback address: one request at a time, none of them for long.
+//! Metrics over HTTP on a loopback address: a few connections at a time, none of them for long.
 
+use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
 use std::thread;
 use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::metrics::Metrics;
 use crate::error::{Error, Result};
 
-/// Binds `address`.
-pub(super) fn listen(address: SocketAddr) -> Result<TcpListener> {
-    if !address.ip().is_loopback() {
-        return Err(Error::input(format!(
+/// Metrics are not for other machines.
+pub(super) fn check(address: SocketAddr) -> Result<()> {
+    match address.ip().is_loopback() {
+        true => Ok(()),
+        false => Err(Error::input(format!(
             "--metrics {address} could be read from outside; give a loopback address such as 127.0.0.1:9100, and a proxy for \
              others"
-        )));
+        ))),
     }
+}
+
+/// Binds `address`.
+pub(super) fn listen(address: SocketAddr) -> Result<TcpListener> {
+    check(address)?;
     TcpListener::bind(address)
         .map_err(|error| Error::io(format_args!("listen on {address} for --metrics"), &error))
 }
@@ -23,69 +33,121 @@ pub(super) fn listen(address: SocketAddr) -> Result<TcpListener> {
 /// Answers for as long as the process lives.
 pub(super) fn serve(listener: TcpListener, metrics: Metrics) {
     thread::spawn(move || {
-        for stream in listener.incoming() {
-            match stream.and_then(|stream| answer(&stream, &metrics)) {
-                Ok(()) => {}
+        let mut talks = VecDeque::new();
+        loop {
+            if let Err(error) = turn(&listener, &mut talks, &metrics) {
+                tracing::debug!("a request for metrics failed: {error}");
                 // Out of descriptors, most likely: do not spin.
-                Err(error) if error.raw_os_error().is_some() => thread::sleep(Duration::from_millis(100)),
-                Err(error) => tracing::debug!("a request for metrics failed: {error}"),
+                thread::sleep(Duration::from_millis(100));
             }
         }
     });
 }
 
-fn answer(stream: &TcpStream, metrics: &Metrics) -> io::Result<()> {
-    let deadline = Instant::now() + PATIENCE;
-    let (status, kind, body) = match read_path(stream, deadline)? {
-        Some(path) if path == "/metrics" => match metrics.text() {
+/// Waits until somebody connects, sends or takes, and goes on with all who do. Who does nothing keeps nobody waiting.
+fn turn(listener: &TcpListener, talks: &mut VecDeque<Talk>, metrics: &Metrics) -> io::Result<()> {
+    let mut places = vec![PollFd::new(listener.as_fd(), PollFlags::POLLIN)];
+    places.extend(talks.iter().map(|talk| PollFd::new(talk.stream.as_fd(), talk.awaited())));
+    let wait = match talks.front() {
+        None => PollTimeout::NONE,
+        Some(talk) => {
+            PollTimeout::try_from(PATIENCE.saturating_sub(talk.since.elapsed())).unwrap_or(PollTimeout::MAX)
+        }
+    };
+    poll(&mut places, wait)?;
+    let mut ready = places.iter().map(|place| place.any().unwrap_or(true)).collect::<VecDeque<bool>>();
+    let is_asked = ready.pop_front() == Some(true);
+    talks.retain_mut(|talk| {
+        let goes_on = ready.pop_front() != Some(true) || talk.go_on(metrics).is_ok_and(|is_over| !is_over);
+        goes_on && talk.since.elapsed() < PATIENCE
+    });
+    if is_asked {
+        listener.set_nonblocking(true)?;
+        let stream = listener.accept()?.0;
+        stream.set_nonblocking(true)?;
+        if talks.len() == TALKS_MAX {
+            talks.pop_front();
+        }
+        talks.push_back(Talk { stream, since: Instant::now(), request: Vec::new(), answer: None });
+    }
+    Ok(())
+}
+
+/// A connection, oldest first in their list.
+struct Talk {
+    stream: TcpStream,
+    since: Instant,
+    request: Vec<u8>,
+    /// What has not been taken of it yet.
+    answer: Option<Vec<u8>>,
+}
+
+impl Talk {
+    fn awaited(&self) -> PollFlags {
+        if self.answer.is_some() { PollFlags::POLLOUT } else { PollFlags::POLLIN }
+    }
+
+    /// Reads or writes what can be; true when all has been said.
+    fn go_on(&mut self, metrics: &Metrics) -> io::Result<bool> {
+        if self.answer.is_none() {
+            let mut bytes = [0; REQUEST_MAX];
+            let count = self.stream.read(&mut bytes)?;
+            self.request.extend_from_slice(&bytes[..count]);
+            self.answer = match path_of(&self.request) {
+                Asked::More if count > 0 && self.request.len() < REQUEST_MAX => return Ok(false),
+                Asked::More | Asked::Wrong => Some(answer(None, metrics)),
+                Asked::Path(path) => Some(answer(Some(&path), metrics)),
+            };
+        }
+        let Some(answer) = &mut self.answer else { return Ok(true) };
+        let count = self.stream.write(answer)?;
+        answer.drain(..count);
+        Ok(answer.is_empty())
+    }
+}
+
+/// To a request of this path, or one that is none.
+fn answer(path: Option<&str>, metrics: &Metrics) -> Vec<u8> {
+    let (status, kind, body) = match path {
+        Some("/metrics") => match metrics.text() {
             Ok(text) => ("200 OK", "application/openmetrics-text; version=1.0.0; charset=utf-8", text),
             Err(_) => ("500 Internal Server Error", "text/plain", "no metrics\n".into()),
         },
         Some(_) => ("404 Not Found", "text/plain", "metrics are at /metrics\n".into()),
         None => ("400 Bad Request", "text/plain", "send GET /metrics\n".into()),
     };
+    let length = body.len();
     let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
-        body.len()
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
     );
-    let mut stream = stream;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    stream.write_all(head.as_bytes())?;
-    stream.write_all(body.as_bytes())
+    [head.as_bytes(), body.as_bytes()].concat()
 }
 
-/// The path of a GET request; `None` for anything else.
-fn read_path(mut stream: &TcpStream, deadline: Instant) -> io::Result<Option<String>> {
-    let mut bytes = [0; REQUEST_MAX];
-    let mut filled = 0;
-    while filled < bytes.len() {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(io::ErrorKind::TimedOut.into());
+/// What a request is so far.
+enum Asked {
+    More,
+    Wrong,
+    Path(String),
+}
+
+fn path_of(bytes: &[u8]) -> Asked {
+    let mut headers = [httparse::EMPTY_HEADER; 64];
+    let mut request = httparse::Request::new(&mut headers);
+    match request.parse(bytes) {
+        Ok(httparse::Status::Partial) => Asked::More,
+        Ok(httparse::Status::Complete(_)) if request.method == Some("GET") => {
+            let path = request.path.unwrap_or_default();
+            Asked::Path(path.split('?').next().unwrap_or(path).to_owned())
         }
-        stream.set_read_timeout(Some(left))?;
-        let count = stream.read(&mut bytes[filled..])?;
-        if count == 0 {
-            return Ok(None);
-        }
-        filled += count;
-        let mut headers = [httparse::EMPTY_HEADER; 64];
-        let mut request = httparse::Request::new(&mut headers);
-        match request.parse(&bytes[..filled]) {
-            Ok(httparse::Status::Partial) => {}
-            Ok(httparse::Status::Complete(_)) if request.method == Some("GET") => {
-                let path = request.path.unwrap_or_default();
-                return Ok(Some(path.split('?').next().unwrap_or(path).to_owned()));
-            }
-            _ => return Ok(None),
-        }
+        _ => Asked::Wrong,
     }
-    Ok(None)
 }
 
 /// Prometheus gives up after ten seconds by default.
 const PATIENCE: Duration = Duration::from_secs(2);
 const REQUEST_MAX: usize = 8192;
+/// Connections at a time; one more ends the oldest. Our choice: several scrapers, and some that do nothing.
+const TALKS_MAX: usize = 32;
 
 #[cfg(test)]
 mod tests {
@@ -116,6 +178,25 @@ mod tests {
         assert!(ask(b"POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 400"));
         assert!(ask(b"\x16\x03\x01\x02\x00\x01\xff\n\n").starts_with("HTTP/1.1 400"));
         assert!(ask(&[b'G'; 2 * REQUEST_MAX]).len() < 200);
+    }
+
+    #[test]
+    fn who_says_nothing_keeps_nobody_waiting() {
+        let listener = listen("127.0.0.1:0".parse().unwrap()).unwrap();
+        let address = listener.local_addr().unwrap();
+        serve(listener, metrics());
+        let silent: Vec<TcpStream> =
+            (0..2 * TALKS_MAX).map(|_| TcpStream::connect(address).unwrap()).collect();
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.contains("paceline_flows 5"));
+        // Nobody was waited for: those that came last are still there.
+        let last = silent.last().unwrap();
+        last.set_nonblocking(true).unwrap();
+        let nothing_yet = (&mut &*last).read(&mut [0]).unwrap_err();
+        assert_eq!(nothing_yet.kind(), io::ErrorKind::WouldBlock);
     }
 
     #[test]

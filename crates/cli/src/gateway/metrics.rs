@@ -73,6 +73,13 @@ impl Collector for OfGateway {
 
 fn flows(to: &mut Encoder<'_>, now: &Snapshot) -> fmt::Result {
     let (counters, totals) = (&now.counters, &now.totals);
+    let in_place = i64::from(now.absence.is_none());
+    to.gauge(
+        "in_place",
+        "1 while the gateway forwards, 0 while its interfaces are not as it needs them",
+        None,
+        in_place,
+    )?;
     to.gauge("flows", "Flows in the table", None, now.flows as i64)?;
     to.gauge("split_flows", "Of those, split ones", None, now.split_flows as i64)?;
     to.gauge("subscribers", "Subscribers that have transparent flows", None, now.subscribers as i64)?;
@@ -383,6 +390,7 @@ pub(super) mod tests {
             packet_memory_bytes: 8192,
             ports: vec![PortCounters { received_ip_bytes: 77, ..PortCounters::default() }; 2],
             reloads: Reloads::default(),
+            absence: None,
         }
     }
 

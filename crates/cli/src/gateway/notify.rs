@@ -6,12 +6,16 @@ use std::thread;
 
 use sd_notify::NotifyState;
 
+use super::attach::Absence;
+
 /// Talks to the service manager, if there is one.
 #[derive(Debug, Default)]
 pub(super) struct Supervisor {
     /// Counts turns of the packet thread.
     beats: Arc<AtomicU64>,
     is_ready: bool,
+    /// Of the gateway, as told last.
+    absence: Option<Absence>,
 }
 
 impl Supervisor {
@@ -32,8 +36,17 @@ impl Supervisor {
         });
     }
 
-    /// Packets pass. What takes longer than adding one is done the first time only.
-    pub(super) fn beat(&mut self) {
+    /// Packets pass, or the interfaces keep the gateway from its place, which no restart would change. What takes longer than adding one
+    /// is done when something is different only.
+    pub(super) fn beat(&mut self, absence: Option<&Absence>) {
+        if self.absence.as_ref() != absence {
+            self.absence = absence.cloned();
+            let status = absence.map_or("in place", |absence| &absence.reason);
+            tell(&[NotifyState::Status(status)]);
+        }
+        if absence.is_some_and(|absence| absence.is_failure) {
+            return;
+        }
         self.beats.fetch_add(1, Ordering::Relaxed);
         if !self.is_ready {
             self.is_ready = true;

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,6 +14,7 @@ use paceline_linux::{Fallback, Quantiles};
 use paceline_wire::{Duration, FlowKey, Instant};
 use serde_json::{Value, json};
 
+use super::LOG_MODE;
 use super::records::Recorder;
 use super::rescaling::{Change, Feed};
 use super::scribe::Scribe;
@@ -61,11 +63,10 @@ impl Log {
         goes_on: bool,
     ) -> io::Result<Log> {
         let create = |path: &Path| {
-            let file = match goes_on {
-                true => File::options().append(true).create(true).open(path),
-                false => File::create(path),
-            };
-            file.map(|file| Lines { file: Arc::new(file), next: Vec::new() })
+            let mut options = File::options();
+            options.create(true).mode(LOG_MODE);
+            let options = if goes_on { options.append(true) } else { options.write(true).truncate(true) };
+            options.open(path).map(|file| Lines { file: Arc::new(file), next: Vec::new() })
         };
         let mut log = Log {
             start,

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
@@ -11,6 +12,7 @@ use paceline_gateway::FlowStatus;
 use paceline_linux::clock;
 use paceline_wire::Instant;
 
+use super::LOG_MODE;
 use super::rows::{FlowRow, Prefixes, Record, SCHEMA};
 use crate::error::{Error, Result};
 
@@ -111,7 +113,7 @@ struct Lines {
 
 impl Lines {
     fn open(path: &Path, prefixes: Prefixes) -> io::Result<Lines> {
-        let file = File::options().create(true).append(true).open(path)?;
+        let file = File::options().create(true).append(true).mode(LOG_MODE).open(path)?;
         Ok(Lines { path: path.to_path_buf(), out: BufWriter::new(file), prefixes })
     }
 
@@ -144,6 +146,7 @@ const FLUSH_AFTER: StdDuration = StdDuration::from_millis(500);
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::os::unix::fs::PermissionsExt;
 
     use paceline_gateway::config::SharingConfig;
 
@@ -174,6 +177,8 @@ mod tests {
             text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
         };
         assert_eq!((lines(&moved).len(), lines(&path).len()), (1, 1));
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o137, 0, "who talks to whom is not for everybody");
         assert_eq!(lines(&path)[0].flow.downlink_bytes, 1_000_000);
     }
 }

@@ -20,6 +20,8 @@ pub(super) enum Change {
     /// This flow (client to server) cannot go on by itself.
     Opened(FlowKey, Fallback),
     Closed(FlowKey),
+    /// The interfaces are others: the table is to be made anew.
+    Renew,
     /// The gateway ends in order.
     Finish,
     /// Another process has taken over, and keeps the table from here on.
@@ -83,6 +85,11 @@ pub(super) struct Running {
 }
 
 impl Running {
+    /// The gateway has joined other interfaces. Does not wait; what does not fit is made up for when the table is made anew anyway.
+    pub(super) fn renew(&self) {
+        let _ = self.sender.try_send(Change::Renew);
+    }
+
     /// The table is another process's from here on.
     pub(super) fn leave(self) {
         let _ = self.sender.send(Change::Leave);
@@ -127,6 +134,7 @@ impl Keeper {
             }
             let is_last = some.iter().any(|change| matches!(change, Change::Finish));
             let is_left = some.iter().any(|change| matches!(change, Change::Leave));
+            let is_renewed = some.iter().any(|change| matches!(change, Change::Renew));
             self.carry_out(some);
             if is_left {
                 return Ok(());
@@ -135,7 +143,10 @@ impl Keeper {
                 return if self.flows.is_empty() { self.table.remove() } else { Ok(()) };
             }
             let now = clock::now();
-            if now.saturating_since(checked) >= CHECK_INTERVAL {
+            if is_renewed {
+                self.is_right = false;
+            }
+            if is_renewed || now.saturating_since(checked) >= CHECK_INTERVAL {
                 checked = now;
                 self.check();
             }
@@ -155,7 +166,7 @@ impl Keeper {
                     let before = self.flows.remove(&flow);
                     carried.extend(before.map(|before| FlowChange::Closed(flow, before)));
                 }
-                Change::Finish | Change::Leave => {}
+                Change::Renew | Change::Finish | Change::Leave => {}
             }
         }
         // An error is repaired at the next check.

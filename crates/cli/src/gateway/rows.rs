@@ -19,6 +19,9 @@ pub(crate) struct Report {
     pub(crate) wan: String,
     pub(crate) radio: String,
     pub(crate) uptime_s: f64,
+    /// Why the gateway is not in its place, if it is not.
+    #[serde(default)]
+    pub(crate) absent: Option<String>,
     pub(crate) flows: Vec<FlowRow>,
     pub(crate) subscribers: Vec<SubscriberRow>,
 }

@@ -16,6 +16,7 @@ use paceline_linux::{Fallback, Housekeeping, clock};
 use paceline_wire::{Duration, Instant};
 use serde_json::{Value, json};
 
+use super::attach::{self, Absence, Which};
 use super::board::{Board, Collector, Snapshot};
 use super::capture::{Desk, Interfaces, Watched};
 use super::control::{self, Control, Identity};
@@ -39,6 +40,11 @@ pub(super) fn run(args: &GatewayArgs, config: GatewayConfig) -> Result<()> {
     let config_prefixes = (config.sharing.subscriber_prefix_v4, config.sharing.subscriber_prefix_v6);
     let datagrams = config.sharing.other == OtherMode::Shared;
     let pool_bytes = Some(workers::pool_bytes(&config.limits));
+    // Before any file is made.
+    args.metrics.map_or(Ok(()), http::check)?;
+    if !args.take_over {
+        attach::place(args)?;
+    }
     let path = flows_file(args)?;
     let mut inherited = args.take_over.then(|| handover::ask(args, &path)).transpose()?;
     let started = inherited.as_ref().and_then(|inherited| Some(inherited.memory.as_ref()?.started));
@@ -75,7 +81,8 @@ pub(super) fn run(args: &GatewayArgs, config: GatewayConfig) -> Result<()> {
     }
     let slice = args.slice(config_prefixes);
     let mut node = Watched::new(node, service.desk.clone());
-    let around = Around { rescaling: Some(rescaling), inherited, datagrams, slice, pool_bytes };
+    let which = Which { datagrams, slice };
+    let around = Around { rescaling: Some(rescaling), inherited, which, pool_bytes };
     drive(args, &mut node, around, |node| node.split_flows() > 0, |node, moment| service.on(node, moment))
 }
 
@@ -192,9 +199,9 @@ impl<'a> Service<'a> {
     fn on(&mut self, node: &mut Watched, moment: Moment<'_, '_>) -> io::Result<()> {
         match moment {
             Moment::Start => self.start(),
-            Moment::Turn(housekeeping) => {
+            Moment::Turn(housekeeping, absence) => {
                 node.turn(housekeeping.now);
-                self.turn(node, housekeeping)
+                self.turn(node, housekeeping, absence)
             }
             Moment::Hangup => {
                 if let Some(recorder) = &self.recorder {
@@ -218,12 +225,24 @@ impl<'a> Service<'a> {
         self.writing = self.records.take().map(Records::start);
         self.log.lock().unwrap_or_else(PoisonError::into_inner).scribe.start();
         self.supervisor.start();
-        tracing::info!("accelerating between {} and {}", self.identity.wan, self.identity.radio);
+        let (wan, radio) = (&self.identity.wan, &self.identity.radio);
+        match self.args.worker {
+            None => tracing::info!("started between {wan} and {radio}"),
+            Some(worker) => tracing::info!(
+                "worker {worker} of {} started between {wan} and {radio}, for the subscribers whose addresses fall to it",
+                self.args.workers
+            ),
+        }
         Ok(())
     }
 
-    fn turn(&mut self, node: &mut Gateway, housekeeping: &mut Housekeeping<'_>) -> io::Result<()> {
-        self.supervisor.beat();
+    fn turn(
+        &mut self,
+        node: &mut Gateway,
+        housekeeping: &mut Housekeeping<'_>,
+        absence: Option<&Absence>,
+    ) -> io::Result<()> {
+        self.supervisor.beat(absence);
         node.note_wait(housekeeping.waited());
         self.reload.finish(node);
         self.successor = self.board.successor();
@@ -236,14 +255,14 @@ impl<'a> Service<'a> {
             return Ok(());
         }
         self.due = housekeeping.now + STATS_INTERVAL;
-        self.show(node, housekeeping);
+        self.show(node, housekeeping, absence);
         let written = self.write_stats(node, Some(housekeeping));
         warn_once(&mut self.unwritten, &written);
         Ok(())
     }
 
     /// Leaves the numbers for others to read.
-    fn show(&self, node: &Gateway, housekeeping: &mut Housekeeping<'_>) {
+    fn show(&self, node: &Gateway, housekeeping: &mut Housekeeping<'_>, absence: Option<&Absence>) {
         let totals = self.log.lock().unwrap_or_else(PoisonError::into_inner).totals;
         self.board.show(Snapshot {
             taken: housekeeping.now,
@@ -257,6 +276,7 @@ impl<'a> Service<'a> {
             ports: housekeeping.port_counters(),
             split_flows: node.split_flows(),
             reloads: self.reload.counts,
+            absence: absence.map(|absence| absence.reason.clone()),
         });
     }
 

@@ -17,7 +17,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR2};
 use signal_hook::iterator::Signals;
 
 use super::notify::Supervisor;
-use super::{handover, successor};
+use super::{attach, handover, successor};
 use crate::args::GatewayArgs;
 use crate::error::{Error, Result};
 
@@ -38,6 +38,8 @@ pub(super) fn run(args: &GatewayArgs, config: &GatewayConfig) -> Result<()> {
             "several workers are replaced by sending SIGUSR2 to the process that started them",
         ));
     }
+    // Otherwise each of them would say so, again and again.
+    attach::place(&GatewayArgs { worker: Some(0), ..args.clone() })?;
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM, SIGUSR2])
         .map_err(|error| Error::io("watch for signals", &error))?;
     let workers: io::Result<Vec<Worker>> = (0..args.workers).map(Worker::start).collect();
@@ -61,7 +63,7 @@ pub(super) fn run(args: &GatewayArgs, config: &GatewayConfig) -> Result<()> {
         workers.iter_mut().for_each(Worker::look);
         awaited.retain(|worker| !answers(args, *worker));
         if awaited.is_empty() {
-            supervisor.beat();
+            supervisor.beat(None);
         }
         thread::sleep(INTERVAL);
     }

@@ -160,6 +160,7 @@ mod tests {
             wan: "eth1".into(),
             radio: "eth2".into(),
             uptime_s,
+            absent: None,
             flows: flows.collect(),
             subscribers: vec![SubscriberRow::new(&subscriber(), prefixes)],
         }

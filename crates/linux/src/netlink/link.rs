@@ -67,6 +67,14 @@ impl Netlink {
         self.change(name, message, &format!("set interface {name} {}", if up { "up" } else { "down" }))
     }
 
+    /// Gives an interface another name.
+    pub fn rename(&self, name: &str, to: &str) -> Result<(), SystemError> {
+        let mut message = LinkMessage::default();
+        message.header.index = self.link(name)?.index;
+        message.attributes.push(LinkAttribute::IfName(to.to_owned()));
+        self.request(RouteNetlinkMessage::NewLink(message), 0).context(|| format!("rename {name} to {to}"))
+    }
+
     /// Sets the largest IP packet, in bytes.
     pub fn set_mtu(&self, name: &str, mtu: u32) -> Result<(), SystemError> {
         let mut message = LinkMessage::default();

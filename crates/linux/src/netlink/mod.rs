@@ -7,11 +7,13 @@ mod neighbour;
 mod request;
 mod route;
 mod rule;
+mod watch;
 
 pub(crate) use connection::Connection;
 pub use link::LinkInfo;
 pub use route::{Route, RouteTarget};
 pub use rule::{Protocol, Rule};
+pub use watch::LinkWatch;
 
 use crate::system_error::SystemError;
 

@@ -81,13 +81,23 @@ pub(super) enum Shift {
 
 /// Loads a part of the description.
 pub(super) fn load_meta(key: Meta) -> Expression {
-    let data = Attributes::new().u32(1, SCRATCH.0).u32(2, key as u32);
+    load_meta_to(SCRATCH, key)
+}
+
+/// The same into another register.
+pub(super) fn load_meta_to(register: Register, key: Meta) -> Expression {
+    let data = Attributes::new().u32(1, register.0).u32(2, key as u32);
     Expression { name: "meta", data }
 }
 
 /// Sets the mark to what was loaded.
 pub(super) fn set_mark() -> Expression {
-    let data = Attributes::new().u32(2, Meta::Mark as u32).u32(3, SCRATCH.0);
+    set_mark_from(SCRATCH)
+}
+
+/// The same from another register.
+pub(super) fn set_mark_from(register: Register) -> Expression {
+    let data = Attributes::new().u32(2, Meta::Mark as u32).u32(3, register.0);
     Expression { name: "meta", data }
 }
 
@@ -111,7 +121,12 @@ pub(super) fn store_u16(offset: u32, checksum_offset: u32) -> Expression {
 
 /// Loads a constant.
 pub(super) fn load_value(value: &[u8]) -> Expression {
-    let data = Attributes::new().u32(1, SCRATCH.0).nested(2, &value_of(value));
+    load_value_to(SCRATCH, value)
+}
+
+/// The same into another register.
+pub(super) fn load_value_to(register: Register, value: &[u8]) -> Expression {
+    let data = Attributes::new().u32(1, register.0).nested(2, &value_of(value));
     Expression { name: "immediate", data }
 }
 

@@ -15,6 +15,8 @@ pub struct BaseChain {
     pub chain: String,
     /// Where packets meet it: 0 prerouting (or ingress), 1 input, 2 forward, 3 output, 4 postrouting.
     pub hook: u32,
+    /// The interfaces at whose ingress it is, in the family `netdev`.
+    pub interfaces: Vec<String>,
     /// What no rule decides is dropped.
     pub drops: bool,
     /// Rules in it.
@@ -50,6 +52,9 @@ fn base_chain(message: &[u8]) -> Option<BaseChain> {
         table: text(&chain, CHAIN_TABLE)?,
         chain: text(&chain, CHAIN_NAME)?,
         hook: number(&hook, HOOK_NUMBER)?,
+        interfaces: find(&hook, HOOK_DEVICES)
+            .map(|list| nested(list).into_iter().map(|(_, name)| name_of(name)).collect())
+            .unwrap_or_default(),
         drops: number(&chain, CHAIN_POLICY) == Some(NF_DROP),
         rules: 0,
     })
@@ -91,9 +96,13 @@ fn find<'a>(list: &List<'a>, kind: u16) -> Option<&'a [u8]> {
 }
 
 fn text(list: &List<'_>, kind: u16) -> Option<String> {
-    let value = find(list, kind)?;
+    find(list, kind).map(name_of)
+}
+
+/// Up to the zero that ends it.
+fn name_of(value: &[u8]) -> String {
     let end = value.iter().position(|byte| *byte == 0).unwrap_or(value.len());
-    Some(String::from_utf8_lossy(&value[..end]).into_owned())
+    String::from_utf8_lossy(&value[..end]).into_owned()
 }
 
 fn number(list: &List<'_>, kind: u16) -> Option<u32> {
@@ -108,6 +117,7 @@ const CHAIN_NAME: u16 = 3;
 const CHAIN_HOOK: u16 = 4;
 const CHAIN_POLICY: u16 = 5;
 const HOOK_NUMBER: u16 = 1;
+const HOOK_DEVICES: u16 = 4;
 const RULE_TABLE: u16 = 1;
 const RULE_CHAIN: u16 = 2;
 const NF_DROP: u32 = 0;
@@ -142,6 +152,7 @@ mod tests {
         let chains = namespace.run(base_chains).unwrap().unwrap();
         assert_eq!(chains.len(), 1);
         assert_eq!((chains[0].family, chains[0].hook, chains[0].drops), ("netdev", 0, false));
+        assert_eq!(chains[0].interfaces, ["lo"]);
         assert!(chains[0].rules > 0);
     }
 }

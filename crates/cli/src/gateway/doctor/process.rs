@@ -5,7 +5,9 @@ use std::thread;
 
 use paceline_linux::timer;
 
+use super::super::control;
 use super::Findings;
+use crate::args::DoctorArgs;
 
 /// Numbers of `capability.h`.
 const CAPABILITIES: [(&str, u32, &str); 3] = [
@@ -49,6 +51,20 @@ pub(super) fn scheduling() -> Vec<Findings> {
         ),
         Err(_) => findings.warn("SCHED_FIFO could not be tried", "look at the system's log"),
     }]
+}
+
+/// What a gateway that runs between these interfaces says of itself.
+pub(super) fn running(args: &DoctorArgs) -> Option<Findings> {
+    let path = control::default_path(&format!("{}-{}", args.wan, args.radio));
+    let report = control::ask(Some(&path)).ok()?;
+    let findings = Findings::of("running gateway", "both");
+    Some(match report.absent {
+        None => findings.ok(format!("in place, {} flows", report.flows.len())),
+        Some(reason) => findings.problem(
+            format!("not in place, so that nothing is accelerated: {reason}"),
+            "bring the interface back; the gateway joins by itself",
+        ),
+    })
 }
 
 pub(super) fn clock_source() -> Vec<Findings> {

@@ -96,7 +96,8 @@ mod tests {
     use super::*;
 
     fn chain(family: &'static str, hook: u32, drops: bool, rules: usize) -> BaseChain {
-        BaseChain { family, table: "t".into(), chain: "c".into(), hook, drops, rules }
+        let (table, chain) = ("t".into(), "c".into());
+        BaseChain { family, table, chain, hook, interfaces: Vec::new(), drops, rules }
     }
 
     #[test]

@@ -7,8 +7,8 @@ use super::RescaleConfig;
 use crate::nft::batch::Batch;
 use crate::nft::expression::{
     Expression, Header, Is, Meta, Register, Shift, Verdict, compare, end, equals, forget, load_header,
-    load_header_to, load_meta, load_value, look_up, look_up_verdict, mask, reject_with_reset, shift,
-    store_u16, swap_u16, verdict_of,
+    load_header_to, load_meta, load_meta_to, load_value, load_value_to, look_up, look_up_verdict, mask,
+    reject_with_reset, set_mark_from, shift, store_u16, swap_u16, verdict_of,
 };
 use crate::nft::table::{Data, Key, Set, TYPE_MARK, Table, entry};
 
@@ -84,20 +84,30 @@ fn add_family(table: &Table, batch: &mut Batch, flows: &Set, family: &Family) {
         let ip = [load_meta(Meta::Protocol), equals(&family.ethertype)];
         ip.into_iter().chain([load_meta(Meta::TransportProtocol), equals(&[PROTOCOL_TCP])])
     };
-    let find = || {
+    let key = || {
         [
             load_header_to(KEY, Header::Network, family.offset, family.length),
             load_header_to(Register::new(ports), Header::Transport, 0, 2),
             load_header_to(Register::new(ports + 1), Header::Transport, 2, 2),
-            look_up(flows.name, KEY, CODE),
         ]
     };
     // A SYN begins another flow, which no gateway has changed. (Or it is sent again because its answer was lost at the moment of
     // the lapse: such a flow stays slow.)
     let is_syn = [load_header(Header::Transport, FLAGS, 1), mask(&[FLAG_SYN], &[0]), equals(&[FLAG_SYN])];
-    let forget_it = [forget(flows.name, KEY, CODE), end(Verdict::Accept)];
-    table.add_rule(batch, INGRESS, is_tcp().chain(is_syn).chain(find()).chain(forget_it));
-    table.add_rule(batch, INGRESS, is_tcp().chain(find()).chain([look_up_verdict(CHAINS.name, CODE)]));
+    // Any value: it is what the kernel asks for.
+    let forget_it = [load_value_to(CODE, &[0; 4]), forget(flows.name, KEY, CODE), end(Verdict::Accept)];
+    table.add_rule(batch, INGRESS, is_tcp().chain(is_syn).chain(key()).chain(forget_it));
+    // The number goes through the packet's mark, which is as before afterwards. What a map returns has no length for nft 1.0.6 (Debian
+    // 12), so that the program aborts at a second look-up by it, whatever it is to list (`netlink_parse_concat_expr`); a mark has one.
+    let chain = [
+        look_up(flows.name, KEY, CODE),
+        load_meta_to(MARK, Meta::Mark),
+        set_mark_from(CODE),
+        load_meta_to(CODE, Meta::Mark),
+        set_mark_from(MARK),
+        look_up_verdict(CHAINS.name, CODE),
+    ];
+    table.add_rule(batch, INGRESS, is_tcp().chain(key()).chain(chain));
 }
 
 /// Towards the server: a window may become smaller than one unit, but only zero is zero.
@@ -151,6 +161,7 @@ const IPV6: Family = Family { ethertype: [0x86, 0xdd], offset: 8, length: 32 };
 const KEY: Register = Register::new(0);
 /// Behind the longest key.
 const CODE: Register = Register::new(10);
+const MARK: Register = Register::new(11);
 const TYPE_IPV4: u32 = 7;
 const TYPE_IPV6: u32 = 8;
 const TYPE_PORT: u32 = 13;

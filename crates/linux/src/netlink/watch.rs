@@ -1,0 +1,178 @@
+//! Says when interfaces or routing rules that matter may have changed.
+//!
+//! The kernel's messages only wake: what is so is asked for afterwards ([`Netlink::links`](super::Netlink::links)). So a message
+//! that was lost or not understood costs a needless look, and never leaves a wrong picture.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use netlink_packet_core::{NetlinkMessage, NetlinkPayload};
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::link::{LinkAttribute, LinkMessage};
+use netlink_packet_route::rule::{RuleAttribute, RuleMessage};
+use netlink_sys::{Socket, SocketAddr};
+
+use super::Netlink;
+use crate::system_error::{Context, SystemError};
+
+/// Listens to the kernel.
+pub struct LinkWatch {
+    socket: Socket,
+    names: Vec<String>,
+    /// The numbers under which they were seen last: a renamed interface is told of by its new name.
+    indices: Vec<u32>,
+    /// Of rules that matter when they are deleted.
+    priority: Option<u32>,
+    datagram: Vec<u8>,
+}
+
+impl std::fmt::Debug for LinkWatch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LinkWatch").field("names", &self.names).finish_non_exhaustive()
+    }
+}
+
+impl LinkWatch {
+    /// For interfaces of these names in the calling thread's network namespace, whether they exist or not, and for deleted routing
+    /// rules of this priority.
+    pub fn open(names: &[&str], priority: Option<u32>) -> Result<LinkWatch, SystemError> {
+        let socket = listen(priority.is_some()).context(|| "watch the interfaces".to_owned())?;
+        let netlink = Netlink::open()?;
+        let indices = names.iter().filter_map(|name| Some(netlink.link(name).ok()?.index)).collect();
+        let names = names.iter().map(|&name| name.to_owned()).collect();
+        Ok(LinkWatch { socket, names, indices, priority, datagram: Vec::with_capacity(DATAGRAM_MAX) })
+    }
+
+    /// Reads what the kernel has said, a part of it if that is much, and whether something that matters may be different.
+    pub(crate) fn has_changed(&mut self) -> bool {
+        let mut changed = false;
+        for _ in 0..DATAGRAMS_MAX {
+            self.datagram.clear();
+            match self.socket.recv_from(&mut self.datagram, 0) {
+                Ok(_) => changed |= self.is_about_ours(),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                // ENOBUFS: the kernel had more to say than there is room for.
+                Err(_) => changed = true,
+            }
+        }
+        changed
+    }
+
+    fn is_about_ours(&mut self) -> bool {
+        let datagram = std::mem::take(&mut self.datagram);
+        let mut rest = datagram.as_slice();
+        let mut is_ours = false;
+        while let Some(length) = rest.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes) as usize) {
+            let Some(message) = rest.get(..length).filter(|message| message.len() >= HEADER_LENGTH) else {
+                break;
+            };
+            is_ours |= match NetlinkMessage::<RouteNetlinkMessage>::deserialize(message).map(|m| m.payload) {
+                Ok(NetlinkPayload::InnerMessage(
+                    RouteNetlinkMessage::NewLink(link) | RouteNetlinkMessage::DelLink(link),
+                )) => self.is_our_link(&link),
+                Ok(NetlinkPayload::InnerMessage(RouteNetlinkMessage::DelRule(rule))) => {
+                    self.is_our_rule(&rule)
+                }
+                Ok(_) => false,
+                // A newer kernel's: look.
+                Err(_) => true,
+            };
+            rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+        }
+        self.datagram = datagram;
+        is_ours
+    }
+
+    fn is_our_link(&mut self, link: &LinkMessage) -> bool {
+        let named = |attribute: &LinkAttribute| matches!(attribute, LinkAttribute::IfName(name) if self.names.contains(name));
+        let index = link.header.index;
+        if link.attributes.iter().any(named) {
+            // One for each name is enough: older ones are gone.
+            self.indices.retain(|known| *known != index);
+            self.indices.push(index);
+            let too_many = self.indices.len().saturating_sub(INDICES_MAX);
+            self.indices.drain(..too_many);
+            return true;
+        }
+        self.indices.contains(&index)
+    }
+
+    fn is_our_rule(&self, rule: &RuleMessage) -> bool {
+        let of_priority = |attribute: &RuleAttribute| matches!(attribute, RuleAttribute::Priority(priority) if Some(*priority) == self.priority);
+        rule.attributes.iter().any(of_priority)
+    }
+}
+
+impl AsFd for LinkWatch {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+fn listen(rules: bool) -> io::Result<Socket> {
+    let mut socket = Socket::new(netlink_sys::protocols::NETLINK_ROUTE)?;
+    socket.set_non_blocking(true)?;
+    socket.bind(&SocketAddr::new(0, 0))?;
+    socket.add_membership(RTNLGRP_LINK)?;
+    if rules {
+        socket.add_membership(RTNLGRP_IPV4_RULE)?;
+        socket.add_membership(RTNLGRP_IPV6_RULE)?;
+    }
+    Ok(socket)
+}
+
+/// `enum rtnetlink_groups`.
+const RTNLGRP_LINK: u32 = 1;
+const RTNLGRP_IPV4_RULE: u32 = 8;
+const RTNLGRP_IPV6_RULE: u32 = 19;
+const HEADER_LENGTH: usize = 16;
+/// Linux: NLMSG_GOODSIZE is at most this, and a message about one interface is 2 KB.
+const DATAGRAM_MAX: usize = 32 << 10;
+/// Read in one turn. Our choice: well under a millisecond of work; the rest waits for the next turn.
+const DATAGRAMS_MAX: usize = 32;
+/// Our choice: twice as many interfaces as a gateway has, each once before and once after it was made anew.
+const INDICES_MAX: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::netlink::{Prefix, Rule};
+    use crate::netns::{Netns, check_permitted};
+
+    #[test]
+    fn only_what_matters_is_told() {
+        if let Err(error) = check_permitted() {
+            eprintln!("skipped: {error}");
+            return;
+        }
+        let namespace = Netns::create("watch").unwrap();
+        let netlink = namespace.netlink().unwrap();
+        let mut watch = namespace.run(|| LinkWatch::open(&["w0"], Some(7700))).unwrap().unwrap();
+        let mut changes = |what: &dyn Fn()| {
+            what();
+            // The kernel tells before it answers.
+            watch.has_changed()
+        };
+        assert!(!changes(&|| netlink.add_bridge("other").unwrap()));
+        assert!(changes(&|| netlink.add_bridge("w0").unwrap()));
+        assert!(!changes(&|| netlink.set_up("other", true).unwrap()));
+        assert!(changes(&|| netlink.set_mtu("w0", 1400).unwrap()));
+        assert!(changes(&|| netlink.rename("w0", "w1").unwrap()));
+        assert!(changes(&|| netlink.delete_link("w1").unwrap()));
+        let rule = |priority| Rule {
+            ipv6: false,
+            priority,
+            input_interface: "other".to_owned(),
+            protocol: None,
+            source: Some(Prefix::new(std::net::Ipv4Addr::LOCALHOST, 32)),
+            destination: None,
+            mark: None,
+            table: 77,
+        };
+        for priority in [7700, 7701] {
+            assert!(!changes(&|| netlink.add_rule(&rule(priority)).unwrap()));
+            let told = changes(&|| assert_eq!(netlink.delete_rules(false, priority, "other").unwrap(), 1));
+            assert_eq!(told, priority == 7700);
+        }
+    }
+}
