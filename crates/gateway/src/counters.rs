@@ -73,6 +73,8 @@ counters! {
     server_retransmissions_absorbed,
     /// Segments that the server sent again and that were passed on.
     server_retransmissions_passed,
+    /// Segments of servers whose bytes differ from those that came before in their place: the later ones count.
+    differing_copies,
     /// Clients that dropped data which they had reported by SACK.
     reneged,
     /// Bytes of payload that were kept at most.

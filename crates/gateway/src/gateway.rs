@@ -123,8 +123,10 @@ impl Gateway {
                 .bounded(window_max_bytes)
                 .resumed(shifts)
         };
-        if self.table.insert(&self.shared.config, client_to_server, Share::new(&share), false, make).is_some()
-        {
+        let share = Share::new(&share);
+        if let Some(id) = self.table.insert(&self.shared.config, client_to_server, share, false, make) {
+            // Its ends may be gone: only a timer forgets it then.
+            self.table.arm(id, self.shared.repairs());
             self.shared.counters.flows_resumed += 1;
         }
     }

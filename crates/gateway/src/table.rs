@@ -567,7 +567,8 @@ impl Table {
         [self.timers.next(), self.other_timers.next()].into_iter().flatten().min()
     }
 
-    fn arm(&mut self, id: u32, repairs: bool) {
+    /// Sets the timer of a member.
+    pub(crate) fn arm(&mut self, id: u32, repairs: bool) {
         let entry = &mut self.entries[id as usize];
         let deadline = entry.member.deadline(repairs, self.idle_timeout_s);
         if let Some(next) = [deadline, entry.departs_at].into_iter().flatten().min() {

@@ -150,6 +150,12 @@ fn repairs(to: &mut Encoder<'_>, now: &Snapshot) -> fmt::Result {
         None,
         counters.sack_blocks_removed,
     )?;
+    to.counter(
+        "differing_copies",
+        "Packets of servers whose bytes differ from those sent before in their place",
+        None,
+        counters.differing_copies,
+    )?;
     to.counter("clients_reneged", "Clients that dropped data they had reported", None, counters.reneged)
 }
 

@@ -5,6 +5,7 @@ use core::ops::Range;
 use paceline_wire::{Duration, Flags, Packet};
 
 use super::{BARE_MAX, Context, Flow, Phase};
+use crate::WAN;
 use crate::counters::PassReason;
 use crate::pool::{PIECE_MIN, may_keep};
 use crate::status::FlowStage;
@@ -20,12 +21,13 @@ impl Flow {
             return ctx.pass_to_client(packet);
         }
         let (flags, seq, len) = (tcp.flags(), tcp.seq(), u64::from(tcp.seq_len()));
-        if self.phase == Phase::Resumed {
-            self.phase = Phase::Open;
-            self.start_stream(seq.unwrap_near(1 << 32));
+        if self.phase == Phase::Resumed && !self.resumes(ctx, WAN, tcp) {
+            ctx.counters.pass(PassReason::MidFlow);
+            self.rescale(&mut packet);
+            return ctx.pass_to_client(packet);
         }
         let start = seq.unwrap_near(self.received);
-        let accepted = self.is_of_server(tcp, start, start + len);
+        let accepted = self.is_of_server(ctx.now, tcp, start, start + len);
         if let Some((_, echo)) = tcp.timestamps()
             && len > 0
             && accepted
@@ -89,6 +91,7 @@ impl Flow {
             self.server_fin = Some(end);
         }
         if let Some(reason) = self.cannot_keep(ctx, start, end) {
+            self.passed = self.passed.max(end);
             ctx.counters.pass(reason);
             return ctx.pass_to_client(packet);
         }
@@ -127,9 +130,10 @@ impl Flow {
             self.store.gaps(start..end, &mut gaps);
         }
         let before = self.store.bytes();
-        let is_new = self.store.insert(start, end, packet, ctx.now);
+        let kept = self.store.insert(start, end, packet, ctx.now);
         *ctx.buffered += self.store.bytes() - before;
-        if is_new {
+        ctx.counters.differing_copies += u64::from(kept.differs);
+        if kept.is_new {
             if is_old {
                 self.note_passed(end, stamp);
             }

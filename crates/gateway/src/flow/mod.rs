@@ -5,14 +5,17 @@
 
 mod acceptance;
 mod ack_filter;
+mod clocks;
 mod departure;
 mod downlink;
 mod opening;
 mod recovery;
+mod resumption;
 mod timers;
 mod uplink;
 mod watch;
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
 use paceline_wire::{Duration, FlowKey, Instant, Packet, PortId, Seq};
@@ -39,7 +42,9 @@ use crate::{RADIO, WAN};
 pub(crate) use acceptance::SynIs;
 use acceptance::Uplink;
 use ack_filter::AckFilter;
+use clocks::Clocks;
 use recovery::Recovery;
+use resumption::Resumption;
 use timers::Timers;
 use watch::Watch;
 
@@ -106,7 +111,7 @@ pub(crate) enum Phase {
     Opening,
     /// Both are through, or the flow was resumed.
     Open,
-    /// Resumed after a restart: the first packet tells where the streams are.
+    /// Resumed after a restart: until a packet of each end tells where the streams are.
     Resumed,
     /// Both FINs are acknowledged, or a RST passed: forgotten after a while.
     Closed,
@@ -134,10 +139,19 @@ pub(crate) struct Flow {
     was_resumed: bool,
     /// The client's stream; none before its numbers are known.
     uplink: Option<Uplink>,
+    /// Both ends' timestamps.
+    #[cfg_attr(feature = "serde", serde(default))]
+    clocks: Clocks,
+    /// What the ends of a resumed flow have said, until it is believed.
+    #[cfg_attr(feature = "serde", serde(default))]
+    resumption: Option<Box<Resumption>>,
     /// What acknowledges a SYN of the client that came while the flow was open: it is over if the server answers that.
     pending_syn: Option<Seq>,
     /// Position after the newest byte from the server.
     received: u64,
+    /// Position after the newest byte that passed to the client without being kept.
+    #[cfg_attr(feature = "serde", serde(default))]
+    passed: u64,
     store: Store,
     board: Scoreboard,
     flight: Flight,
@@ -197,8 +211,11 @@ impl Flow {
             gave_up: false,
             was_resumed: false,
             uplink: None,
+            clocks: Clocks::default(),
+            resumption: None,
             pending_syn: None,
             received: 0,
+            passed: 0,
             store: Store::default(),
             board: Scoreboard::default(),
             flight: Flight::default(),

@@ -4,8 +4,10 @@ use core::ops::Range;
 
 use paceline_wire::{Duration, Flags, Packet};
 
+use super::acceptance::OfClient;
 use super::recovery::Left;
 use super::{Context, Flow, LinkReport, Phase};
+use crate::RADIO;
 use crate::counters::PassReason;
 use crate::flight::Arrived;
 use crate::modulation::{Edit, Held, ModulationInput};
@@ -28,11 +30,15 @@ impl Flow {
             return LinkReport::default();
         }
         let flags = tcp.flags();
-        if self.phase == Phase::Resumed && flags.contains(Flags::ACK) {
-            self.phase = Phase::Open;
-            self.start_stream(tcp.ack().unwrap_near(1 << 32));
+        if self.phase == Phase::Resumed && !self.resumes(ctx, RADIO, tcp) {
+            self.pass_strange(ctx, PassReason::MidFlow, packet);
+            return LinkReport::default();
         }
-        if !self.is_of_client(tcp) {
+        let verdict = self.is_of_client(ctx.now, tcp);
+        if verdict != OfClient::Accepted {
+            if let OfClient::Unsent(ack) = verdict {
+                self.watch_claim(ctx, ack);
+            }
             self.pass_strange(ctx, PassReason::Unacceptable, packet);
             return LinkReport::default();
         }

@@ -8,4 +8,5 @@ mod blind;
 mod floods;
 mod liars;
 mod malformed;
+mod near;
 mod world;

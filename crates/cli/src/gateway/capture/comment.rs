@@ -131,6 +131,7 @@ const INCOMING: Words = &[
     (|c| c.sack_blocks_removed, "SACK blocks taken out for the server"),
     (|c| c.server_retransmissions_absorbed, "dropped: the server sent again what is kept here"),
     (|c| c.server_retransmissions_passed, "the server sent this again; passed on"),
+    (|c| c.differing_copies, "its bytes differ from those that came before; these count"),
     (|c| c.path_mtu_drops, "kept packets dropped: too large for the path"),
     (|c| c.split_drops_no_memory, "dropped: payload memory is used up"),
     (|c| c.split_bad_checksums, "dropped: wrong checksum"),
