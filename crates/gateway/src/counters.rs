@@ -79,8 +79,8 @@ counters! {
     reneged,
     /// Bytes of payload that were kept at most.
     peak_buffered_bytes,
-    /// Packets dropped from the buffer because of a smaller path MTU.
-    path_mtu_drops,
+    /// Times that kept packets of a flow proved too large for its path, and leave as smaller ones.
+    path_mtus_lowered,
     /// Flows split: both ends are answered from here.
     flows_split,
     /// Flows that were to be split, and that an end refused or gave up before.

@@ -15,6 +15,7 @@ use crate::counters::{Counters, PassReason};
 use crate::flow::{Context, Flow, LinkReport, Phase, SynIs};
 use crate::handshake::Shifts;
 use crate::icmp::{self, IcmpError};
+use crate::keyed::Key;
 use crate::member::Member;
 use crate::mode::Mode;
 use crate::observe::{Event, Observer};
@@ -46,6 +47,8 @@ pub struct Gateway {
     pub(crate) table: Table,
     pub(crate) split: Split,
     pub(crate) passed_syns: PassedSyns,
+    icmp: icmp::Limit,
+    key: Key,
     pub(crate) shared: Shared,
 }
 
@@ -102,6 +105,8 @@ impl Gateway {
             table,
             split: Split::default(),
             passed_syns: PassedSyns::default(),
+            icmp: icmp::Limit::default(),
+            key: Key::default(),
             shared: Shared {
                 config,
                 counters,
@@ -112,6 +117,15 @@ impl Gateway {
                 memory: Memory::default(),
             },
         }
+    }
+
+    /// Hashes with this key from here on. Whoever faces the Internet draws one, so that nobody can choose flows that fall on one place.
+    pub fn set_hash_key(&mut self, key: [u64; 2]) {
+        self.key = Key(key);
+        self.table.set_key(self.key);
+        self.split.set_key(self.key);
+        self.passed_syns.set_key(self.key);
+        self.shared.memory.set_key(self.key);
     }
 
     /// Takes up a flow that was open before a restart, so that its windows go on being rescaled.
@@ -346,6 +360,7 @@ impl Gateway {
 
     /// After every event of a flow: its subscriber learns, it may send, its timer is set.
     fn after(&mut self, id: u32, now: Instant, in_flight_before: u64, report: LinkReport) {
+        self.table.flow_mut(id).settle(&mut self.shared.buffered);
         let peak = &mut self.shared.counters.peak_buffered_bytes;
         *peak = self.shared.buffered.max(*peak);
         let repairs = self.shared.repairs();
@@ -377,6 +392,9 @@ impl Gateway {
     fn on_opaque(&mut self, now: Instant, from: PortId, packet: &Packet) -> bool {
         self.shared.counters.pass(PassReason::NotTcp);
         let Some(error) = icmp::parse(packet.header()) else { return true };
+        if !self.icmp.allows(now, self.key, error.source) {
+            return true;
+        }
         if self.split.on_icmp(&mut self.shared.context(now), &mut self.table, from, &error) {
             return false;
         }
@@ -389,6 +407,9 @@ impl Gateway {
     /// A copy of a message that goes to its receiver by itself, about what went to either side.
     fn on_overheard(&mut self, now: Instant, packet: &Packet) {
         let Some(error) = icmp::parse(packet.header()).filter(|error| error.mtu.is_some()) else { return };
+        if !self.icmp.allows(now, self.key, error.source) {
+            return;
+        }
         for from in [RADIO, WAN] {
             self.split.on_icmp(&mut self.shared.context(now), &mut self.table, from, &error);
         }
@@ -399,9 +420,7 @@ impl Gateway {
     fn on_path_mtu(&mut self, now: Instant, error: &IcmpError) {
         let Some((mtu, id)) = error.mtu.zip(self.table.find(&error.quoted.reversed())) else { return };
         let (flow, mut ctx) = (self.table.flow_mut(id), self.shared.context(now));
-        if flow.is_on_its_way(error.seq) {
-            flow.on_path_mtu(&mut ctx, mtu);
-        }
+        flow.on_path_mtu(&mut ctx, error.seq, mtu);
     }
 
     /// A packet other than TCP goes on, and is counted.
@@ -533,6 +552,7 @@ impl Node for Gateway {
             let (flow, mut ctx) = (self.table.flow_mut(id), self.shared.context(now));
             let before = flow.in_flight();
             let packet = flow.take_next(&mut ctx, limit);
+            flow.settle(&mut self.shared.buffered);
             let bytes = packet.as_ref().map_or(0, |packet| packet.ip_len() as u64);
             self.table.after_sent(id, now, before, bytes, self.shared.repairs());
             if let Some(packet) = packet {

@@ -19,6 +19,7 @@ mod gateway;
 mod handover;
 mod handshake;
 mod icmp;
+mod keyed;
 mod late_acks;
 mod member;
 mod mode;

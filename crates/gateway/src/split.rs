@@ -13,7 +13,6 @@ mod status;
 
 use alloc::boxed::Box;
 
-use hashbrown::HashMap;
 use paceline_wire::{FlowKey, Instant, Packet, PortId};
 use slab::Slab;
 
@@ -23,6 +22,7 @@ use crate::auto::{Reason, Seen};
 use crate::config::{GatewayConfig, ShareConfig};
 use crate::flow::{Context, LinkReport};
 use crate::icmp::IcmpError;
+use crate::keyed::{Key, Map, rekeyed};
 use crate::observe::Event;
 use crate::pool::{PIECE_MIN, may_keep};
 use crate::ring::{Linked, Links, Ring};
@@ -39,7 +39,7 @@ use pair::{Pair, Sent, segments};
 #[derive(Debug, Default)]
 pub(crate) struct Split {
     pairs: Slab<Box<Pair>>,
-    by_key: HashMap<FlowKey, u32>,
+    by_key: Map<FlowKey, u32>,
     /// Flows that may have something to send that waits for nobody's turn.
     ready: Ring,
     /// The flow whose turn it is at its client's link, and how many packets it may still send.
@@ -63,6 +63,12 @@ impl Linked for Box<Pair> {
 impl Split {
     pub(crate) fn len(&self) -> usize {
         self.pairs.len()
+    }
+
+    /// Hashes with another key.
+    pub(crate) fn set_key(&mut self, key: Key) {
+        rekeyed(&mut self.by_key, key);
+        self.lapsed.set_key(key);
     }
 
     /// The flows in some places.

@@ -7,8 +7,6 @@ use alloc::vec::Vec;
 
 use paceline_wire::{Instant, Packet};
 
-use crate::pool::PIECE_MIN;
-
 /// A kept packet and the range of the stream that it carries; a FIN counts as one position, at the end.
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -52,14 +50,20 @@ impl Chunk {
         self.packet.gso_size().is_none()
     }
 
-    /// Where a piece that starts at `start` and has at most `limit` bytes ends: after whole segments, at least one.
-    pub(crate) fn piece_end(&self, start: u64, limit: u64) -> u64 {
+    /// Where a piece that starts at `start` and has at most `limit` bytes ends: after whole segments, at least one. One of which more than
+    /// `fits` bytes would be payload is cut there.
+    pub(crate) fn piece_end(&self, start: u64, limit: u64, fits: u64) -> u64 {
+        // The FIN is no payload, and travels with the last byte.
+        let payload = self.packet.payload().len() as u64;
+        if self.packet.gso_size().map_or(payload, u64::from) > fits {
+            let end = start.saturating_add(fits);
+            return if end >= self.start + payload { self.end } else { end };
+        }
         if self.is_single() {
             return self.end;
         }
         let segment = self.segment_len();
         let segments = (limit / segment).max(1);
-        // The FIN travels with the last byte.
         let end = start.saturating_add(segments * segment);
         if end >= self.end - 1 { self.end } else { end }
     }
@@ -123,6 +127,9 @@ pub(crate) struct Store {
     bytes: u64,
     /// Positions of the stream that are kept.
     held: u64,
+    /// How often a chunk was looked for.
+    #[cfg(test)]
+    pub(crate) looks: core::cell::Cell<u64>,
 }
 
 /// A [`Store`] as it is written down, and read from others that need not be right.
@@ -190,6 +197,8 @@ impl Store {
     }
 
     fn find(&self, position: u64) -> Option<Place> {
+        #[cfg(test)]
+        self.looks.set(self.looks.get() + 1);
         // New data starts at the last chunk: look there first.
         let index = match self.run.back() {
             Some(last) if last.start <= position => (position < last.end).then_some(self.run.len() - 1),
@@ -306,21 +315,15 @@ impl Store {
         let below = self.at(una).map_or(0, |front| una - front.start);
         self.held.saturating_sub(below) < received.saturating_sub(una)
     }
-
-    /// Drops wire packets of more than `max_segment` payload bytes, so that the server's smaller ones can take their
-    /// place.
-    pub(crate) fn drop_larger_than(&mut self, max_segment: u64) {
-        self.run.retain(|c| c.segment_len() <= max_segment);
-        self.apart.retain(|_, c| c.segment_len() <= max_segment);
-        self.bytes = self.run.iter().chain(self.apart.values()).map(|c| cost(c.start, c.end)).sum();
-        self.held = self.run.iter().chain(self.apart.values()).map(|c| c.end - c.start).sum();
-    }
 }
 
-/// What a packet with this range counts for.
-fn cost(start: u64, end: u64) -> u64 {
-    (end - start).max(PIECE_MIN)
+/// What a packet with this range counts for: its payload's memory, and what is kept beside that.
+pub(crate) fn cost(start: u64, end: u64) -> u64 {
+    (end - start).max(PIECE_BYTES) + size_of::<Chunk>() as u64
 }
+
+/// The memory of a short payload (`paceline_wire::BufferPool`).
+const PIECE_BYTES: u64 = 2_048;
 
 #[cfg(test)]
 mod tests {

@@ -5,13 +5,13 @@ use core::net::IpAddr;
 
 use alloc::vec::Vec;
 
-use hashbrown::HashMap;
 use paceline_wire::{FlowKey, Instant};
 use slab::Slab;
 
 use crate::auto::Decision;
 use crate::config::{GatewayConfig, ScheduleMode, ShareConfig};
 use crate::flow::{Flow, LinkReport};
+use crate::keyed::{Key, Map, rekeyed};
 use crate::member::{Member, SplitMember, Wish};
 use crate::pool::Holdings;
 use crate::ring::{Linked, Links};
@@ -59,10 +59,10 @@ impl Linked for Entry {
 pub(crate) struct Table {
     entries: Slab<Entry>,
     #[cfg_attr(feature = "serde", serde(skip))]
-    by_key: HashMap<FlowKey, u32>,
+    by_key: Map<FlowKey, u32>,
     subscribers: Slab<Subscriber>,
     #[cfg_attr(feature = "serde", serde(skip))]
-    by_prefix: HashMap<IpAddr, u32>,
+    by_prefix: Map<IpAddr, u32>,
     /// Subscribers with something to send.
     active: Rings,
     /// What they have together.
@@ -83,9 +83,9 @@ impl Table {
     pub(crate) fn new(config: &GatewayConfig) -> Self {
         Table {
             entries: Slab::new(),
-            by_key: HashMap::new(),
+            by_key: Map::default(),
             subscribers: Slab::new(),
-            by_prefix: HashMap::new(),
+            by_prefix: Map::default(),
             active: Rings::default(),
             capacity: Share::new(&ShareConfig {
                 ceiling_mbps: config.sharing.capacity_mbps,
@@ -123,6 +123,24 @@ impl Table {
         });
         self.by_key = flows.collect();
         self
+    }
+
+    /// Hashes with another key.
+    pub(crate) fn set_key(&mut self, key: Key) {
+        rekeyed(&mut self.by_key, key);
+        rekeyed(&mut self.by_prefix, key);
+    }
+
+    /// What the transparent flows keep, counted anew: another program may have counted otherwise.
+    #[cfg(feature = "serde")]
+    pub(crate) fn recount(&mut self) -> u64 {
+        let mut kept = 0;
+        for (_, entry) in &mut self.entries {
+            if let Member::Flow(flow) = &mut entry.member {
+                flow.recount(&mut kept);
+            }
+        }
+        kept
     }
 
     /// Split flows.

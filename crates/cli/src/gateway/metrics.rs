@@ -221,8 +221,8 @@ fn memory(to: &mut Encoder<'_>, now: &Snapshot, labels: &Labels) -> fmt::Result 
     to.gauge("packet_memory", "Packet memory in use", bytes.clone(), now.packet_memory_bytes as i64)?;
     let limit = labels.packet_memory_limit_bytes as i64;
     to.gauge("packet_memory_limit", "Packet memory that may be used", bytes, limit)?;
-    let drops = now.counters.path_mtu_drops;
-    to.counter("path_mtu_drops", "Packets dropped because a path takes smaller ones only", None, drops)?;
+    let lowered = now.counters.path_mtus_lowered;
+    to.counter("path_mtus_lowered", "Flows whose kept packets leave as smaller ones", None, lowered)?;
     let split = [
         ([("reason", "no-memory")], now.counters.split_drops_no_memory),
         ([("reason", "bad-checksum")], now.counters.split_bad_checksums),

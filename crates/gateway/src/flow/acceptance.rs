@@ -208,12 +208,6 @@ impl Flow {
         if self.was_resumed { shown.max(self.received + WINDOW_MAX) } else { shown }
     }
 
-    /// What an ICMP message quotes is on its way to the client (RFC 5927, Section 4.1).
-    pub(crate) fn is_on_its_way(&self, seq: Seq) -> bool {
-        let position = seq.unwrap_near(self.received);
-        (self.board.una()..=self.received).contains(&position)
-    }
-
     /// Passes what cannot be of this flow; only its window is read with another shift where the ends do not agree on one.
     pub(super) fn pass_strange(&mut self, ctx: &mut Context<'_>, reason: PassReason, mut packet: Packet) {
         ctx.counters.pass(reason);

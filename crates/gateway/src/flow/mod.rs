@@ -9,6 +9,7 @@ mod clocks;
 mod departure;
 mod downlink;
 mod opening;
+mod path_mtu;
 mod recovery;
 mod resumption;
 mod timers;
@@ -27,7 +28,7 @@ use crate::flight::Flight;
 use crate::handshake::{Handshake, Shifts};
 use crate::modulation::Modulation;
 use crate::observe::{Event, Observer};
-use crate::pool::Holdings;
+use crate::pool::{Holdings, may_keep};
 use crate::reception_rate::ReceptionRate;
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
@@ -43,13 +44,14 @@ pub(crate) use acceptance::SynIs;
 use acceptance::Uplink;
 use ack_filter::AckFilter;
 use clocks::Clocks;
+use path_mtu::PathMtu;
 use recovery::Recovery;
 use resumption::Resumption;
 use timers::Timers;
 use watch::Watch;
 
-/// Packets without data that may wait behind data of a flow; further ones overtake it.
-const BARE_MAX: usize = 1024;
+/// Packets without data that may wait behind data of a flow. Our choice: a server sends few beside its data. Of more the newest counts.
+const BARE_MAX: usize = 16;
 
 /// A closed flow is kept for retransmitted FINs, so that their windows are still rescaled: Linux's TIME-WAIT.
 const CLOSED_LINGER: Duration = Duration::from_secs(60);
@@ -175,6 +177,9 @@ pub(crate) struct Flow {
     virtual_window: VirtualWindow,
     /// This flow's part of what was promised.
     promised: u64,
+    /// What it keeps, as counted among that of all flows.
+    #[cfg_attr(feature = "serde", serde(default))]
+    charged: u64,
     modulation: Modulation,
     filter: AckFilter,
     timers: Timers,
@@ -184,6 +189,8 @@ pub(crate) struct Flow {
     /// Timestamp of the newest packet that passed in front of data that is kept here.
     passed_tsval: Option<u32>,
     path: PathEstimate,
+    #[cfg_attr(feature = "serde", serde(default))]
+    path_mtu: PathMtu,
     server_fin: Option<u64>,
     client_fin: Option<u64>,
     client_fin_acked: bool,
@@ -233,6 +240,7 @@ impl Flow {
             acked_at: now,
             virtual_window: VirtualWindow::new(0),
             promised: 0,
+            charged: 0,
             modulation: Modulation::default(),
             filter: AckFilter::default(),
             timers: Timers::default(),
@@ -240,6 +248,7 @@ impl Flow {
             newest: None,
             passed_tsval: None,
             path: PathEstimate::default(),
+            path_mtu: PathMtu::default(),
             server_fin: None,
             client_fin: None,
             client_fin_acked: false,
@@ -306,9 +315,36 @@ impl Flow {
         self.expires_at(idle_timeout_s) <= now
     }
 
-    /// Its part of the shared memory.
+    /// Its part of the shared memory, as it was counted last.
     pub(crate) fn holdings(&self) -> Holdings {
-        Holdings { kept: self.store.bytes(), promised: self.promised }
+        Holdings { kept: self.charged, promised: self.promised }
+    }
+
+    /// After each event: what it keeps by now is charged to the memory of all. Logs and queues count with the data: with small packets they
+    /// would be the larger part.
+    pub(crate) fn settle(&mut self, all_kept: &mut u64) {
+        let kept = self.store.bytes()
+            + (self.bare.len() * size_of::<(u64, Packet)>()) as u64
+            + self.modulation.bytes()
+            + self.flight.memory()
+            + self.board.memory()
+            + self.recovery.memory();
+        *all_kept = (*all_kept + kept).saturating_sub(core::mem::replace(&mut self.charged, kept));
+    }
+
+    /// As if nothing had been charged yet.
+    #[cfg(feature = "serde")]
+    pub(crate) fn recount(&mut self, all_kept: &mut u64) {
+        self.charged = 0;
+        self.settle(all_kept);
+    }
+
+    /// There is memory for `bytes` more of this flow.
+    fn has_room(&self, ctx: &Context<'_>, bytes: usize) -> bool {
+        let limits = &ctx.config.limits;
+        let (pool, bytes) = (limits.max_buffer_bytes as u64, bytes as u64);
+        self.charged + bytes <= limits.max_flow_buffer_bytes
+            && may_keep(pool, *ctx.buffered, ctx.subscriber, bytes)
     }
 
     /// Bytes that have not left for the client yet.
@@ -359,7 +395,6 @@ impl Flow {
 
     /// Drops everything that is kept; the ends are on their own.
     fn abandon(&mut self, ctx: &mut Context<'_>) {
-        *ctx.buffered = ctx.buffered.saturating_sub(self.store.bytes());
         self.promise(ctx, 0);
         self.store.clear();
         self.flight.clear();
@@ -429,36 +464,5 @@ impl Flow {
                 ctx.pass_to_client(packet);
             }
         }
-    }
-
-    /// A smaller path MTU is known: `mtu` bytes of IP.
-    pub(crate) fn on_path_mtu(&mut self, ctx: &mut Context<'_>, mtu: u64) {
-        let Some(fits) = self.fitting_segment(mtu) else { return };
-        let before = self.store.bytes();
-        self.store.drop_larger_than(fits);
-        let dropped = before.saturating_sub(self.store.bytes());
-        *ctx.buffered = ctx.buffered.saturating_sub(dropped);
-        if dropped > 0 {
-            ctx.counters.path_mtu_drops += 1;
-            self.handshake.mss = fits.clamp(64, 9_000) as u16;
-        }
-    }
-
-    /// The payload that fits into `mtu` bytes of IP behind the headers of what is kept and too large (RFC 1191, Section 3: the MTU is
-    /// that of the whole datagram); none if all that is kept fits.
-    fn fitting_segment(&self, mtu: u64) -> Option<u64> {
-        let (mut fits, mut position) = (None::<u64>, 0);
-        while let Some(chunk) = self.store.from(position) {
-            let packet = chunk.whole();
-            // Not the chunk's own length, in which a FIN counts.
-            let segment = packet.gso_size().map_or(packet.payload().len(), usize::from) as u64;
-            let headers = packet.header().len() as u64;
-            if headers + segment > mtu {
-                let room = mtu.saturating_sub(headers);
-                fits = Some(fits.map_or(room, |least| least.min(room)));
-            }
-            position = chunk.end;
-        }
-        fits
     }
 }

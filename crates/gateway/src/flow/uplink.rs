@@ -13,6 +13,7 @@ use crate::flight::Arrived;
 use crate::modulation::{Edit, Held, ModulationInput};
 use crate::observe::Event;
 use crate::pool::most_promised;
+use crate::scoreboard::RANGE_BYTES;
 use crate::status::FlowStage;
 use crate::supply::Verdict;
 use crate::virtual_window::WindowInput;
@@ -84,6 +85,8 @@ impl Flow {
         if !answers {
             self.note_told(ack);
         }
+        // What waits takes room.
+        let late = if self.has_room(ctx, size_of::<Held>()) { late } else { Duration::MAX };
         let counts = duplicate && !answers && self.counts_for_server(ctx);
         let edit = if counts { Edit::Duplicate } else { Edit::Window };
         self.modulation.push(ctx.now, late, !pure || flags.contains(Flags::RST), edit, packet);
@@ -149,7 +152,7 @@ impl Flow {
             self.note_arrival(ctx, una..ack, &mut arrival);
             self.received = self.received.max(ack);
             delivered += self.board.acknowledge(ack);
-            self.release(ctx, ack);
+            self.store.release_below(ack);
             self.timers.on_progress(ctx.now);
         }
         let sacked = self.on_sack_blocks(ctx, ack, blocks, &mut arrival);
@@ -249,7 +252,8 @@ impl Flow {
             if block.end <= ack {
                 continue;
             }
-            self.board.sack(block.clone(), &mut newly);
+            let has_room = self.has_room(ctx, RANGE_BYTES);
+            self.board.sack(block.clone(), &mut newly, has_room);
             for part in newly.iter() {
                 news += part.end - part.start;
                 self.review_guess(ctx.now, part);
@@ -259,12 +263,6 @@ impl Flow {
         }
         self.recovery.newly = newly;
         news
-    }
-
-    fn release(&mut self, ctx: &mut Context<'_>, ack: u64) {
-        let before = self.store.bytes();
-        self.store.release_below(ack);
-        *ctx.buffered = ctx.buffered.saturating_sub(before - self.store.bytes());
     }
 
     fn adapt_delay(&mut self, ctx: &mut Context<'_>) {

@@ -195,7 +195,7 @@ fn messages_about_paths() {
             world.inject(RADIO, crate::malformed::parse(&ip));
             world.inject(WAN, crate::malformed::parse(&ip));
         }
-        assert_eq!(world.gateway.counters().path_mtu_drops, 0);
+        assert_eq!(world.gateway.counters().path_mtus_lowered, 0);
     });
 }
 

@@ -132,7 +132,7 @@ const INCOMING: Words = &[
     (|c| c.server_retransmissions_absorbed, "dropped: the server sent again what is kept here"),
     (|c| c.server_retransmissions_passed, "the server sent this again; passed on"),
     (|c| c.differing_copies, "its bytes differ from those that came before; these count"),
-    (|c| c.path_mtu_drops, "kept packets dropped: too large for the path"),
+    (|c| c.path_mtus_lowered, "what is kept is too large for the path: it leaves as smaller packets"),
     (|c| c.split_drops_no_memory, "dropped: payload memory is used up"),
     (|c| c.split_bad_checksums, "dropped: wrong checksum"),
     (|c| c.other_dropped, "dropped: more than its share"),
