@@ -53,6 +53,8 @@ counters! {
     flows_rescaled,
     /// Flows resumed after a restart.
     flows_resumed,
+    /// Flows that not both ends had answered, forgotten to make room for others.
+    half_open_dropped,
     /// Flows forgotten because they were idle.
     flows_expired,
     /// Segments sent again by the gateway.

@@ -245,16 +245,12 @@ impl Gateway {
                 self.shared.counters.pass(PassReason::Unacceptable);
                 return self.shared.forward(from, packet);
             }
-            Some((id, SynIs::AnswerToAnother)) => {
-                self.remove(now, id, FlowStage::Replaced);
-                self.shared.counters.pass(PassReason::MidFlow);
-                return self.shared.forward(from, packet);
-            }
             Some((_, SynIs::AnotherFlow)) | None => match self.admit(now, from, &key, &packet) {
                 Ok(Admitted::Split) => return,
                 Ok(Admitted::Transparent(id)) => id,
                 Err(reason) => {
-                    if !tcp.flags().contains(Flags::ACK) {
+                    // A SYN that nobody takes for one does not come again.
+                    if !tcp.flags().contains(Flags::ACK) && reason != PassReason::Unacceptable {
                         self.passed_syns.note(now, &key, tcp.seq());
                     }
                     self.shared.counters.pass(reason);
@@ -295,13 +291,7 @@ impl Gateway {
         if let Mode::Pass(reason) = choice.mode {
             return Err(reason);
         }
-        if self.flows() >= self.shared.config.limits.max_flows {
-            return Err(PassReason::TableFull);
-        }
-        let own = self.table.flows_of(prefix(&self.shared.config.sharing, key.src.ip()));
-        if !may_open(self.shared.config.limits.max_flows, self.flows(), own) {
-            return Err(PassReason::TooManyFlows);
-        }
+        self.make_room(now, key)?;
         // What a server opens has its sender behind the radio link: splitting would not help it.
         if let (Mode::Split(sender), true) = (choice.mode, from == RADIO)
             && self.split.open(
@@ -329,6 +319,34 @@ impl Gateway {
         id.map(Admitted::Transparent).ok_or(PassReason::TableFull)
     }
 
+    /// Half-open flows make room for a new one, where there is none or who opens it has too many of them.
+    fn make_room(&mut self, now: Instant, key: &FlowKey) -> Result<(), PassReason> {
+        let max_flows = self.shared.config.limits.max_flows;
+        let subscriber = prefix(&self.shared.config.sharing, key.src.ip());
+        let is_full = self.flows() >= max_flows;
+        if let Some(oldest) = self.table.next_to_go(subscriber, key.dst.ip(), is_full) {
+            self.drop_half_open(now, oldest);
+        }
+        if !may_open(max_flows, self.flows(), self.table.flows_of(subscriber))
+            && let Some(oldest) = self.table.oldest_of(subscriber)
+        {
+            self.drop_half_open(now, oldest);
+        }
+        if self.flows() >= max_flows {
+            return Err(PassReason::TableFull);
+        }
+        let may_open = may_open(max_flows, self.flows(), self.table.flows_of(subscriber));
+        if may_open { Ok(()) } else { Err(PassReason::TooManyFlows) }
+    }
+
+    fn drop_half_open(&mut self, now: Instant, id: u32) {
+        self.shared.counters.half_open_dropped += 1;
+        match self.table.split(id) {
+            Some(member) => self.split.remove(&mut self.shared.context(now), &mut self.table, member.pair),
+            None => self.remove(now, id, FlowStage::Idle),
+        }
+    }
+
     /// `auto` decided what a new flow becomes.
     fn tell(&mut self, now: Instant, key: &FlowKey, mode: Mode, reason: Option<Reason>) {
         let Some(reason) = reason else { return };
@@ -338,6 +356,10 @@ impl Gateway {
     }
 
     fn on_segment(&mut self, now: Instant, from: PortId, id: u32, packet: Packet) {
+        if self.table.flow(id).phase == Phase::Opening && self.table.flow(id).is_refused_by(from, &packet) {
+            self.remove(now, id, FlowStage::Reset);
+            return self.shared.forward(from, packet);
+        }
         let subscriber = self.table.holdings_of_subscriber(id);
         let (flow, mut ctx) = (self.table.flow_mut(id), self.shared.context(now));
         ctx.subscriber = subscriber;

@@ -16,6 +16,7 @@ mod flight;
 mod flow;
 mod gateway;
 #[cfg(feature = "serde")]
+mod half_open;
 mod handover;
 mod handshake;
 mod icmp;

@@ -95,7 +95,7 @@ impl Split {
         };
         let entry = self.pairs.vacant_entry();
         let id = entry.key() as u32;
-        let place = table.insert_split(ctx.config, key.src.ip(), Share::new(share), id);
+        let place = table.insert_split(ctx.config, &key, Share::new(share), id);
         let Some(place) = place else { return false };
         entry.insert(Box::new(Pair { place, ..pair }));
         self.by_key.insert(key, id);
@@ -336,7 +336,8 @@ impl Split {
         }
     }
 
-    fn remove(&mut self, ctx: &mut Context<'_>, table: &mut Table, id: u32) {
+    /// Forgets flow `id`.
+    pub(crate) fn remove(&mut self, ctx: &mut Context<'_>, table: &mut Table, id: u32) {
         self.turn.take_if(|(turn, _)| *turn == id);
         if self.pairs[id as usize].ready {
             self.ready.remove(&mut self.pairs, id);

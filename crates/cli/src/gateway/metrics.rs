@@ -91,6 +91,12 @@ fn flows(to: &mut Encoder<'_>, now: &Snapshot) -> fmt::Result {
         counters.split_let_go,
     )?;
     to.counter("flows_rescaled", "Flows whose windows are rescaled", None, counters.flows_rescaled)?;
+    to.counter(
+        "half_open_dropped",
+        "Flows that not both ends had answered, forgotten to make room",
+        None,
+        counters.half_open_dropped,
+    )?;
     to.counter("flows_resumed", "Flows taken up after a restart", None, counters.flows_resumed)?;
     let ended = [
         ([("reason", "finished")], totals.finished),

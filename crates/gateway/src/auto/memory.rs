@@ -159,7 +159,8 @@ impl Memory {
     }
 }
 
-fn server_prefix(server: IpAddr) -> IpAddr {
+/// The network that a server is known by.
+pub(crate) fn server_prefix(server: IpAddr) -> IpAddr {
     match server {
         IpAddr::V4(address) => IpAddr::V4((address.to_bits() & (u32::MAX << (32 - SERVER_BITS_V4))).into()),
         IpAddr::V6(address) => IpAddr::V6((address.to_bits() & (u128::MAX << (128 - SERVER_BITS_V6))).into()),

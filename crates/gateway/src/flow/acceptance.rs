@@ -94,8 +94,6 @@ pub(crate) enum SynIs {
     OfTheFlow,
     /// It begins another flow in place of this one.
     AnotherFlow,
-    /// The server has answered a SYN that came while this flow was open, which is over.
-    AnswerToAnother,
     /// Not to be believed.
     Strange,
 }
@@ -115,14 +113,16 @@ impl Flow {
         }
         if tcp.flags().contains(Flags::ACK) {
             if from == WAN && self.pending_syn == Some(tcp.ack()) {
-                return SynIs::AnswerToAnother;
+                self.pending_answer = Some(tcp.seq().add(1));
+                return SynIs::Strange;
             }
             // Of data in the SYN (RFC 7413) the answer takes all, some or nothing.
             let answers = asked.is_some_and(|(isn, end)| {
                 let distance = tcp.ack().distance(Seq(isn));
                 distance > 0 && distance <= end.distance(Seq(isn))
             });
-            let opens = is_same || is_new && self.phase == Phase::Opening;
+            // A SYN without an acknowledgement may have been anybody's; this one knows the other's number.
+            let opens = is_same || (is_new || from == WAN) && self.is_half_open();
             return if answers && opens { SynIs::OfTheFlow } else { SynIs::Strange };
         }
         match self.phase {
@@ -131,7 +131,7 @@ impl Flow {
             Phase::Opening | Phase::Closed => SynIs::AnotherFlow,
             Phase::Open | Phase::Resumed => {
                 if from == RADIO {
-                    self.pending_syn = Some(tcp.seq().add(1));
+                    (self.pending_syn, self.pending_answer) = (Some(tcp.seq().add(1)), None);
                 }
                 SynIs::Strange
             }
@@ -161,6 +161,7 @@ impl Flow {
         if accepted {
             uplink.on_server(ack, window, read);
             self.clocks.on_accepted(WAN, tcp);
+            self.on_proof();
         }
         accepted
     }
@@ -194,7 +195,22 @@ impl Flow {
             uplink.sent = uplink.sent.max(end);
         }
         self.clocks.on_accepted(RADIO, tcp);
+        self.on_proof();
         OfClient::Accepted
+    }
+
+    /// An end has sent what only the ends of this flow can: it is open, and no other is in its place.
+    fn on_proof(&mut self) {
+        self.is_proven = true;
+        (self.pending_syn, self.pending_answer) = (None, None);
+    }
+
+    /// The client goes on with another flow of the same addresses and ports, which its server has answered: this one is over. One SYN, and an
+    /// answer to it, could be anybody's, while both ends go on with this flow.
+    pub(super) fn is_of_another(&self, tcp: Tcp<'_>) -> bool {
+        self.pending_answer.is_some()
+            && self.pending_syn == Some(tcp.seq())
+            && self.pending_answer == Some(tcp.ack())
     }
 
     /// The largest window that the client has shown, or the server was shown.

@@ -19,7 +19,7 @@ mod watch;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
-use paceline_wire::{Duration, FlowKey, Instant, Packet, PortId, Seq};
+use paceline_wire::{Duration, Flags, FlowKey, Instant, Packet, PortId, Seq};
 
 use crate::auto::Memory;
 use crate::config::{FlowMode, GatewayConfig, RetransmissionMode, ScheduleMode};
@@ -105,6 +105,11 @@ pub(crate) struct LinkReport {
     pub(crate) paced: bool,
 }
 
+#[cfg(feature = "serde")]
+fn yes() -> bool {
+    true
+}
+
 /// How far a flow is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -129,6 +134,9 @@ pub(crate) struct Flow {
     /// The largest window shown to the server, where a rule says one.
     window_max_bytes: Option<u64>,
     pub(crate) phase: Phase,
+    /// The end that opened it has answered the other's SYN: it is where its address says.
+    #[cfg_attr(feature = "serde", serde(default = "yes"))]
+    is_proven: bool,
     pub(crate) last_packet: Instant,
     pub(crate) handshake: Handshake,
     pub(crate) shifts: Shifts,
@@ -149,6 +157,9 @@ pub(crate) struct Flow {
     resumption: Option<Box<Resumption>>,
     /// What acknowledges a SYN of the client that came while the flow was open: it is over if the server answers that.
     pending_syn: Option<Seq>,
+    /// What acknowledges the server's answer to that.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pending_answer: Option<Seq>,
     /// Position after the newest byte from the server.
     received: u64,
     /// Position after the newest byte that passed to the client without being kept.
@@ -209,6 +220,7 @@ impl Flow {
             weight,
             window_max_bytes: None,
             phase: Phase::Opening,
+            is_proven: false,
             last_packet: now,
             handshake: Handshake::default(),
             shifts: Shifts::default(),
@@ -221,6 +233,7 @@ impl Flow {
             clocks: Clocks::default(),
             resumption: None,
             pending_syn: None,
+            pending_answer: None,
             received: 0,
             passed: 0,
             store: Store::default(),
@@ -269,7 +282,7 @@ impl Flow {
     pub(crate) fn resumed(mut self, shifts: Shifts) -> Self {
         self.shifts = shifts;
         self.phase = Phase::Resumed;
-        self.was_resumed = true;
+        (self.was_resumed, self.is_proven) = (true, true);
         self.handshake.mss = 1448;
         self
     }
@@ -278,6 +291,21 @@ impl Flow {
     /// buffer has dropped it. Counted on, it would keep the link from all other flows of the subscriber until the client is heard.
     pub(crate) fn in_flight(&self) -> u64 {
         if self.timers.is_silent(self.window) { 0 } else { self.timers.counted(self.flight.bytes()) }
+    }
+
+    /// Not both ends have answered, so anybody may have sent its SYN.
+    pub(crate) fn is_half_open(&self) -> bool {
+        !self.is_proven && !self.has_ended()
+    }
+
+    /// A packet came before both SYNs. True if it refuses the one that has come (RFC 9293, Section 3.10.7.3).
+    pub(crate) fn is_refused_by(&self, from: PortId, packet: &Packet) -> bool {
+        let isn = if from == WAN { self.client_isn } else { self.server_isn };
+        let refuses = |tcp: paceline_wire::Tcp<'_>| {
+            tcp.flags().contains(Flags::RST | Flags::ACK)
+                && isn.is_some_and(|isn| tcp.ack() == Seq(isn).add(1))
+        };
+        packet.verify_checksum() && packet.tcp().is_some_and(refuses)
     }
 
     /// What the subscriber knows of the path.
@@ -305,7 +333,7 @@ impl Flow {
     pub(crate) fn expires_at(&self, idle_timeout_s: u64) -> Instant {
         match self.phase {
             Phase::Closed => self.last_packet + CLOSED_LINGER,
-            Phase::Opening => self.last_packet + OPENING_TIMEOUT,
+            _ if !self.is_proven => self.last_packet + OPENING_TIMEOUT,
             _ => self.last_packet + Duration::from_secs(idle_timeout_s),
         }
     }

@@ -42,7 +42,7 @@ impl Flow {
         self.handshake.on_server_syn(&mut packet);
         self.server_rtt.on_handshake_answered(ctx.now);
         if let Some(tcp) = packet.tcp()
-            && self.server_isn.is_none()
+            && self.server_isn != Some(tcp.seq().0)
         {
             let isn = tcp.seq();
             self.clocks.on_syn(ctx.now, WAN, tcp);

@@ -40,6 +40,10 @@ impl Flow {
             if let OfClient::Unsent(ack) = verdict {
                 self.watch_claim(ctx, ack);
             }
+            if self.is_of_another(tcp) {
+                self.abandon(ctx);
+                self.close(ctx, FlowStage::Replaced);
+            }
             self.pass_strange(ctx, PassReason::Unacceptable, packet);
             return LinkReport::default();
         }

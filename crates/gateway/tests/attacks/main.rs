@@ -6,6 +6,7 @@
 
 mod blind;
 mod floods;
+mod half_open;
 mod liars;
 mod malformed;
 mod near;
