@@ -15,8 +15,8 @@ mod counters;
 mod flight;
 mod flow;
 mod gateway;
-#[cfg(feature = "serde")]
 mod half_open;
+#[cfg(feature = "serde")]
 mod handover;
 mod handshake;
 mod icmp;
