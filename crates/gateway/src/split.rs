@@ -21,6 +21,7 @@ pub use config::{SenderConfig, SplitConfig};
 use crate::auto::{Reason, Seen};
 use crate::config::{GatewayConfig, ShareConfig};
 use crate::flow::{Context, LinkReport};
+use crate::gateway::TIMEOUTS_A_TURN;
 use crate::icmp::IcmpError;
 use crate::keyed::{Key, Map, rekeyed};
 use crate::observe::Event;
@@ -210,7 +211,9 @@ impl Split {
         let is_due = |pairs: &mut Slab<Box<Pair>>, id: u32, at| {
             pairs.get_mut(id as usize).is_some_and(|pair| disarm(&mut pair.armed, at))
         };
-        while let Some(id) = self.timers.pop_due(ctx.now, |id, at| is_due(&mut self.pairs, id, at)) {
+        for _ in 0..TIMEOUTS_A_TURN {
+            let due = self.timers.pop_due(ctx.now, |id, at| is_due(&mut self.pairs, id, at));
+            let Some(id) = due else { break };
             let pair = &mut *self.pairs[id as usize];
             pair.on_timeout(ctx.now);
             if pair.expires_at(ctx.config.limits.idle_timeout_s) <= ctx.now {

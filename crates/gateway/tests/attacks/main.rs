@@ -5,6 +5,7 @@
 #![allow(unreachable_pub)]
 
 mod blind;
+mod crowds;
 mod floods;
 mod half_open;
 mod liars;
