@@ -25,6 +25,8 @@ use paceline_wire::{Duration, Instant, Rate};
 
 #[path = "swarm/acks.rs"]
 mod acks;
+#[path = "swarm/attacker.rs"]
+mod attacker;
 #[path = "swarm/covered.rs"]
 mod covered;
 

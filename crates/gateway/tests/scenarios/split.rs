@@ -114,7 +114,11 @@ fn a_server_that_does_not_answer_is_silence_to_the_client() {
     let syn = script.from_client(0, 0, Flags::SYN, 60_000, plain(1_460), 0);
     script.pass(RADIO, syn);
     let out = script.wait(200_000);
-    assert_eq!((sent_by(WAN, out.clone()).len(), sent_by(RADIO, out).len()), (0, 0), "the client may be gone");
+    assert_eq!(
+        (sent_by(WAN, out.clone()).len(), sent_by(RADIO, out).len()),
+        (0, 0),
+        "the client may be gone"
+    );
     assert_eq!(script.gateway.flows(), 0);
 }
 
