@@ -6,8 +6,8 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use paceline_gateway::{Event, Gateway};
 use paceline_gateway::auto::Memory;
+use paceline_gateway::{Event, Gateway};
 use paceline_path::random::Random;
 use paceline_tcp::Status;
 use paceline_wire::{Duration, FlowKey, Instant, Node, Packet, PortId};

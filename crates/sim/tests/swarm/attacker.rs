@@ -19,11 +19,13 @@ use paceline_sim::{Scenario, Tap, Watch, run, run_watched};
 use paceline_wire::{Flags, FlowKey, Instant, Packet, Payload, PortId, Seq, TcpRepr};
 use rustc_hash::FxHashMap;
 
-use crate::{FAULTS_LAST, draw, seeds};
+use crate::{FAULTS_LAST, draw, seeds_of};
 
+/// Seeds of a test run.
+const RUNS: u64 = 2_000;
 const WINDOW: u64 = 64 << 10;
-/// Blows of every 100 ms.
-const BLOWS: u64 = 20;
+/// Blows of every 100 ms. What passes takes room on links of 300 kbit/s, with a gateway or without: 36 kbit/s are little beside those.
+const BLOWS: u64 = 5;
 const FORGED: [u8; 32] = [0x66; 32];
 /// Of the attacked gateways.
 const MAX_FLOWS: usize = 500;
@@ -156,11 +158,11 @@ impl Attacker {
         })
     }
 
-    /// Two addresses that exist, or do not.
+    /// Two addresses of nobody: ports of this network tell its hosts apart, and none has these.
     fn stranger(&mut self, radio: bool) -> FlowKey {
         let mut end = |base: u32| {
             let address = Ipv4Addr::from(base + self.random.below(1 << 16) as u32);
-            SocketAddr::new(IpAddr::V4(address), 1_024 + self.random.below(60_000) as u16)
+            SocketAddr::new(IpAddr::V4(address), 100 + self.random.below(900) as u16)
         };
         let (client, server) = (end(0x0ac0_0000), end(0x2d00_0000));
         let up = FlowKey { src: client, dst: server };
@@ -225,7 +227,7 @@ fn seconds(result: &RunResult) -> f64 {
 #[test]
 fn an_attacker_harms_no_transfer() {
     let (mut failures, mut alone, mut with) = (Vec::new(), 0.0, 0.0);
-    for seed in seeds() {
+    for seed in seeds_of(RUNS) {
         let mut scenario = draw(seed);
         let Some(gateway) = &mut scenario.gateway else { continue };
         (gateway.config.limits.max_flows, gateway.config.limits.max_buffer_bytes) = (MAX_FLOWS, MEMORY);
