@@ -15,7 +15,7 @@ use paceline_gateway::{Gateway, RADIO, WAN};
 use paceline_path::Delivered;
 use paceline_path::random::Random;
 use paceline_sim::result::RunResult;
-use paceline_sim::{Scenario, Tap, Watch, run, run_watched};
+use paceline_sim::{Scenario, ScenarioError, Tap, Watch, run, run_watched};
 use paceline_wire::{Flags, FlowKey, Instant, Packet, Payload, PortId, Seq, TcpRepr};
 use rustc_hash::FxHashMap;
 
@@ -202,7 +202,11 @@ impl Watch for Attacker {
 }
 
 /// With somebody who attacks; what he found.
-fn attacked(seed: u64, scenario: &Scenario, before: usize) -> (RunResult, Vec<String>) {
+fn attacked(
+    seed: u64,
+    scenario: &Scenario,
+    before: usize,
+) -> Result<(RunResult, Vec<String>), ScenarioError> {
     let seen = Rc::new(RefCell::new(Seen::default()));
     let look = |place| Box::new(Look { seen: Rc::clone(&seen), place }) as Box<dyn Tap>;
     let (wired, radio_up, radio) =
@@ -215,9 +219,9 @@ fn attacked(seed: u64, scenario: &Scenario, before: usize) -> (RunResult, Vec<St
     let mut random = Random::named(seed, "attacker");
     let at_radio = random.below(2) == 0;
     let mut attacker = Attacker { seen: Rc::clone(&seen), random, at_radio };
-    let result = run_watched(scenario, taps, &mut attacker).unwrap();
+    let result = run_watched(scenario, taps, &mut attacker)?;
     let findings = seen.borrow().findings.clone();
-    (result, findings)
+    Ok((result, findings))
 }
 
 fn seconds(result: &RunResult) -> f64 {
@@ -233,7 +237,7 @@ fn an_attacker_harms_no_transfer() {
         (gateway.config.limits.max_flows, gateway.config.limits.max_buffer_bytes) = (MAX_FLOWS, MEMORY);
         let before = gateway.links_before;
         alone += seconds(&run(&scenario).unwrap());
-        let (result, found) = attacked(seed, &scenario, before);
+        let (result, found) = attacked(seed, &scenario, before).unwrap();
         with += seconds(&result);
         let errors: Vec<_> = result.flows.iter().filter_map(|flow| flow.error.as_ref()).collect();
         if !found.is_empty() || !result.findings.is_empty() || !errors.is_empty() {
