@@ -21,7 +21,7 @@ pub use memory::{ClientRecord, Known, Memory};
 
 pub(crate) use decide::decide;
 pub(crate) use guard::{Claim, may_open};
-pub(crate) use memory::Seen;
+pub(crate) use memory::{Seen, server_prefix};
 pub(crate) use target::QueueTarget;
 pub(crate) use uplink::UplinkDelay;
 

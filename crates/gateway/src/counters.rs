@@ -53,6 +53,8 @@ counters! {
     flows_rescaled,
     /// Flows resumed after a restart.
     flows_resumed,
+    /// Flows that not both ends had answered, forgotten to make room for others.
+    half_open_dropped,
     /// Flows forgotten because they were idle.
     flows_expired,
     /// Segments sent again by the gateway.
@@ -73,12 +75,14 @@ counters! {
     server_retransmissions_absorbed,
     /// Segments that the server sent again and that were passed on.
     server_retransmissions_passed,
+    /// Segments of servers whose bytes differ from those that came before in their place: the later ones count.
+    differing_copies,
     /// Clients that dropped data which they had reported by SACK.
     reneged,
     /// Bytes of payload that were kept at most.
     peak_buffered_bytes,
-    /// Packets dropped from the buffer because of a smaller path MTU.
-    path_mtu_drops,
+    /// Times that kept packets of a flow proved too large for its path, and leave as smaller ones.
+    path_mtus_lowered,
     /// Flows split: both ends are answered from here.
     flows_split,
     /// Flows that were to be split, and that an end refused or gave up before.

@@ -76,15 +76,32 @@ impl Flight {
         self.oldest().map(|t| t.sent_at)
     }
 
+    /// Bytes of memory that the log takes.
+    pub(crate) fn memory(&self) -> u64 {
+        ((self.firsts.len() + self.repeats.len()) * size_of::<Transmission>()) as u64
+    }
+
+    /// Logs the first departure of a range; without room for more, as in a full log.
+    pub(crate) fn push_first(&mut self, start: u64, end: u64, sent_at: Instant, has_room: bool) {
+        if has_room || !self.extend(end) {
+            self.push(start, end, sent_at, true);
+        }
+    }
+
+    /// The last transmission, if it was a first one, is logged as if it had ended at `end`.
+    fn extend(&mut self, end: u64) -> bool {
+        let Some(last) = self.firsts.back_mut().filter(|last| last.order == self.last_order) else {
+            return false;
+        };
+        self.bytes += end - last.end;
+        last.end = end;
+        true
+    }
+
     /// Logs a departure and returns its order. Where the log is full, one that follows another is logged as part of it: its bytes count, and
     /// its round trip seems longer, never shorter.
     pub(crate) fn push(&mut self, start: u64, end: u64, sent_at: Instant, first: bool) -> u64 {
-        if first
-            && self.firsts.len() >= FIRSTS_MAX
-            && let Some(last) = self.firsts.back_mut().filter(|last| last.order == self.last_order)
-        {
-            self.bytes += end - last.end;
-            last.end = end;
+        if first && self.firsts.len() >= FIRSTS_MAX && self.extend(end) {
             return self.last_order;
         }
         self.last_order += 1;

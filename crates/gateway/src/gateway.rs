@@ -15,6 +15,7 @@ use crate::counters::{Counters, PassReason};
 use crate::flow::{Context, Flow, LinkReport, Phase, SynIs};
 use crate::handshake::Shifts;
 use crate::icmp::{self, IcmpError};
+use crate::keyed::Key;
 use crate::member::Member;
 use crate::mode::Mode;
 use crate::observe::{Event, Observer};
@@ -41,11 +42,16 @@ const QUIC_PORT: u16 = 443;
 /// Where the places of split flows begin, in lists: no table has so many.
 const SPLIT_PLACES: usize = usize::MAX / 2;
 
+/// Our choice: a turn is short, however many flows time out together. Each takes some 4 us: a millisecond.
+pub(crate) const TIMEOUTS_A_TURN: usize = 256;
+
 /// An accelerator, transparent or split.
 pub struct Gateway {
     pub(crate) table: Table,
     pub(crate) split: Split,
     pub(crate) passed_syns: PassedSyns,
+    icmp: icmp::Limit,
+    key: Key,
     pub(crate) shared: Shared,
 }
 
@@ -102,6 +108,8 @@ impl Gateway {
             table,
             split: Split::default(),
             passed_syns: PassedSyns::default(),
+            icmp: icmp::Limit::default(),
+            key: Key::default(),
             shared: Shared {
                 config,
                 counters,
@@ -114,6 +122,15 @@ impl Gateway {
         }
     }
 
+    /// Hashes with this key from here on. Whoever faces the Internet draws one, so that nobody can choose flows that fall on one place.
+    pub fn set_hash_key(&mut self, key: [u64; 2]) {
+        self.key = Key(key);
+        self.table.set_key(self.key);
+        self.split.set_key(self.key);
+        self.passed_syns.set_key(self.key);
+        self.shared.memory.set_key(self.key);
+    }
+
     /// Takes up a flow that was open before a restart, so that its windows go on being rescaled.
     pub fn resume(&mut self, now: Instant, client_to_server: FlowKey, shifts: Shifts) {
         let (share, window_max_bytes) = self.shared.config.known_without_syn(&client_to_server);
@@ -123,8 +140,10 @@ impl Gateway {
                 .bounded(window_max_bytes)
                 .resumed(shifts)
         };
-        if self.table.insert(&self.shared.config, client_to_server, Share::new(&share), false, make).is_some()
-        {
+        let share = Share::new(&share);
+        if let Some(id) = self.table.insert(&self.shared.config, client_to_server, share, false, make) {
+            // Its ends may be gone: only a timer forgets it then.
+            self.table.arm(id, self.shared.repairs());
             self.shared.counters.flows_resumed += 1;
         }
     }
@@ -229,16 +248,12 @@ impl Gateway {
                 self.shared.counters.pass(PassReason::Unacceptable);
                 return self.shared.forward(from, packet);
             }
-            Some((id, SynIs::AnswerToAnother)) => {
-                self.remove(now, id, FlowStage::Replaced);
-                self.shared.counters.pass(PassReason::MidFlow);
-                return self.shared.forward(from, packet);
-            }
             Some((_, SynIs::AnotherFlow)) | None => match self.admit(now, from, &key, &packet) {
                 Ok(Admitted::Split) => return,
                 Ok(Admitted::Transparent(id)) => id,
                 Err(reason) => {
-                    if !tcp.flags().contains(Flags::ACK) {
+                    // A SYN that nobody takes for one does not come again.
+                    if !tcp.flags().contains(Flags::ACK) && reason != PassReason::Unacceptable {
                         self.passed_syns.note(now, &key, tcp.seq());
                     }
                     self.shared.counters.pass(reason);
@@ -279,13 +294,7 @@ impl Gateway {
         if let Mode::Pass(reason) = choice.mode {
             return Err(reason);
         }
-        if self.flows() >= self.shared.config.limits.max_flows {
-            return Err(PassReason::TableFull);
-        }
-        let own = self.table.flows_of(prefix(&self.shared.config.sharing, key.src.ip()));
-        if !may_open(self.shared.config.limits.max_flows, self.flows(), own) {
-            return Err(PassReason::TooManyFlows);
-        }
+        self.make_room(now, key)?;
         // What a server opens has its sender behind the radio link: splitting would not help it.
         if let (Mode::Split(sender), true) = (choice.mode, from == RADIO)
             && self.split.open(
@@ -313,6 +322,34 @@ impl Gateway {
         id.map(Admitted::Transparent).ok_or(PassReason::TableFull)
     }
 
+    /// Half-open flows make room for a new one, where there is none or who opens it has too many of them.
+    fn make_room(&mut self, now: Instant, key: &FlowKey) -> Result<(), PassReason> {
+        let max_flows = self.shared.config.limits.max_flows;
+        let subscriber = prefix(&self.shared.config.sharing, key.src.ip());
+        let is_full = self.flows() >= max_flows;
+        if let Some(oldest) = self.table.next_to_go(subscriber, key.dst.ip(), is_full) {
+            self.drop_half_open(now, oldest);
+        }
+        if !may_open(max_flows, self.flows(), self.table.flows_of(subscriber))
+            && let Some(oldest) = self.table.oldest_of(subscriber)
+        {
+            self.drop_half_open(now, oldest);
+        }
+        if self.flows() >= max_flows {
+            return Err(PassReason::TableFull);
+        }
+        let may_open = may_open(max_flows, self.flows(), self.table.flows_of(subscriber));
+        if may_open { Ok(()) } else { Err(PassReason::TooManyFlows) }
+    }
+
+    fn drop_half_open(&mut self, now: Instant, id: u32) {
+        self.shared.counters.half_open_dropped += 1;
+        match self.table.split(id) {
+            Some(member) => self.split.remove(&mut self.shared.context(now), &mut self.table, member.pair),
+            None => self.remove(now, id, FlowStage::Idle),
+        }
+    }
+
     /// `auto` decided what a new flow becomes.
     fn tell(&mut self, now: Instant, key: &FlowKey, mode: Mode, reason: Option<Reason>) {
         let Some(reason) = reason else { return };
@@ -322,6 +359,10 @@ impl Gateway {
     }
 
     fn on_segment(&mut self, now: Instant, from: PortId, id: u32, packet: Packet) {
+        if self.table.flow(id).phase == Phase::Opening && self.table.flow(id).is_refused_by(from, &packet) {
+            self.remove(now, id, FlowStage::Reset);
+            return self.shared.forward(from, packet);
+        }
         let subscriber = self.table.holdings_of_subscriber(id);
         let (flow, mut ctx) = (self.table.flow_mut(id), self.shared.context(now));
         ctx.subscriber = subscriber;
@@ -344,6 +385,7 @@ impl Gateway {
 
     /// After every event of a flow: its subscriber learns, it may send, its timer is set.
     fn after(&mut self, id: u32, now: Instant, in_flight_before: u64, report: LinkReport) {
+        self.table.flow_mut(id).settle(&mut self.shared.buffered);
         let peak = &mut self.shared.counters.peak_buffered_bytes;
         *peak = self.shared.buffered.max(*peak);
         let repairs = self.shared.repairs();
@@ -375,6 +417,9 @@ impl Gateway {
     fn on_opaque(&mut self, now: Instant, from: PortId, packet: &Packet) -> bool {
         self.shared.counters.pass(PassReason::NotTcp);
         let Some(error) = icmp::parse(packet.header()) else { return true };
+        if !self.icmp.allows(now, self.key, error.source) {
+            return true;
+        }
         if self.split.on_icmp(&mut self.shared.context(now), &mut self.table, from, &error) {
             return false;
         }
@@ -387,6 +432,9 @@ impl Gateway {
     /// A copy of a message that goes to its receiver by itself, about what went to either side.
     fn on_overheard(&mut self, now: Instant, packet: &Packet) {
         let Some(error) = icmp::parse(packet.header()).filter(|error| error.mtu.is_some()) else { return };
+        if !self.icmp.allows(now, self.key, error.source) {
+            return;
+        }
         for from in [RADIO, WAN] {
             self.split.on_icmp(&mut self.shared.context(now), &mut self.table, from, &error);
         }
@@ -397,9 +445,7 @@ impl Gateway {
     fn on_path_mtu(&mut self, now: Instant, error: &IcmpError) {
         let Some((mtu, id)) = error.mtu.zip(self.table.find(&error.quoted.reversed())) else { return };
         let (flow, mut ctx) = (self.table.flow_mut(id), self.shared.context(now));
-        if flow.is_on_its_way(error.seq) {
-            flow.on_path_mtu(&mut ctx, mtu);
-        }
+        flow.on_path_mtu(&mut ctx, error.seq, mtu);
     }
 
     /// A packet other than TCP goes on, and is counted.
@@ -476,7 +522,9 @@ impl Node for Gateway {
     fn handle_timeout(&mut self, now: Instant) {
         self.split.on_timeout(&mut self.shared.context(now), &mut self.table);
         self.table.other_timeouts(now);
-        while let Some(id) = self.table.pop_due(now) {
+        // Those that are left are due still, and come with the next turn.
+        for _ in 0..TIMEOUTS_A_TURN {
+            let Some(id) = self.table.pop_due(now) else { break };
             if let Some(member) = self.table.split(id) {
                 // Its share has changed.
                 self.table.after_split_event(id, now, member.wish, &LinkReport::default());
@@ -531,6 +579,7 @@ impl Node for Gateway {
             let (flow, mut ctx) = (self.table.flow_mut(id), self.shared.context(now));
             let before = flow.in_flight();
             let packet = flow.take_next(&mut ctx, limit);
+            flow.settle(&mut self.shared.buffered);
             let bytes = packet.as_ref().map_or(0, |packet| packet.ip_len() as u64);
             self.table.after_sent(id, now, before, bytes, self.shared.repairs());
             if let Some(packet) = packet {

@@ -48,7 +48,6 @@ pub struct TakenOver {
     split_order: Order,
     counters: Counters,
     out: VecDeque<(PortId, Packet)>,
-    buffered: u64,
     promised: u64,
     #[serde(default)]
     memory: Memory,
@@ -102,7 +101,7 @@ impl Gateway {
         let shared = &mut gateway.shared;
         (shared.counters, shared.out) = (state.counters, state.out);
         shared.counters.split_let_go += before.saturating_sub(gateway.split.len()) as u64;
-        shared.buffered = state.buffered.saturating_add(gateway.split.buffered());
+        shared.buffered = gateway.table.recount().saturating_add(gateway.split.buffered());
         shared.promised = state.promised.saturating_add(gateway.split.promised());
         shared.memory = state.memory;
         gateway.passed_syns = state.passed_syns.continued();

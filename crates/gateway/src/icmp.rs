@@ -2,11 +2,15 @@
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use paceline_wire::{FlowKey, Seq};
+use paceline_wire::{Duration, FlowKey, Instant, Seq};
+
+use crate::keyed::Key;
 
 /// What a message is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct IcmpError {
+    /// Who says so.
+    pub(crate) source: IpAddr,
     /// Addresses and ports of the packet that it quotes.
     pub(crate) quoted: FlowKey,
     /// Its sequence number.
@@ -15,10 +19,41 @@ pub(crate) struct IcmpError {
     pub(crate) mtu: Option<u64>,
 }
 
-/// Smallest MTU of IPv4: a smaller value is a lie (RFC 791, Section 3.2).
-const MTU_MIN_V4: u64 = 68;
+/// Our choice, Linux's net.ipv4.route.min_pmtu: no link in use has less, though RFC 791, Section 3.2, allows 68. Headers of packets so small would
+/// take most of a link, at anybody's word.
+const MTU_MIN_V4: u64 = 552;
 /// Smallest MTU of IPv6 (RFC 8200, Section 5): a message with a smaller value is to be discarded (RFC 8201, Section 4).
 const MTU_MIN_V6: u64 = 1_280;
+
+/// How many messages of each source are read.
+#[derive(Debug)]
+pub(crate) struct Limit {
+    /// Messages in the present interval, and when it began; sources share a place by chance.
+    places: [(Instant, u32); PLACES],
+}
+
+const PLACES: usize = 64;
+/// Our choice: a Linux router sends a thousand messages a second at most (net.ipv4.icmp_msgs_per_sec).
+const INTERVAL: Duration = Duration::from_millis(100);
+const MESSAGES_MAX: u32 = 100;
+
+impl Default for Limit {
+    fn default() -> Self {
+        Limit { places: [(Instant::ZERO, 0); PLACES] }
+    }
+}
+
+impl Limit {
+    /// A message of `source` may be read.
+    pub(crate) fn allows(&mut self, now: Instant, key: Key, source: IpAddr) -> bool {
+        let (began, messages) = &mut self.places[key.hash(&source) as usize % PLACES];
+        if now.saturating_since(*began) >= INTERVAL {
+            (*began, *messages) = (now, 0);
+        }
+        *messages = messages.saturating_add(1);
+        *messages <= MESSAGES_MAX
+    }
+}
 
 /// Reads a message about a TCP packet; `ip` is the whole IP packet.
 pub(crate) fn parse(ip: &[u8]) -> Option<IcmpError> {
@@ -43,7 +78,8 @@ fn parse_v4(ip: &[u8]) -> Option<IcmpError> {
     let address =
         |at: usize| Some(IpAddr::V4(Ipv4Addr::from(<[u8; 4]>::try_from(inner.get(at..at + 4)?).ok()?)));
     let tcp = inner.get(usize::from(inner[0] & 15) * 4..)?;
-    about(address(12)?, address(16)?, tcp, mtu)
+    let source = Ipv4Addr::from(<[u8; 4]>::try_from(ip.get(12..16)?).ok()?);
+    about(source.into(), address(12)?, address(16)?, tcp, mtu)
 }
 
 fn parse_v6(ip: &[u8]) -> Option<IcmpError> {
@@ -63,17 +99,18 @@ fn parse_v6(ip: &[u8]) -> Option<IcmpError> {
     }
     let address =
         |at: usize| Some(IpAddr::V6(Ipv6Addr::from(<[u8; 16]>::try_from(inner.get(at..at + 16)?).ok()?)));
-    about(address(8)?, address(24)?, inner.get(40..)?, mtu)
+    let source = Ipv6Addr::from(<[u8; 16]>::try_from(ip.get(8..24)?).ok()?);
+    about(source.into(), address(8)?, address(24)?, inner.get(40..)?, mtu)
 }
 
-fn about(src: IpAddr, dst: IpAddr, tcp: &[u8], mtu: Option<u64>) -> Option<IcmpError> {
+fn about(source: IpAddr, src: IpAddr, dst: IpAddr, tcp: &[u8], mtu: Option<u64>) -> Option<IcmpError> {
     let mtu_min = if src.is_ipv6() { MTU_MIN_V6 } else { MTU_MIN_V4 };
     if mtu.is_some_and(|mtu| mtu < mtu_min) {
         return None;
     }
     let quoted =
         FlowKey { src: SocketAddr::new(src, be16(tcp, 0)?), dst: SocketAddr::new(dst, be16(tcp, 2)?) };
-    Some(IcmpError { quoted, seq: Seq(be32(tcp, 4)?), mtu })
+    Some(IcmpError { source, quoted, seq: Seq(be32(tcp, 4)?), mtu })
 }
 
 fn be16(bytes: &[u8], at: usize) -> Option<u16> {

@@ -15,10 +15,12 @@ mod counters;
 mod flight;
 mod flow;
 mod gateway;
+mod half_open;
 #[cfg(feature = "serde")]
 mod handover;
 mod handshake;
 mod icmp;
+mod keyed;
 mod late_acks;
 mod member;
 mod mode;

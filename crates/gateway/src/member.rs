@@ -43,6 +43,9 @@ pub(crate) struct Wish {
     /// Payload of what would leave next as one super-packet.
     #[cfg_attr(feature = "serde", serde(default))]
     pub(crate) piece: u64,
+    /// Not both ends have answered.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub(crate) half_open: bool,
     /// Its sender keeps the queue short by one-way delays (RRE). The subscriber's bound goes by round trips, and would take a queue of
     /// the uplink for one of the downlink; so it holds others back, not this one.
     #[cfg_attr(feature = "serde", serde(default))]
@@ -68,6 +71,14 @@ impl Member {
         match self {
             Member::Flow(flow) => flow.holdings(),
             Member::Split(split) => split.wish.holdings,
+        }
+    }
+
+    /// Not both ends have answered, so anybody may have sent its SYN.
+    pub(crate) fn is_half_open(&self) -> bool {
+        match self {
+            Member::Flow(flow) => flow.is_half_open(),
+            Member::Split(split) => split.wish.half_open,
         }
     }
 

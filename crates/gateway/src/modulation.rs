@@ -130,6 +130,11 @@ impl Modulation {
         if due { self.lane.pop_front() } else { None }
     }
 
+    /// Bytes of memory that waiting packets take.
+    pub(crate) fn bytes(&self) -> u64 {
+        (self.lane.len() * size_of::<Held>()) as u64
+    }
+
     /// When the next packet leaves.
     pub(crate) fn next_release(&self) -> Option<Instant> {
         self.lane.front().map(|held| held.release_at)

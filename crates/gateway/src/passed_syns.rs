@@ -4,12 +4,12 @@
 //! with the client's own window scale and options, and the gateway with others. So what began unedited stays so.
 
 use alloc::vec::Vec;
-use core::net::IpAddr;
 
 use paceline_wire::{Duration, FlowKey, Instant, Seq};
 
-/// Two Bloom filters, the older of which is dropped from time to time. What they take for known by mistake only passes unedited, and
-/// in a flood of SYNs that is what should happen.
+use crate::keyed::Key;
+
+/// Two Bloom filters, the older of which is dropped from time to time. What they take for known by mistake only passes unedited.
 #[derive(Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct PassedSyns {
@@ -17,6 +17,12 @@ pub(crate) struct PassedSyns {
     newer: Vec<u64>,
     older: Vec<u64>,
     turned: Instant,
+    /// How many were noted since.
+    #[cfg_attr(feature = "serde", serde(default))]
+    noted: u32,
+    /// What was noted was hashed with it.
+    #[cfg_attr(feature = "serde", serde(default))]
+    key: Key,
 }
 
 impl PassedSyns {
@@ -27,13 +33,24 @@ impl PassedSyns {
         if fits(&self.newer) && fits(&self.older) { self } else { PassedSyns::default() }
     }
 
+    /// Hashes with another key, unless something was noted with this one.
+    pub(crate) fn set_key(&mut self, key: Key) {
+        if self.newer.is_empty() && self.older.is_empty() {
+            self.key = key;
+        }
+    }
+
     /// A SYN with this number passed.
     pub(crate) fn note(&mut self, now: Instant, key: &FlowKey, seq: Seq) {
         self.turn(now);
+        if self.noted >= NOTED_MAX {
+            return;
+        }
+        self.noted += 1;
         if self.newer.is_empty() {
             self.newer.resize(WORDS, 0);
         }
-        for bit in bits(key, seq) {
+        for bit in self.bits(key, seq) {
             self.newer[bit / 64] |= 1 << (bit % 64);
         }
     }
@@ -46,7 +63,13 @@ impl PassedSyns {
         self.turn(now);
         let has =
             |words: &[u64], bit: usize| words.get(bit / 64).is_some_and(|word| word >> (bit % 64) & 1 == 1);
-        [&self.newer, &self.older].into_iter().any(|words| bits(key, seq).iter().all(|&bit| has(words, bit)))
+        let bits = self.bits(key, seq);
+        [&self.newer, &self.older].into_iter().any(|words| bits.iter().all(|&bit| has(words, bit)))
+    }
+
+    fn bits(&self, key: &FlowKey, seq: Seq) -> [usize; 2] {
+        let (hash, places) = (self.key.hash(&(key, seq.0)), (WORDS * 64) as u64);
+        [(hash % places) as usize, ((hash >> 32) % places) as usize]
     }
 
     fn turn(&mut self, now: Instant) {
@@ -54,7 +77,7 @@ impl PassedSyns {
         if age < REMEMBERED {
             return;
         }
-        self.turned = now;
+        (self.turned, self.noted) = (now, 0);
         self.older = core::mem::take(&mut self.newer);
         if age >= REMEMBERED * 2 {
             self.older = Vec::new();
@@ -65,30 +88,13 @@ impl PassedSyns {
 /// Our choice: 32 KiB for each filter, of which one in a thousand SYNs finds its two places taken when 4,000 are noted.
 const WORDS: usize = 1 << 12;
 
+/// Our choice: beyond that so many would be taken for known that a flood of SYNs kept others unaccelerated. What is not noted may be edited when
+/// it comes again, which in a flood is somebody else's SYN most often.
+const NOTED_MAX: u32 = 4_096;
+
 /// Linux waits for twice as long before each of its six further SYNs (net.ipv4.tcp_syn_retries): 64 s at last. Each that passes is
 /// noted anew.
 const REMEMBERED: Duration = Duration::from_secs(65);
-
-fn bits(key: &FlowKey, seq: Seq) -> [usize; 2] {
-    let address = |ip: IpAddr| match ip {
-        IpAddr::V4(ip) => u128::from(ip.to_bits()),
-        IpAddr::V6(ip) => ip.to_bits(),
-    };
-    let (src, dst) = (address(key.src.ip()), address(key.dst.ip()));
-    let ports = u64::from(key.src.port()) << 48 | u64::from(key.dst.port()) << 32 | u64::from(seq.0);
-    let words = [src as u64, (src >> 64) as u64, dst as u64, (dst >> 64) as u64, ports];
-    let hash = words.into_iter().fold(0, |hash, word| mix(hash ^ word));
-    let places = (WORDS * 64) as u64;
-    [(hash % places) as usize, ((hash >> 32) % places) as usize]
-}
-
-/// SplitMix64 (Steele et al. 2014). Who finds collisions passes flows unedited, and his own could have done that anyway.
-fn mix(seed: u64) -> u64 {
-    let z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
 
 #[cfg(test)]
 mod tests {
@@ -133,9 +139,9 @@ mod tests {
     }
 
     #[test]
-    fn few_are_taken_for_others() {
+    fn few_are_taken_for_others_whatever_is_noted() {
         let mut passed = PassedSyns::default();
-        (0..4_000).for_each(|port| passed.note(at(1), &key(port), Seq(1)));
+        (0..10_000).for_each(|port| passed.note(at(1), &key(port), Seq(1)));
         let mistaken = (10_000..20_000).filter(|&port| passed.knows(at(2), &key(port), Seq(1))).count();
         assert!(mistaken < 30, "{mistaken} of 10,000");
     }

@@ -38,6 +38,9 @@ const SACKED_MAX: usize = 4_096;
 /// Our choice: 64 MB in pieces of 1 KiB. What was reported since still has its repeats, so they need a bound of their own.
 const REPEATED_MAX: usize = 1 << 16;
 
+/// A range in one of the sets: two positions, what is known of it, and its part of a node of a tree that may be half empty.
+pub(crate) const RANGE_BYTES: usize = 96;
+
 /// The scoreboard of one flow.
 #[derive(Clone, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -136,15 +139,21 @@ impl Scoreboard {
         news
     }
 
+    /// Bytes of memory that its ranges take.
+    pub(crate) fn memory(&self) -> u64 {
+        let ranges = self.sacked.len() + self.lost.len() + self.repeated.len() + self.server_repairs.len();
+        (ranges * RANGE_BYTES) as u64
+    }
+
     /// The client reports that it holds `block`; `newly` gets each part not reported before. From a client that has reported too many
-    /// ranges, no further one is believed: as if the option had had no room for it (RFC 2018, Section 3).
-    pub(crate) fn sack(&mut self, block: Range<u64>, newly: &mut Vec<Range<u64>>) {
+    /// ranges, or where there is no room for more, no further one is believed: as if the option had had no room for it (RFC 2018, Section 3).
+    pub(crate) fn sack(&mut self, block: Range<u64>, newly: &mut Vec<Range<u64>>, has_room: bool) {
         newly.clear();
         let block = block.start.max(self.una)..block.end.min(self.sent);
         if block.is_empty() {
             return;
         }
-        if self.is_splintered() && !self.joins_reported(&block) {
+        if (self.is_splintered() || !has_room) && !self.joins_reported(&block) {
             return;
         }
         newly.extend(self.sacked.gaps(&block));
@@ -319,12 +328,12 @@ mod tests {
     fn a_report_counts_once() {
         let mut board = sent(200);
         let mut newly = Vec::new();
-        board.sack(120..140, &mut newly);
+        board.sack(120..140, &mut newly, true);
         assert_eq!(newly.first(), Some(&(120..140)));
         assert_eq!(newly.len(), 1);
-        board.sack(110..150, &mut newly);
+        board.sack(110..150, &mut newly, true);
         assert_eq!(newly, [110..120, 140..150]);
-        board.sack(110..150, &mut newly);
+        board.sack(110..150, &mut newly, true);
         assert!(newly.is_empty());
         assert_eq!(board.outstanding(), 60);
         board.acknowledge(160);
@@ -335,7 +344,7 @@ mod tests {
     fn what_was_reported_or_sent_again_is_not_missing() {
         let mut board = sent(200);
         let mut parts = Vec::new();
-        board.sack(120..130, &mut parts);
+        board.sack(120..130, &mut parts, true);
         board.on_repeated(150..160, Repeat { order: 9, sent_at: Instant::ZERO, older: 0 });
         let gone = |order| Transmission { start: 90, end: 200, sent_at: Instant::ZERO, order, first: true };
         board.missing(&gone(5), &mut parts);
@@ -358,7 +367,7 @@ mod tests {
     fn a_client_that_drops_reported_data_is_noticed() {
         let mut board = sent(200);
         let mut newly = Vec::new();
-        board.sack(120..150, &mut newly);
+        board.sack(120..150, &mut newly, true);
         board.acknowledge(130);
         assert!(board.has_reneged());
         board.forget_sacks();
@@ -386,16 +395,16 @@ mod tests {
         let mut board = sent(1_000_000);
         let mut newly = Vec::new();
         for position in (101..100_101).step_by(2) {
-            board.sack(position..position + 1, &mut newly);
+            board.sack(position..position + 1, &mut newly, true);
         }
         assert_eq!((board.sacked.len(), board.sacked_bytes), (4_096, 4_096));
         assert!(newly.is_empty(), "the last was not believed");
         // What makes a range longer, or two into one, is.
-        board.sack(102..103, &mut newly);
+        board.sack(102..103, &mut newly, true);
         assert_eq!(newly.first(), Some(&(102..103)));
-        board.sack(104..105, &mut newly);
+        board.sack(104..105, &mut newly, true);
         assert_eq!((board.sacked.len(), board.sacked_bytes), (4_094, 4_098));
-        board.sack(500_000..500_010, &mut newly);
+        board.sack(500_000..500_010, &mut newly, true);
         assert_eq!(newly.first(), Some(&(500_000..500_010)));
         board.acknowledge(200_000);
         assert_eq!((board.sacked.len(), board.sacked_bytes), (1, 10));
@@ -409,12 +418,12 @@ mod tests {
             // A hole of a byte that leaves again, beside a report that grows together with the one before.
             let at = 101 + 2 * n;
             let before = board.repeated.len();
-            board.sack(at..at + 1, &mut newly);
+            board.sack(at..at + 1, &mut newly, true);
             if newly.is_empty() {
                 continue;
             }
             board.on_repeated(at - 1..at, Repeat { order: n + 1, sent_at: Instant::ZERO, older: 0 });
-            board.sack(at - 1..at, &mut newly);
+            board.sack(at - 1..at, &mut newly, true);
             assert!(board.repeated.len() <= before + 1);
         }
         assert!(board.repeated.len() <= 1 << 16, "{}", board.repeated.len());

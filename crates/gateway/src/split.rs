@@ -13,7 +13,6 @@ mod status;
 
 use alloc::boxed::Box;
 
-use hashbrown::HashMap;
 use paceline_wire::{FlowKey, Instant, Packet, PortId};
 use slab::Slab;
 
@@ -22,7 +21,9 @@ pub use config::{SenderConfig, SplitConfig};
 use crate::auto::{Reason, Seen};
 use crate::config::{GatewayConfig, ShareConfig};
 use crate::flow::{Context, LinkReport};
+use crate::gateway::TIMEOUTS_A_TURN;
 use crate::icmp::IcmpError;
+use crate::keyed::{Key, Map, rekeyed};
 use crate::observe::Event;
 use crate::pool::{PIECE_MIN, may_keep};
 use crate::ring::{Linked, Links, Ring};
@@ -39,7 +40,7 @@ use pair::{Pair, Sent, segments};
 #[derive(Debug, Default)]
 pub(crate) struct Split {
     pairs: Slab<Box<Pair>>,
-    by_key: HashMap<FlowKey, u32>,
+    by_key: Map<FlowKey, u32>,
     /// Flows that may have something to send that waits for nobody's turn.
     ready: Ring,
     /// The flow whose turn it is at its client's link, and how many packets it may still send.
@@ -63,6 +64,12 @@ impl Linked for Box<Pair> {
 impl Split {
     pub(crate) fn len(&self) -> usize {
         self.pairs.len()
+    }
+
+    /// Hashes with another key.
+    pub(crate) fn set_key(&mut self, key: Key) {
+        rekeyed(&mut self.by_key, key);
+        self.lapsed.set_key(key);
     }
 
     /// The flows in some places.
@@ -89,7 +96,7 @@ impl Split {
         };
         let entry = self.pairs.vacant_entry();
         let id = entry.key() as u32;
-        let place = table.insert_split(ctx.config, key.src.ip(), Share::new(share), id);
+        let place = table.insert_split(ctx.config, &key, Share::new(share), id);
         let Some(place) = place else { return false };
         entry.insert(Box::new(Pair { place, ..pair }));
         self.by_key.insert(key, id);
@@ -204,7 +211,9 @@ impl Split {
         let is_due = |pairs: &mut Slab<Box<Pair>>, id: u32, at| {
             pairs.get_mut(id as usize).is_some_and(|pair| disarm(&mut pair.armed, at))
         };
-        while let Some(id) = self.timers.pop_due(ctx.now, |id, at| is_due(&mut self.pairs, id, at)) {
+        for _ in 0..TIMEOUTS_A_TURN {
+            let due = self.timers.pop_due(ctx.now, |id, at| is_due(&mut self.pairs, id, at));
+            let Some(id) = due else { break };
             let pair = &mut *self.pairs[id as usize];
             pair.on_timeout(ctx.now);
             if pair.expires_at(ctx.config.limits.idle_timeout_s) <= ctx.now {
@@ -330,7 +339,8 @@ impl Split {
         }
     }
 
-    fn remove(&mut self, ctx: &mut Context<'_>, table: &mut Table, id: u32) {
+    /// Forgets flow `id`.
+    pub(crate) fn remove(&mut self, ctx: &mut Context<'_>, table: &mut Table, id: u32) {
         self.turn.take_if(|(turn, _)| *turn == id);
         if self.pairs[id as usize].ready {
             self.ready.remove(&mut self.pairs, id);

@@ -2,12 +2,10 @@
 
 use core::ops::Range;
 
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use paceline_wire::{Instant, Packet};
-
-use crate::pool::PIECE_MIN;
 
 /// A kept packet and the range of the stream that it carries; a FIN counts as one position, at the end.
 #[derive(Clone, Debug)]
@@ -52,44 +50,126 @@ impl Chunk {
         self.packet.gso_size().is_none()
     }
 
-    /// Where a piece that starts at `start` and has at most `limit` bytes ends: after whole segments, at least one.
-    pub(crate) fn piece_end(&self, start: u64, limit: u64) -> u64 {
+    /// Where a piece that starts at `start` and has at most `limit` bytes ends: after whole segments, at least one. One of which more than
+    /// `fits` bytes would be payload is cut there.
+    pub(crate) fn piece_end(&self, start: u64, limit: u64, fits: u64) -> u64 {
+        // The FIN is no payload, and travels with the last byte.
+        let payload = self.packet.payload().len() as u64;
+        if self.packet.gso_size().map_or(payload, u64::from) > fits {
+            let end = start.saturating_add(fits);
+            return if end >= self.start + payload { self.end } else { end };
+        }
         if self.is_single() {
             return self.end;
         }
         let segment = self.segment_len();
         let segments = (limit / segment).max(1);
-        // The FIN travels with the last byte.
         let end = start.saturating_add(segments * segment);
         if end >= self.end - 1 { self.end } else { end }
     }
+
+    /// The bytes of this chunk in `start..end` are from here on those of `later`, and so are its acknowledgement, window and timestamps.
+    /// False if they are the same anyway. Bytes that do not exist, as in a simulator, are always the same.
+    fn take_over(&mut self, later: &Chunk, start: u64, end: u64) -> bool {
+        let (Some(own), Some(new)) = (self.bytes_in(start, end), later.bytes_in(start, end)) else {
+            return false;
+        };
+        let payloads = (self.packet.payload().bytes(), later.packet.payload().bytes());
+        let (Some(before), Some(after)) = payloads else { return false };
+        // Of two ends of the stream at different places one has a byte where the other has its FIN.
+        let len = own.len().min(new.len());
+        let (own, new) = (own.start..own.start + len, new.start..new.start + len);
+        if before[own.clone()] == after[new.clone()] {
+            return false;
+        }
+        let mut bytes = before.to_vec();
+        bytes[own].copy_from_slice(&after[new]);
+        self.packet.replace_payload(bytes.into());
+        if let (Some(new), Some(mut tcp)) = (later.packet.tcp(), self.packet.tcp_mut()) {
+            tcp.set_ack(new.ack());
+            tcp.set_window(new.window());
+            if let Some((value, echo)) = new.timestamps() {
+                tcp.set_timestamps(value, echo);
+            }
+        }
+        true
+    }
+
+    /// Where in the payload the stream positions `start..end` are.
+    fn bytes_in(&self, start: u64, end: u64) -> Option<Range<usize>> {
+        let len = self.packet.payload().len() as u64;
+        let from = start.checked_sub(self.start)?.min(len);
+        let to = end.checked_sub(self.start)?.min(len);
+        (from < to).then_some(from as usize..to as usize)
+    }
 }
 
-/// Kept packets, sorted, without overlap; there may be gaps where the server's packets did not arrive.
+/// What became of a packet that was to be kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Kept {
+    /// Some of it was not here before.
+    pub(crate) is_new: bool,
+    /// Bytes differed from those that were here in their place.
+    pub(crate) differs: bool,
+}
+
+/// Kept packets without overlap; there may be gaps where the server's packets did not arrive.
+///
+/// What comes in order lies side by side in a queue, and costs O(1). What comes beyond a gap lies apart until the gap is filled, and costs
+/// O(log n), wherever a gap is: in a sorted queue alone, each packet of a long gap would move half of all others.
 #[derive(Clone, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(from = "Written"))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(from = "Written", into = "Written"))]
 pub(crate) struct Store {
-    chunks: VecDeque<Chunk>,
+    run: VecDeque<Chunk>,
+    /// By first position.
+    apart: BTreeMap<u64, Chunk>,
     bytes: u64,
     /// Positions of the stream that are kept.
-    #[cfg_attr(feature = "serde", serde(skip))]
     held: u64,
+    /// How often a chunk was looked for.
+    #[cfg(test)]
+    pub(crate) looks: core::cell::Cell<u64>,
 }
 
-/// A [`Store`] as it is written down, now and by older programs.
+/// A [`Store`] as it is written down, and read from others that need not be right.
 #[cfg(feature = "serde")]
-#[derive(serde::Deserialize)]
+#[derive(serde::Serialize, serde::Deserialize)]
 struct Written {
     chunks: VecDeque<Chunk>,
+    /// Older programs read it.
     bytes: u64,
+}
+
+#[cfg(feature = "serde")]
+impl From<Store> for Written {
+    fn from(store: Store) -> Self {
+        let mut chunks: VecDeque<Chunk> = store.run;
+        chunks.extend(store.apart.into_values());
+        chunks.make_contiguous().sort_unstable_by_key(|chunk| chunk.start);
+        Written { chunks, bytes: store.bytes }
+    }
 }
 
 #[cfg(feature = "serde")]
 impl From<Written> for Store {
-    fn from(Written { chunks, bytes }: Written) -> Self {
-        let held = chunks.iter().map(|chunk| chunk.end - chunk.start).sum();
-        Store { chunks, bytes, held }
+    fn from(Written { chunks, .. }: Written) -> Self {
+        let mut store = Store::default();
+        for chunk in chunks {
+            let carries = chunk.packet.tcp().map(|tcp| u64::from(tcp.seq_len()));
+            if chunk.end.checked_sub(chunk.start).is_some_and(|len| len > 0 && carries == Some(len)) {
+                store.insert(chunk.start, chunk.end, chunk.packet, chunk.arrival);
+            }
+        }
+        store
     }
+}
+
+/// Where a chunk is.
+#[derive(Clone, Copy)]
+enum Place {
+    Run(usize),
+    Apart(u64),
 }
 
 impl Store {
@@ -100,7 +180,7 @@ impl Store {
 
     /// True if nothing is kept.
     pub(crate) fn is_empty(&self) -> bool {
-        self.chunks.is_empty()
+        self.run.is_empty() && self.apart.is_empty()
     }
 
     /// The chunk that holds the byte at `position`.
@@ -110,14 +190,29 @@ impl Store {
 
     /// The chunk that holds the byte at `position`, or else the next one.
     pub(crate) fn from(&self, position: u64) -> Option<&Chunk> {
-        // New data starts at the last chunk, and acknowledged data ends at the first: look there first.
-        if let Some(last) = self.chunks.back()
-            && last.start <= position
-        {
-            return (position < last.end).then_some(last);
+        match self.find(position)? {
+            Place::Run(index) => self.run.get(index),
+            Place::Apart(start) => self.apart.get(&start),
         }
-        let index = self.chunks.partition_point(|c| c.end <= position);
-        self.chunks.get(index)
+    }
+
+    fn find(&self, position: u64) -> Option<Place> {
+        #[cfg(test)]
+        self.looks.set(self.looks.get() + 1);
+        // New data starts at the last chunk: look there first.
+        let index = match self.run.back() {
+            Some(last) if last.start <= position => (position < last.end).then_some(self.run.len() - 1),
+            Some(_) => Some(self.run.partition_point(|c| c.end <= position)),
+            None => None,
+        };
+        let in_run = index.and_then(|index| Some((self.run.get(index)?.start, Place::Run(index))));
+        if self.apart.is_empty() {
+            return in_run.map(|(_, place)| place);
+        }
+        let holds = self.apart.range(..=position).next_back().filter(|(_, c)| position < c.end);
+        let next = holds.or_else(|| self.apart.range(position..).next());
+        let apart = next.map(|(&start, _)| (start, Place::Apart(start)));
+        in_run.into_iter().chain(apart).min_by_key(|(start, _)| *start).map(|(_, place)| place)
     }
 
     /// Appends to `gaps` what of `range` is not kept.
@@ -133,96 +228,169 @@ impl Store {
         }
     }
 
-    /// Keeps what is new in `packet`, which carries the stream from `start` to `end`; false if nothing is. Retransmissions may be cut
-    /// differently from the originals, so only the gaps are filled.
-    pub(crate) fn insert(&mut self, start: u64, end: u64, packet: Packet, arrival: Instant) -> bool {
-        if self.chunks.back().is_none_or(|last| last.end <= start) {
-            self.bytes += cost(start, end);
-            self.held += end - start;
-            self.chunks.push_back(Chunk { start, end, arrival, packet });
-            return true;
-        }
+    /// Keeps what is new in `packet`, which carries the stream from `start` to `end`. Retransmissions may be cut differently from the
+    /// originals, so only the gaps are filled. Where bytes differ from those that are here, the later copy is right: no server has two
+    /// versions of its stream, and what nobody answers for may have come before it.
+    pub(crate) fn insert(&mut self, start: u64, end: u64, packet: Packet, arrival: Instant) -> Kept {
         let whole = Chunk { start, end, arrival, packet };
-        let mut is_new = false;
+        if self.apart.is_empty() && self.run.back().is_none_or(|last| last.end == start) {
+            self.place(whole);
+            return Kept { is_new: true, differs: false };
+        }
+        let mut kept = Kept::default();
         let mut position = start;
         while position < end {
-            let index = self.chunks.partition_point(|c| c.end <= position);
-            let next = self.chunks.get(index).map_or(end, |c| c.start.min(end));
+            let place = self.find(position);
+            let chunk = match place {
+                Some(Place::Run(index)) => self.run.get_mut(index),
+                Some(Place::Apart(start)) => self.apart.get_mut(&start),
+                None => None,
+            };
+            let next = chunk.as_ref().map_or(end, |chunk| chunk.start.min(end));
             if position < next {
-                self.bytes += cost(position, next);
-                self.held += next - position;
                 let packet = whole.packet(position, next);
-                self.chunks.insert(index, Chunk { start: position, end: next, arrival, packet });
-                is_new = true;
+                self.place(Chunk { start: position, end: next, arrival, packet });
+                kept.is_new = true;
                 position = next;
-            } else {
-                position = self.chunks.get(index).map_or(end, |c| c.end);
+            } else if let Some(chunk) = chunk {
+                let to = chunk.end.min(end);
+                kept.differs |= chunk.take_over(&whole, position, to);
+                position = to;
             }
         }
-        is_new
+        kept
+    }
+
+    /// A chunk that overlaps no other.
+    fn place(&mut self, chunk: Chunk) {
+        self.bytes += cost(chunk.start, chunk.end);
+        self.held += chunk.end - chunk.start;
+        if self.run.back().is_none_or(|last| last.end == chunk.start) {
+            let mut end = chunk.end;
+            self.run.push_back(chunk);
+            while let Some(next) = self.apart.remove(&end) {
+                end = next.end;
+                self.run.push_back(next);
+            }
+        } else if self.run.front().is_some_and(|front| front.start == chunk.end) {
+            let mut start = chunk.start;
+            self.run.push_front(chunk);
+            while let Some(at) =
+                self.apart.range(..start).next_back().filter(|(_, c)| c.end == start).map(|(&at, _)| at)
+                && let Some(before) = self.apart.remove(&at)
+            {
+                start = before.start;
+                self.run.push_front(before);
+            }
+        } else {
+            self.apart.insert(chunk.start, chunk);
+        }
     }
 
     /// Drops what lies wholly below `position`.
     pub(crate) fn release_below(&mut self, position: u64) {
-        while let Some(front) = self.chunks.front()
-            && front.end <= position
+        while self.run.front().is_some_and(|front| front.end <= position)
+            && let Some(front) = self.run.pop_front()
         {
-            // An older program, whose state this may be, counted less.
-            self.bytes = self.bytes.saturating_sub(cost(front.start, front.end));
-            self.held = self.held.saturating_sub(front.end - front.start);
-            self.chunks.pop_front();
+            self.let_go(&front);
         }
+        while let Some(first) = self.apart.first_entry().filter(|first| first.get().end <= position) {
+            let chunk = first.remove();
+            self.let_go(&chunk);
+        }
+    }
+
+    fn let_go(&mut self, chunk: &Chunk) {
+        self.bytes = self.bytes.saturating_sub(cost(chunk.start, chunk.end));
+        self.held = self.held.saturating_sub(chunk.end - chunk.start);
     }
 
     /// Drops everything.
     pub(crate) fn clear(&mut self) {
-        self.chunks.clear();
-        (self.bytes, self.held) = (0, 0);
+        *self = Store::default();
     }
 
     /// Something between `una` and `received`, below which nothing is kept but what reaches above it, is not kept.
     pub(crate) fn has_gap(&self, una: u64, received: u64) -> bool {
-        let below = self.chunks.front().map_or(0, |front| una.saturating_sub(front.start));
+        let below = self.at(una).map_or(0, |front| una - front.start);
         self.held.saturating_sub(below) < received.saturating_sub(una)
     }
-
-    /// Drops wire packets of more than `max_segment` payload bytes, so that the server's smaller ones can take their
-    /// place.
-    pub(crate) fn drop_larger_than(&mut self, max_segment: u64) {
-        self.chunks.retain(|c| c.segment_len() <= max_segment);
-        self.bytes = self.chunks.iter().map(|c| cost(c.start, c.end)).sum();
-        self.held = self.chunks.iter().map(|c| c.end - c.start).sum();
-    }
 }
 
-/// What a packet with this range counts for.
-fn cost(start: u64, end: u64) -> u64 {
-    (end - start).max(PIECE_MIN)
+/// What a packet with this range counts for: its payload's memory, and what is kept beside that.
+pub(crate) fn cost(start: u64, end: u64) -> u64 {
+    (end - start).max(PIECE_BYTES) + size_of::<Chunk>() as u64
 }
 
-#[cfg(all(test, feature = "serde"))]
+/// The memory of a short payload (`paceline_wire::BufferPool`).
+const PIECE_BYTES: u64 = 2_048;
+
+#[cfg(test)]
 mod tests {
-    use paceline_wire::Instant;
+    use super::*;
 
-    use super::{Packet, Store};
+    /// A packet that carries as many bytes of `value` as `start..end` has.
+    fn packet(start: u64, end: u64, value: u8) -> Packet {
+        let address = core::net::SocketAddr::from(([10, 0, 0, 1], 80));
+        let key = paceline_wire::FlowKey { src: address, dst: address };
+        let repr = paceline_wire::TcpRepr { seq: start.into(), ..Default::default() };
+        Packet::build_tcp(key, &repr, alloc::vec![value; (end - start) as usize].into())
+    }
 
-    /// The state of a program that did not count what is held.
-    #[derive(serde::Serialize)]
-    struct Older {
-        chunks: alloc::collections::VecDeque<super::Chunk>,
-        bytes: u64,
+    fn insert(store: &mut Store, start: u64, end: u64, value: u8) -> Kept {
+        store.insert(start, end, packet(start, end, value), Instant::ZERO)
+    }
+
+    fn stream(store: &Store, end: u64) -> Vec<u8> {
+        let byte = |position| {
+            let chunk = store.at(position)?;
+            let one = chunk.packet(chunk.start, chunk.end);
+            one.payload().bytes().map(|bytes| bytes[(position - chunk.start) as usize])
+        };
+        (0..end).map(|position| byte(position).unwrap_or(0)).collect()
     }
 
     #[test]
-    fn a_store_of_an_older_program_has_no_gaps_but_its_own() {
+    fn where_copies_differ_the_later_one_counts() {
         let mut store = Store::default();
-        for start in [0, 1_000, 3_000] {
-            assert!(store.insert(start, start + 1_000, Packet::default(), Instant::ZERO));
+        insert(&mut store, 0, 10, 1);
+        insert(&mut store, 20, 30, 1);
+        assert_eq!(insert(&mut store, 0, 10, 1), Kept::default());
+        assert_eq!(insert(&mut store, 5, 25, 2), Kept { is_new: true, differs: true });
+        let expected: Vec<u8> = (0..30).map(|n| if (5..25).contains(&n) { 2 } else { 1 }).collect();
+        assert_eq!(stream(&store, 30), expected);
+        assert!(store.at(22).unwrap().whole().verify_checksum());
+    }
+
+    #[test]
+    fn gaps_are_filled_in_any_order() {
+        let mut store = Store::default();
+        for start in [50, 10, 30, 20, 40, 0, 60] {
+            assert!(insert(&mut store, start, start + 10, start as u8 + 1).is_new);
         }
-        let older = Older { chunks: store.chunks.clone(), bytes: store.bytes };
-        let written = rmp_serde::to_vec_named(&older).unwrap();
+        let expected: Vec<u8> = (0..70).map(|n| n / 10 * 10 + 1).collect();
+        assert_eq!(stream(&store, 70), expected);
+        assert!(!store.has_gap(0, 70) && store.has_gap(0, 71));
+        store.release_below(35);
+        assert_eq!((store.from(0).unwrap().start, store.has_gap(35, 70)), (30, false));
+        store.release_below(70);
+        assert!(store.is_empty() && store.bytes() == 0);
+    }
+
+    #[cfg(feature = "serde")]
+    #[test]
+    fn a_store_that_is_read_has_no_gaps_but_its_own_and_nothing_twice() {
+        let mut store = Store::default();
+        for start in [0, 3_000, 1_000] {
+            insert(&mut store, start, start + 1_000, 1);
+        }
+        let mut written = Written::from(store);
+        let again = written.chunks[1].clone();
+        written.chunks.push_back(Chunk { end: 1_500, ..again.clone() });
+        written.chunks.push_back(again);
+        let written = rmp_serde::to_vec_named(&written).unwrap();
         let mut store: Store = rmp_serde::from_slice(&written).unwrap();
-        let mut gaps = alloc::vec::Vec::new();
+        let mut gaps = Vec::new();
         store.gaps(0..4_000, &mut gaps);
         assert_eq!(gaps.first(), Some(&(2_000..3_000)));
         assert_eq!((store.has_gap(0, 2_000), store.has_gap(500, 4_000)), (false, true));

@@ -5,13 +5,14 @@ use core::net::IpAddr;
 
 use alloc::vec::Vec;
 
-use hashbrown::HashMap;
 use paceline_wire::{FlowKey, Instant};
 use slab::Slab;
 
-use crate::auto::Decision;
+use crate::auto::{Decision, server_prefix};
 use crate::config::{GatewayConfig, ScheduleMode, ShareConfig};
 use crate::flow::{Flow, LinkReport};
+use crate::half_open::{Group, HalfOpen, Ticket};
+use crate::keyed::{Key, Map, rekeyed};
 use crate::member::{Member, SplitMember, Wish};
 use crate::pool::Holdings;
 use crate::ring::{Linked, Links};
@@ -46,6 +47,9 @@ struct Entry {
     departs_at: Option<Instant>,
     /// The timer that is set in the heap.
     armed: Option<Instant>,
+    /// Which of the flows it is that had this place, if it is counted as half open.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    half_open: Option<(u32, [Group; 3])>,
 }
 
 impl Linked for Entry {
@@ -59,10 +63,10 @@ impl Linked for Entry {
 pub(crate) struct Table {
     entries: Slab<Entry>,
     #[cfg_attr(feature = "serde", serde(skip))]
-    by_key: HashMap<FlowKey, u32>,
+    by_key: Map<FlowKey, u32>,
     subscribers: Slab<Subscriber>,
     #[cfg_attr(feature = "serde", serde(skip))]
-    by_prefix: HashMap<IpAddr, u32>,
+    by_prefix: Map<IpAddr, u32>,
     /// Subscribers with something to send.
     active: Rings,
     /// What they have together.
@@ -74,6 +78,11 @@ pub(crate) struct Table {
     stirred: Vec<u32>,
     max_flows: usize,
     idle_timeout_s: u64,
+    #[cfg_attr(feature = "serde", serde(skip))]
+    half_open: HalfOpen,
+    /// Flows that have been half open.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    serial: u32,
     /// Packets wait for the gateway itself.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub(crate) crowded: bool,
@@ -83,9 +92,9 @@ impl Table {
     pub(crate) fn new(config: &GatewayConfig) -> Self {
         Table {
             entries: Slab::new(),
-            by_key: HashMap::new(),
+            by_key: Map::default(),
             subscribers: Slab::new(),
-            by_prefix: HashMap::new(),
+            by_prefix: Map::default(),
             active: Rings::default(),
             capacity: Share::new(&ShareConfig {
                 ceiling_mbps: config.sharing.capacity_mbps,
@@ -96,6 +105,8 @@ impl Table {
             stirred: Vec::new(),
             max_flows: config.limits.max_flows,
             idle_timeout_s: config.limits.idle_timeout_s,
+            half_open: HalfOpen::default(),
+            serial: 0,
             crowded: false,
         }
     }
@@ -122,7 +133,34 @@ impl Table {
             Member::Split(_) => None,
         });
         self.by_key = flows.collect();
+        // Those that are half open are counted by their names; of split ones nobody asks for it.
+        let half_open = self.entries.iter().filter_map(|(id, entry)| match &entry.member {
+            Member::Flow(flow) if flow.is_half_open() => Some((id as u32, flow.key.dst.ip())),
+            _ => None,
+        });
+        for (id, server) in half_open.collect::<Vec<_>>() {
+            self.begin_half_open(id, server);
+        }
         self
+    }
+
+    /// Hashes with another key.
+    pub(crate) fn set_key(&mut self, key: Key) {
+        rekeyed(&mut self.by_key, key);
+        rekeyed(&mut self.by_prefix, key);
+        self.half_open.set_key(key);
+    }
+
+    /// What the transparent flows keep, counted anew: another program may have counted otherwise.
+    #[cfg(feature = "serde")]
+    pub(crate) fn recount(&mut self) -> u64 {
+        let mut kept = 0;
+        for (_, entry) in &mut self.entries {
+            if let Member::Flow(flow) = &mut entry.member {
+                flow.recount(&mut kept);
+            }
+        }
+        kept
     }
 
     /// Split flows.
@@ -235,6 +273,9 @@ impl Table {
         }
         let id = self.enter(subscriber, share, Member::Flow(Box::new(make(subscriber))));
         self.by_key.insert(key, id);
+        if self.entries[id as usize].member.is_half_open() {
+            self.begin_half_open(id, key.dst.ip());
+        }
         Some(id)
     }
 
@@ -242,16 +283,19 @@ impl Table {
     pub(crate) fn insert_split(
         &mut self,
         config: &GatewayConfig,
-        client: IpAddr,
+        key: &FlowKey,
         share: Share,
         pair: u32,
     ) -> Option<u32> {
         if self.entries.len() >= self.max_flows {
             return None;
         }
-        let subscriber = self.subscriber_of(config, client);
-        let member = SplitMember { subscriber, pair, ..SplitMember::default() };
-        Some(self.enter(subscriber, share, Member::Split(member)))
+        let subscriber = self.subscriber_of(config, key.src.ip());
+        let wish = Wish { half_open: true, ..Wish::default() };
+        let member = SplitMember { subscriber, pair, wish, ..SplitMember::default() };
+        let id = self.enter(subscriber, share, Member::Split(member));
+        self.begin_half_open(id, key.dst.ip());
+        Some(id)
     }
 
     fn enter(&mut self, subscriber: u32, share: Share, member: Member) -> u32 {
@@ -266,8 +310,42 @@ impl Table {
             holdings: Holdings::default(),
             departs_at: None,
             armed: None,
+            half_open: None,
         };
         self.entries.insert(entry) as u32
+    }
+
+    fn begin_half_open(&mut self, id: u32, server: IpAddr) {
+        self.serial = self.serial.wrapping_add(1);
+        let (serial, entries) = (self.serial, &mut self.entries);
+        let entry = &mut entries[id as usize];
+        let subscriber = Group::Subscriber(entry.member.subscriber());
+        let groups = [Group::All, subscriber, Group::Network(server_prefix(server))];
+        entry.half_open = Some((serial, groups));
+        self.half_open.add(groups, Ticket { place: id, serial }, |ticket| has_ticket(entries, ticket));
+    }
+
+    fn end_half_open(&mut self, id: u32) {
+        if let Some((_, groups)) = self.entries[id as usize].half_open.take() {
+            self.half_open.leave(groups);
+        }
+    }
+
+    /// The half-open flow that makes room for another one of this subscriber and this server: where they have too many, the oldest of theirs;
+    /// where `needs_room`, the oldest of all.
+    pub(crate) fn next_to_go(&mut self, subscriber: IpAddr, server: IpAddr, needs_room: bool) -> Option<u32> {
+        let own = self.by_prefix.get(&subscriber).map(|&index| Group::Subscriber(index));
+        let network = Group::Network(server_prefix(server));
+        let (half_open, places) = (&self.half_open, self.max_flows);
+        let full = own.into_iter().chain([network]).find(|&group| half_open.is_full(group, places));
+        let group = full.or(needs_room.then_some(Group::All))?;
+        self.half_open.oldest(group, |ticket| has_ticket(&self.entries, ticket))
+    }
+
+    /// The oldest half-open flow of a subscriber.
+    pub(crate) fn oldest_of(&mut self, subscriber: IpAddr) -> Option<u32> {
+        let group = Group::Subscriber(*self.by_prefix.get(&subscriber)?);
+        self.half_open.oldest(group, |ticket| has_ticket(&self.entries, ticket))
     }
 
     /// The subscriber of a client, perhaps a new one.
@@ -290,6 +368,7 @@ impl Table {
     /// Takes a flow out, and its subscriber with the last one.
     pub(crate) fn remove(&mut self, now: Instant, id: u32) -> Member {
         self.leave(id);
+        self.end_half_open(id);
         let entry = self.entries.remove(id as usize);
         if let Member::Flow(flow) = &entry.member {
             self.by_key.remove(&flow.key);
@@ -360,10 +439,14 @@ impl Table {
         if entry.member.has_ended() && !core::mem::replace(&mut entry.has_ended, true) {
             subscriber.ended += 1;
         }
+        let is_open = entry.half_open.is_some() && !entry.member.is_half_open();
         entry.member.set_path(subscriber.path());
         entry.departs_at = None;
         if entry.class.is_some() || entry.member.wants_to_send() {
             self.join(id, now);
+        }
+        if is_open {
+            self.end_half_open(id);
         }
         self.activate(index, now);
         self.stir(index);
@@ -567,13 +650,20 @@ impl Table {
         [self.timers.next(), self.other_timers.next()].into_iter().flatten().min()
     }
 
-    fn arm(&mut self, id: u32, repairs: bool) {
+    /// Sets the timer of a member.
+    pub(crate) fn arm(&mut self, id: u32, repairs: bool) {
         let entry = &mut self.entries[id as usize];
         let deadline = entry.member.deadline(repairs, self.idle_timeout_s);
         if let Some(next) = [deadline, entry.departs_at].into_iter().flatten().min() {
             self.timers.set(&mut entry.armed, id, next);
         }
     }
+}
+
+/// The flow that has this ticket is still half open.
+fn has_ticket(entries: &Slab<Entry>, ticket: Ticket) -> bool {
+    let entry = entries.get(ticket.place as usize);
+    entry.is_some_and(|entry| entry.half_open.is_some_and(|(serial, _)| serial == ticket.serial))
 }
 
 pub(crate) fn page<T, U>(

@@ -116,3 +116,58 @@ fn nothing_is_allocated_per_packet_of_a_split_flow() {
     assert!(packets >= 20_000, "{packets}");
     assert_eq!(change.allocations + change.reallocations, 0, "{change:?}");
 }
+
+/// What two hosts that want to make it keep as much as they can of a flow: single bytes beyond what the client takes, packets without data
+/// behind them, reports of every other byte, acknowledgements that wait.
+fn hoard(gateway: &mut Gateway, now: Instant, flow: u32) {
+    let key = FlowKey {
+        src: (std::net::Ipv4Addr::from(0x0a00_0000 + flow / 8), 1_024 + (flow % 8) as u16).into(),
+        dst: "10.9.0.1:443".parse().unwrap(),
+    };
+    let mut send = |port, key, seq, ack, flags, options, len| {
+        let repr =
+            TcpRepr { seq: Seq(seq), ack: Seq(ack), flags, window: 100, options, ..Default::default() };
+        gateway.handle_packet(now, port, Packet::build_tcp(key, &repr, Payload::Length(len)));
+        while gateway.poll_transmit(now).is_some() {}
+    };
+    let none = TcpOptionsRepr::default();
+    let options = TcpOptionsRepr {
+        mss: Some(1_460),
+        window_scale: Some(0),
+        sack_permitted: true,
+        ..Default::default()
+    };
+    send(RADIO, key, 0, 0, Flags::SYN, options, 0);
+    send(WAN, key.reversed(), 0, 1, Flags::SYN | Flags::ACK, options, 0);
+    send(RADIO, key, 1, 1, Flags::ACK, none, 0);
+    for n in 0..300 {
+        send(WAN, key.reversed(), 1 + n, 1, Flags::ACK, none, 1);
+        send(WAN, key.reversed(), 2 + n, 1, Flags::ACK, none, 0);
+    }
+    for n in 0..20 {
+        let mut options = TcpOptionsRepr::default();
+        options.sack_blocks.push(Seq(3 + 2 * n), Seq(4 + 2 * n));
+        send(RADIO, key, 1, 1, Flags::ACK, options, 0);
+    }
+}
+
+#[test]
+fn what_is_kept_is_within_the_limit() {
+    const LIMIT: usize = 16 << 20;
+    let _alone = ALONE.lock().unwrap();
+    let mut config = GatewayConfig::default();
+    config.limits.max_buffer_bytes = LIMIT;
+    let (mut gateway, now) = (Gateway::new(config), Instant::ZERO + Duration::from_secs(1));
+    let region = Region::new(ALLOCATOR);
+    for flow in 0..2_000 {
+        hoard(&mut gateway, now, flow);
+    }
+    let change = region.change();
+    let taken = change.bytes_allocated - change.bytes_deallocated;
+    let flows = gateway.flows();
+    // A flow's own state is bounded by the number of flows.
+    let own = flows * 3_500;
+    println!("{taken} bytes for {flows} flows, {} charged", gateway.buffered_bytes());
+    assert!(flows > 1_000 && gateway.buffered_bytes() as usize <= LIMIT);
+    assert!(taken <= LIMIT / 10 * 11 + own, "{taken} bytes for {flows} flows");
+}

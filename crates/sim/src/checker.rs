@@ -116,6 +116,10 @@ impl Tap for CheckerTap {
 impl State {
     fn see(&mut self, packet: &Packet, look: fn(&mut State, Tcp<'_>, (SocketAddr, SocketAddr))) {
         let (Some(tcp), Some(key)) = (packet.tcp(), packet.flow_key()) else { return };
+        if packet.payload().bytes().is_some_and(|bytes| !bytes.is_empty()) {
+            // An attacker's (`Watch::attack`), of which no end believes anything.
+            return;
+        }
         if !tcp.flags().contains(Flags::RST) {
             look(self, tcp, (key.src, key.dst));
         }

@@ -6,11 +6,11 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use paceline_gateway::Event;
 use paceline_gateway::auto::Memory;
+use paceline_gateway::{Event, Gateway};
 use paceline_path::random::Random;
 use paceline_tcp::Status;
-use paceline_wire::{Duration, FlowKey, Instant};
+use paceline_wire::{Duration, FlowKey, Instant, Node, Packet, PortId};
 use rayon::prelude::*;
 
 use crate::host::{DatagramSink, DatagramSource, Plan, SimNode, TcpHost, TcpSetup};
@@ -88,6 +88,12 @@ pub trait Watch {
     /// Whether it wants to see senders and receivers: with many of them, to look at all of each takes time.
     fn looks_at_ends(&self) -> bool {
         true
+    }
+
+    /// What somebody who is no end of the scenario sends to the gateway at this moment, and at which side. Such packets carry bytes, those of
+    /// the scenario's ends only lengths: so they are told apart.
+    fn attack(&mut self, _now: Instant, _gateway: &Gateway) -> Vec<(PortId, Packet)> {
+        Vec::new()
     }
 
     /// The scenario has come so far. `false` gives the run up.
@@ -195,6 +201,7 @@ impl Run<'_> {
         if self.topology.network.run_until(now) == Progress::Stuck {
             return Err(ScenarioError::Stuck);
         }
+        self.attack(now, watch);
         let network = &self.topology.network;
         let enough = |up: bool| {
             let direction = if up { "_up" } else { "_down" };
@@ -210,6 +217,15 @@ impl Run<'_> {
             log.acked.iter().for_each(|(transfer, event)| watch.gateway(now, *transfer, event));
         }
         if watch.goes_on(now) { Ok(()) } else { Err(ScenarioError::GivenUp) }
+    }
+
+    fn attack(&mut self, now: Instant, watch: &mut dyn Watch) {
+        let Topology { network, gateway, .. } = &mut self.topology;
+        let Some(id) = gateway.as_ref().map(|gateway| gateway.id) else { return };
+        let SimNode::Gateway(node) = network.node(id) else { return };
+        for (port, packet) in watch.attack(now, node) {
+            network.node_mut(id).handle_packet(now, port, packet);
+        }
     }
 
     fn at_end(&self) -> AtEnd {

@@ -2,7 +2,7 @@
 //! whole, with nothing that the checker objects to (safety, then liveness).
 //!
 //! A failure prints its seed: `SWARM_SEED=n cargo test -p paceline-sim --test swarm` replays it, and `SWARM_RUNS=n` draws
-//! more than a test run does.
+//! more than a test run does, `SWARM_FROM=n` from another seed on.
 
 use std::ops::Range;
 
@@ -25,6 +25,8 @@ use paceline_wire::{Duration, Instant, Rate};
 
 #[path = "swarm/acks.rs"]
 mod acks;
+#[path = "swarm/attacker.rs"]
+mod attacker;
 #[path = "swarm/covered.rs"]
 mod covered;
 
@@ -62,10 +64,18 @@ fn a_seed_replays() {
 }
 
 fn seeds() -> Range<u64> {
+    seeds_of(RUNS)
+}
+
+/// So many, unless the environment says otherwise.
+fn seeds_of(runs: u64) -> Range<u64> {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     match number("SWARM_SEED") {
         Some(seed) => seed..seed + 1,
-        None => 1..number("SWARM_RUNS").unwrap_or(RUNS) + 1,
+        None => {
+            let from = number("SWARM_FROM").unwrap_or(1);
+            from..from + number("SWARM_RUNS").unwrap_or(runs)
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 //! listening sockets. What arrives meanwhile waits in the devices. When the successor says `taken`, everything that could fail has
 //! been done; the predecessor answers `go` and ends without undoing anything. Until then it can go on as if nothing had been.
 
+mod digest;
 mod split;
 
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
@@ -113,9 +114,9 @@ pub(super) fn give(stream: &UnixStream, node: &Gateway, estate: Estate<'_>) -> i
             gateway: node.state(),
             split: split::Written(node),
         };
-        let mut out = BufWriter::with_capacity(1 << 20, file);
-        rmp_serde::encode::write_named(&mut out, &written).map_err(io::Error::other)?;
-        out.flush()
+        digest::write(BufWriter::with_capacity(1 << 20, file), |out| {
+            rmp_serde::encode::write_named(out, &written).map_err(io::Error::other)
+        })
     })?;
     let (place, rule) = estate.attached.place()?;
     let mut passed =
@@ -234,7 +235,8 @@ impl Inherited {
             Error::failed(format!("cannot read the other gateway's state: {error}"))
         };
         let memory = self.take(Role::State).and_then(handover::mapped).map_err(|error| failed(&error))?;
-        rmp_serde::from_slice(&memory).map_err(|error| failed(&error))
+        let state = digest::checked(&memory).map_err(|error| failed(&error))?;
+        rmp_serde::from_slice(state).map_err(|error| failed(&error))
     }
 }
 

@@ -98,6 +98,12 @@ fn flows(to: &mut Encoder<'_>, now: &Snapshot) -> fmt::Result {
         counters.split_let_go,
     )?;
     to.counter("flows_rescaled", "Flows whose windows are rescaled", None, counters.flows_rescaled)?;
+    to.counter(
+        "half_open_dropped",
+        "Flows that not both ends had answered, forgotten to make room",
+        None,
+        counters.half_open_dropped,
+    )?;
     to.counter("flows_resumed", "Flows taken up after a restart", None, counters.flows_resumed)?;
     let ended = [
         ([("reason", "finished")], totals.finished),
@@ -156,6 +162,12 @@ fn repairs(to: &mut Encoder<'_>, now: &Snapshot) -> fmt::Result {
         "SACK blocks that did not go to the server",
         None,
         counters.sack_blocks_removed,
+    )?;
+    to.counter(
+        "differing_copies",
+        "Packets of servers whose bytes differ from those sent before in their place",
+        None,
+        counters.differing_copies,
     )?;
     to.counter("clients_reneged", "Clients that dropped data they had reported", None, counters.reneged)
 }
@@ -222,8 +234,8 @@ fn memory(to: &mut Encoder<'_>, now: &Snapshot, labels: &Labels) -> fmt::Result 
     to.gauge("packet_memory", "Packet memory in use", bytes.clone(), now.packet_memory_bytes as i64)?;
     let limit = labels.packet_memory_limit_bytes as i64;
     to.gauge("packet_memory_limit", "Packet memory that may be used", bytes, limit)?;
-    let drops = now.counters.path_mtu_drops;
-    to.counter("path_mtu_drops", "Packets dropped because a path takes smaller ones only", None, drops)?;
+    let lowered = now.counters.path_mtus_lowered;
+    to.counter("path_mtus_lowered", "Flows whose kept packets leave as smaller ones", None, lowered)?;
     let split = [
         ([("reason", "no-memory")], now.counters.split_drops_no_memory),
         ([("reason", "bad-checksum")], now.counters.split_bad_checksums),

@@ -1,5 +1,6 @@
 //! A gateway with all that is around it: logs, statistics, metrics, control socket, records.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, OwnedFd};
@@ -72,6 +73,7 @@ pub(super) fn run(args: &GatewayArgs, config: GatewayConfig) -> Result<()> {
         Some((state, split)) => take_over(config, tap, state, split),
         None => Gateway::with_observer(config, tap),
     };
+    node.set_hash_key(hash_key());
     // Those that are there already stay as they are.
     for (flow, fallback) in open_flows {
         match fallback {
@@ -84,6 +86,11 @@ pub(super) fn run(args: &GatewayArgs, config: GatewayConfig) -> Result<()> {
     let which = Which { datagrams, slice };
     let around = Around { rescaling: Some(rescaling), inherited, which, pool_bytes };
     drive(args, &mut node, around, |node| node.split_flows() > 0, |node, moment| service.on(node, moment))
+}
+
+/// Drawn anew by each process; the standard library asks the system for it.
+fn hash_key() -> [u64; 2] {
+    [0, 1].map(|_| RandomState::new().build_hasher().finish())
 }
 
 fn take_over(config: GatewayConfig, tap: Box<Tap>, state: TakenOver, split: Vec<SplitTakenOver>) -> Gateway {

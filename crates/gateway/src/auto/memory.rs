@@ -4,10 +4,10 @@
 
 use core::net::IpAddr;
 
-use hashbrown::HashMap;
 use paceline_wire::{Duration, Instant, Rate};
 use slab::Slab;
 
+use crate::keyed::{Key, Map, rekeyed};
 use crate::ring::{Linked, Links, Ring};
 
 /// Our choice: 16,384 clients and as many servers are some 4 MB, and more than are active behind one radio cell.
@@ -144,6 +144,12 @@ impl Memory {
         }
     }
 
+    /// Hashes with another key.
+    pub(crate) fn set_key(&mut self, key: Key) {
+        rekeyed(&mut self.clients.by_address, key);
+        rekeyed(&mut self.servers.by_address, key);
+    }
+
     pub(super) fn look_up(&self, now: Instant, client: IpAddr, server: IpAddr) -> Known {
         Known {
             client: self.clients.get(now, client).copied(),
@@ -153,7 +159,8 @@ impl Memory {
     }
 }
 
-fn server_prefix(server: IpAddr) -> IpAddr {
+/// The network that a server is known by.
+pub(crate) fn server_prefix(server: IpAddr) -> IpAddr {
     match server {
         IpAddr::V4(address) => IpAddr::V4((address.to_bits() & (u32::MAX << (32 - SERVER_BITS_V4))).into()),
         IpAddr::V6(address) => IpAddr::V6((address.to_bits() & (u128::MAX << (128 - SERVER_BITS_V6))).into()),
@@ -165,7 +172,7 @@ fn server_prefix(server: IpAddr) -> IpAddr {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct Places<T> {
     all: Slab<Place<T>>,
-    by_address: HashMap<IpAddr, u32>,
+    by_address: Map<IpAddr, u32>,
     /// From the one that was noted longest ago.
     order: Ring,
 }
@@ -188,7 +195,7 @@ impl<T> Linked for Place<T> {
 
 impl<T> Default for Places<T> {
     fn default() -> Self {
-        Places { all: Slab::new(), by_address: HashMap::new(), order: Ring::default() }
+        Places { all: Slab::new(), by_address: Map::default(), order: Ring::default() }
     }
 }
 

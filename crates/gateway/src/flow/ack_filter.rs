@@ -50,7 +50,7 @@ impl AckFilter {
 }
 
 /// ECE, CWR and AE: they must leave on the ACK that brought them (RFC 3168, RFC 9768).
-const ECN_FLAGS: Flags = Flags::ECE.union(Flags::CWR).union(Flags::AE);
+pub(super) const ECN_FLAGS: Flags = Flags::ECE.union(Flags::CWR).union(Flags::AE);
 
 impl Flow {
     /// True if `packet`, from the client, tells the server nothing but a hole that is repaired here.

@@ -29,7 +29,7 @@ impl Flow {
         if ctx_mode == ScheduleMode::OnArrival {
             return Some(Departure::Now);
         }
-        let bytes = chunk.segment_len().min(chunk.end - self.board.sent().max(chunk.start));
+        let bytes = self.segment_of(chunk).min(chunk.end - self.board.sent().max(chunk.start));
         Some(departure(&self.receiver(), now, self.board.outstanding(), bytes))
     }
 
@@ -49,7 +49,7 @@ impl Flow {
             self.board.first_lost().map_or((self.board.sent(), u64::MAX), |lost| (lost.start, lost.end));
         self.store.from(position).map_or(0, |chunk| {
             let start = position.max(chunk.start);
-            chunk.piece_end(start, quantum).min(end).saturating_sub(start)
+            self.piece_end(chunk, start, quantum).min(end).saturating_sub(start)
         })
     }
 
@@ -68,7 +68,7 @@ impl Flow {
                 continue;
             }
             let limit = limit.min(self.recovery.may_repeat());
-            let end = chunk.piece_end(lost.start, limit).min(lost.end);
+            let end = self.piece_end(chunk, lost.start, limit).min(lost.end);
             let mut packet = chunk.packet(lost.start, end);
             if let Some((ack, window)) = self.told_by_retransmissions()
                 && let Some(mut tcp) = packet.tcp_mut()
@@ -131,7 +131,7 @@ impl Flow {
                 limit.min(allowance(&self.receiver(), ctx.now).saturating_sub(self.board.outstanding()))
             }
         };
-        let end = chunk.piece_end(start, limit);
+        let end = self.piece_end(chunk, start, limit);
         let mut packet = chunk.packet(start, end);
         self.refresh_timestamp(&mut packet);
         let sojourn = ctx.now.saturating_since(chunk.arrival);
@@ -143,9 +143,7 @@ impl Flow {
         let event = Event::Sent { bytes, sojourn, retransmission: false };
         ctx.observer.on_event(ctx.now, &self.key, &event);
         if ctx.config.retransmission.mode == RetransmissionMode::None {
-            let before = self.store.bytes();
             self.store.release_below(end);
-            *ctx.buffered = ctx.buffered.saturating_sub(before - self.store.bytes());
         }
         self.release_bare(ctx);
         Some(packet)

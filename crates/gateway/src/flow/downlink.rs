@@ -4,10 +4,13 @@ use core::ops::Range;
 
 use paceline_wire::{Duration, Flags, Packet};
 
+use super::ack_filter::ECN_FLAGS;
 use super::{BARE_MAX, Context, Flow, Phase};
+use crate::WAN;
 use crate::counters::PassReason;
-use crate::pool::{PIECE_MIN, may_keep};
+use crate::flight::Transmission;
 use crate::status::FlowStage;
+use crate::store::cost;
 
 impl Flow {
     /// A packet without SYN from the server.
@@ -20,12 +23,13 @@ impl Flow {
             return ctx.pass_to_client(packet);
         }
         let (flags, seq, len) = (tcp.flags(), tcp.seq(), u64::from(tcp.seq_len()));
-        if self.phase == Phase::Resumed {
-            self.phase = Phase::Open;
-            self.start_stream(seq.unwrap_near(1 << 32));
+        if self.phase == Phase::Resumed && !self.resumes(ctx, WAN, tcp) {
+            ctx.counters.pass(PassReason::MidFlow);
+            self.rescale(&mut packet);
+            return ctx.pass_to_client(packet);
         }
         let start = seq.unwrap_near(self.received);
-        let accepted = self.is_of_server(tcp, start, start + len);
+        let accepted = self.is_of_server(ctx.now, tcp, start, start + len);
         if let Some((_, echo)) = tcp.timestamps()
             && len > 0
             && accepted
@@ -66,13 +70,26 @@ impl Flow {
             self.note_passed(start, stamp_of(&packet));
             return ctx.pass_to_client(packet);
         }
-        if self.board.sent() >= start || self.store.is_empty() || self.bare.len() >= BARE_MAX {
+        if self.board.sent() >= start || self.store.is_empty() {
             ctx.pass_to_client(packet);
-        } else {
+        } else if self.bare.len() < BARE_MAX && self.has_room(ctx, size_of::<(u64, Packet)>()) {
             self.bare.push_back((start, packet));
+        } else {
+            self.replace_bare(ctx, start, packet);
         }
         if is_reset {
             self.close(ctx, FlowStage::Reset);
+        }
+    }
+
+    /// No room to wait: the packet takes the place of the one that came before it, since it says all that one said (RFC 9293, Section 3.4:
+    /// acknowledgements are cumulative; RFC 2018, Section 4: SACK blocks come again). Not if that one brought ECN marks of its own, or
+    /// there is none.
+    fn replace_bare(&mut self, ctx: &mut Context<'_>, start: u64, packet: Packet) {
+        let marks = |packet: &Packet| packet.tcp().map(|tcp| tcp.flags() & ECN_FLAGS);
+        match self.bare.back_mut() {
+            Some(back) if marks(&back.1) == marks(&packet) => *back = (start, packet),
+            _ => ctx.pass_to_client(packet),
         }
     }
 
@@ -89,6 +106,7 @@ impl Flow {
             self.server_fin = Some(end);
         }
         if let Some(reason) = self.cannot_keep(ctx, start, end) {
+            self.passed = self.passed.max(end);
             ctx.counters.pass(reason);
             return ctx.pass_to_client(packet);
         }
@@ -101,7 +119,9 @@ impl Flow {
                 let first = start.max(self.board.sent());
                 let bytes = self.payload_in(first, end);
                 self.totals.on_departure(bytes, Duration::ZERO);
-                self.flight.push(first, end, ctx.now, true);
+                // The log alone is all that is kept of these.
+                let has_room = self.has_room(ctx, size_of::<Transmission>());
+                self.flight.push_first(first, end, ctx.now, has_room);
                 self.timers.on_sent(ctx.now);
                 self.board.on_sent(end);
             }
@@ -111,12 +131,7 @@ impl Flow {
     }
 
     fn cannot_keep(&self, ctx: &Context<'_>, start: u64, end: u64) -> Option<PassReason> {
-        let bytes = (end - start).max(PIECE_MIN);
-        let limits = &ctx.config.limits;
-        let pool = limits.max_buffer_bytes as u64;
-        let full = self.store.bytes() + bytes > limits.max_flow_buffer_bytes
-            || !may_keep(pool, *ctx.buffered, ctx.subscriber, bytes);
-        full.then_some(PassReason::BufferFull)
+        (!self.has_room(ctx, cost(start, end) as usize)).then_some(PassReason::BufferFull)
     }
 
     fn keep(&mut self, ctx: &mut Context<'_>, start: u64, end: u64, packet: Packet) {
@@ -126,10 +141,9 @@ impl Flow {
         if start < self.board.sent() {
             self.store.gaps(start..end, &mut gaps);
         }
-        let before = self.store.bytes();
-        let is_new = self.store.insert(start, end, packet, ctx.now);
-        *ctx.buffered += self.store.bytes() - before;
-        if is_new {
+        let kept = self.store.insert(start, end, packet, ctx.now);
+        ctx.counters.differing_copies += u64::from(kept.differs);
+        if kept.is_new {
             if is_old {
                 self.note_passed(end, stamp);
             }

@@ -5,18 +5,22 @@
 
 mod acceptance;
 mod ack_filter;
+mod clocks;
 mod departure;
 mod downlink;
 mod opening;
+mod path_mtu;
 mod recovery;
+mod resumption;
 mod timers;
 mod trial;
 mod uplink;
 mod watch;
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
-use paceline_wire::{Duration, FlowKey, Instant, Packet, PortId, Seq};
+use paceline_wire::{Duration, Flags, FlowKey, Instant, Packet, PortId, Seq};
 
 use crate::auto::Memory;
 use crate::config::{FlowMode, GatewayConfig, RetransmissionMode, ScheduleMode};
@@ -25,7 +29,7 @@ use crate::flight::Flight;
 use crate::handshake::{Handshake, Shifts};
 use crate::modulation::Modulation;
 use crate::observe::{Event, Observer};
-use crate::pool::Holdings;
+use crate::pool::{Holdings, may_keep};
 use crate::reception_rate::ReceptionRate;
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
@@ -40,12 +44,15 @@ use crate::{RADIO, WAN};
 pub(crate) use acceptance::SynIs;
 use acceptance::Uplink;
 use ack_filter::AckFilter;
+use clocks::Clocks;
+use path_mtu::PathMtu;
 use recovery::Recovery;
+use resumption::Resumption;
 use timers::Timers;
 use watch::Watch;
 
-/// Packets without data that may wait behind data of a flow; further ones overtake it.
-const BARE_MAX: usize = 1024;
+/// Packets without data that may wait behind data of a flow. Our choice: a server sends few beside its data. Of more the newest counts.
+const BARE_MAX: usize = 16;
 
 /// A closed flow is kept for retransmitted FINs, so that their windows are still rescaled: Linux's TIME-WAIT.
 const CLOSED_LINGER: Duration = Duration::from_secs(60);
@@ -99,6 +106,11 @@ pub(crate) struct LinkReport {
     pub(crate) paced: bool,
 }
 
+#[cfg(feature = "serde")]
+fn yes() -> bool {
+    true
+}
+
 /// How far a flow is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -107,7 +119,7 @@ pub(crate) enum Phase {
     Opening,
     /// Both are through, or the flow was resumed.
     Open,
-    /// Resumed after a restart: the first packet tells where the streams are.
+    /// Resumed after a restart: until a packet of each end tells where the streams are.
     Resumed,
     /// Both FINs are acknowledged, or a RST passed: forgotten after a while.
     Closed,
@@ -123,6 +135,9 @@ pub(crate) struct Flow {
     /// The largest window shown to the server, where a rule says one.
     window_max_bytes: Option<u64>,
     pub(crate) phase: Phase,
+    /// The end that opened it has answered the other's SYN: it is where its address says.
+    #[cfg_attr(feature = "serde", serde(default = "yes"))]
+    is_proven: bool,
     pub(crate) last_packet: Instant,
     pub(crate) handshake: Handshake,
     pub(crate) shifts: Shifts,
@@ -135,10 +150,22 @@ pub(crate) struct Flow {
     was_resumed: bool,
     /// The client's stream; none before its numbers are known.
     uplink: Option<Uplink>,
+    /// Both ends' timestamps.
+    #[cfg_attr(feature = "serde", serde(default))]
+    clocks: Clocks,
+    /// What the ends of a resumed flow have said, until it is believed.
+    #[cfg_attr(feature = "serde", serde(default))]
+    resumption: Option<Box<Resumption>>,
     /// What acknowledges a SYN of the client that came while the flow was open: it is over if the server answers that.
     pending_syn: Option<Seq>,
+    /// What acknowledges the server's answer to that.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pending_answer: Option<Seq>,
     /// Position after the newest byte from the server.
     received: u64,
+    /// Position after the newest byte that passed to the client without being kept.
+    #[cfg_attr(feature = "serde", serde(default))]
+    passed: u64,
     store: Store,
     board: Scoreboard,
     flight: Flight,
@@ -162,6 +189,9 @@ pub(crate) struct Flow {
     virtual_window: VirtualWindow,
     /// This flow's part of what was promised.
     promised: u64,
+    /// What it keeps, as counted among that of all flows.
+    #[cfg_attr(feature = "serde", serde(default))]
+    charged: u64,
     modulation: Modulation,
     filter: AckFilter,
     timers: Timers,
@@ -171,6 +201,8 @@ pub(crate) struct Flow {
     /// Timestamp of the newest packet that passed in front of data that is kept here.
     passed_tsval: Option<u32>,
     path: PathEstimate,
+    #[cfg_attr(feature = "serde", serde(default))]
+    path_mtu: PathMtu,
     server_fin: Option<u64>,
     client_fin: Option<u64>,
     client_fin_acked: bool,
@@ -189,6 +221,7 @@ impl Flow {
             weight,
             window_max_bytes: None,
             phase: Phase::Opening,
+            is_proven: false,
             last_packet: now,
             handshake: Handshake::default(),
             shifts: Shifts::default(),
@@ -198,8 +231,12 @@ impl Flow {
             gave_up: false,
             was_resumed: false,
             uplink: None,
+            clocks: Clocks::default(),
+            resumption: None,
             pending_syn: None,
+            pending_answer: None,
             received: 0,
+            passed: 0,
             store: Store::default(),
             board: Scoreboard::default(),
             flight: Flight::default(),
@@ -217,6 +254,7 @@ impl Flow {
             acked_at: now,
             virtual_window: VirtualWindow::new(0),
             promised: 0,
+            charged: 0,
             modulation: Modulation::default(),
             filter: AckFilter::default(),
             timers: Timers::default(),
@@ -224,6 +262,7 @@ impl Flow {
             newest: None,
             passed_tsval: None,
             path: PathEstimate::default(),
+            path_mtu: PathMtu::default(),
             server_fin: None,
             client_fin: None,
             client_fin_acked: false,
@@ -244,7 +283,7 @@ impl Flow {
     pub(crate) fn resumed(mut self, shifts: Shifts) -> Self {
         self.shifts = shifts;
         self.phase = Phase::Resumed;
-        self.was_resumed = true;
+        (self.was_resumed, self.is_proven) = (true, true);
         self.handshake.mss = 1448;
         self
     }
@@ -253,6 +292,21 @@ impl Flow {
     /// buffer has dropped it. Counted on, it would keep the link from all other flows of the subscriber until the client is heard.
     pub(crate) fn in_flight(&self) -> u64 {
         if self.timers.is_silent(self.window) { 0 } else { self.timers.counted(self.flight.bytes()) }
+    }
+
+    /// Not both ends have answered, so anybody may have sent its SYN.
+    pub(crate) fn is_half_open(&self) -> bool {
+        !self.is_proven && !self.has_ended()
+    }
+
+    /// A packet came before both SYNs. True if it refuses the one that has come (RFC 9293, Section 3.10.7.3).
+    pub(crate) fn is_refused_by(&self, from: PortId, packet: &Packet) -> bool {
+        let isn = if from == WAN { self.client_isn } else { self.server_isn };
+        let refuses = |tcp: paceline_wire::Tcp<'_>| {
+            tcp.flags().contains(Flags::RST | Flags::ACK)
+                && isn.is_some_and(|isn| tcp.ack() == Seq(isn).add(1))
+        };
+        packet.verify_checksum() && packet.tcp().is_some_and(refuses)
     }
 
     /// What the subscriber knows of the path.
@@ -280,7 +334,7 @@ impl Flow {
     pub(crate) fn expires_at(&self, idle_timeout_s: u64) -> Instant {
         match self.phase {
             Phase::Closed => self.last_packet + CLOSED_LINGER,
-            Phase::Opening => self.last_packet + OPENING_TIMEOUT,
+            _ if !self.is_proven => self.last_packet + OPENING_TIMEOUT,
             _ => self.last_packet + Duration::from_secs(idle_timeout_s),
         }
     }
@@ -290,9 +344,36 @@ impl Flow {
         self.expires_at(idle_timeout_s) <= now
     }
 
-    /// Its part of the shared memory.
+    /// Its part of the shared memory, as it was counted last.
     pub(crate) fn holdings(&self) -> Holdings {
-        Holdings { kept: self.store.bytes(), promised: self.promised }
+        Holdings { kept: self.charged, promised: self.promised }
+    }
+
+    /// After each event: what it keeps by now is charged to the memory of all. Logs and queues count with the data: with small packets they
+    /// would be the larger part.
+    pub(crate) fn settle(&mut self, all_kept: &mut u64) {
+        let kept = self.store.bytes()
+            + (self.bare.len() * size_of::<(u64, Packet)>()) as u64
+            + self.modulation.bytes()
+            + self.flight.memory()
+            + self.board.memory()
+            + self.recovery.memory();
+        *all_kept = (*all_kept + kept).saturating_sub(core::mem::replace(&mut self.charged, kept));
+    }
+
+    /// As if nothing had been charged yet.
+    #[cfg(feature = "serde")]
+    pub(crate) fn recount(&mut self, all_kept: &mut u64) {
+        self.charged = 0;
+        self.settle(all_kept);
+    }
+
+    /// There is memory for `bytes` more of this flow.
+    fn has_room(&self, ctx: &Context<'_>, bytes: usize) -> bool {
+        let limits = &ctx.config.limits;
+        let (pool, bytes) = (limits.max_buffer_bytes as u64, bytes as u64);
+        self.charged + bytes <= limits.max_flow_buffer_bytes
+            && may_keep(pool, *ctx.buffered, ctx.subscriber, bytes)
     }
 
     /// Bytes that have not left for the client yet.
@@ -343,7 +424,6 @@ impl Flow {
 
     /// Drops everything that is kept; the ends are on their own.
     fn abandon(&mut self, ctx: &mut Context<'_>) {
-        *ctx.buffered = ctx.buffered.saturating_sub(self.store.bytes());
         self.promise(ctx, 0);
         self.store.clear();
         self.flight.clear();
@@ -413,36 +493,5 @@ impl Flow {
                 ctx.pass_to_client(packet);
             }
         }
-    }
-
-    /// A smaller path MTU is known: `mtu` bytes of IP.
-    pub(crate) fn on_path_mtu(&mut self, ctx: &mut Context<'_>, mtu: u64) {
-        let Some(fits) = self.fitting_segment(mtu) else { return };
-        let before = self.store.bytes();
-        self.store.drop_larger_than(fits);
-        let dropped = before.saturating_sub(self.store.bytes());
-        *ctx.buffered = ctx.buffered.saturating_sub(dropped);
-        if dropped > 0 {
-            ctx.counters.path_mtu_drops += 1;
-            self.handshake.mss = fits.clamp(64, 9_000) as u16;
-        }
-    }
-
-    /// The payload that fits into `mtu` bytes of IP behind the headers of what is kept and too large (RFC 1191, Section 3: the MTU is
-    /// that of the whole datagram); none if all that is kept fits.
-    fn fitting_segment(&self, mtu: u64) -> Option<u64> {
-        let (mut fits, mut position) = (None::<u64>, 0);
-        while let Some(chunk) = self.store.from(position) {
-            let packet = chunk.whole();
-            // Not the chunk's own length, in which a FIN counts.
-            let segment = packet.gso_size().map_or(packet.payload().len(), usize::from) as u64;
-            let headers = packet.header().len() as u64;
-            if headers + segment > mtu {
-                let room = mtu.saturating_sub(headers);
-                fits = Some(fits.map_or(room, |least| least.min(room)));
-            }
-            position = chunk.end;
-        }
-        fits
     }
 }

@@ -1,10 +1,11 @@
 //! The SYNs of a flow, in either direction.
 
-use paceline_wire::{Packet, Seq};
+use paceline_wire::{Flags, Packet, Seq};
 
 use super::acceptance::Uplink;
 use super::{Context, Flow, Phase};
 use crate::observe::Event;
+use crate::{RADIO, WAN};
 
 /// Streams start one wrap up, so that positions before the first byte exist.
 const FIRST_WRAP: u64 = 1 << 32;
@@ -17,7 +18,8 @@ impl Flow {
         if let Some(tcp) = packet.tcp() {
             if opens {
                 self.client_isn = Some(tcp.seq().0);
-                self.uplink = Some(Uplink::at(tcp.seq().add(tcp.seq_len())));
+                self.uplink = Some(Uplink::opened(tcp.seq(), tcp.seq_len()));
+                self.clocks.on_syn(ctx.now, RADIO, tcp);
                 // Windows of SYNs are not scaled (RFC 7323, Section 2.2).
                 self.window = u64::from(tcp.window());
                 self.window_max = self.window;
@@ -40,9 +42,13 @@ impl Flow {
         self.handshake.on_server_syn(&mut packet);
         self.server_rtt.on_handshake_answered(ctx.now);
         if let Some(tcp) = packet.tcp()
-            && self.server_isn.is_none()
+            && self.server_isn != Some(tcp.seq().0)
         {
             let isn = tcp.seq();
+            self.clocks.on_syn(ctx.now, WAN, tcp);
+            if let Some(uplink) = self.uplink.as_mut().filter(|_| tcp.flags().contains(Flags::ACK)) {
+                uplink.on_syn_ack(tcp.ack(), tcp.window());
+            }
             self.server_isn = Some(isn.0);
             // Data in a SYN (RFC 7413) is data, and passes with it.
             let first = FIRST_WRAP + u64::from(isn.0) + u64::from(tcp.seq_len());

@@ -116,6 +116,12 @@ impl Recovery {
         [self.suspects.front().map(|s| s.deadline), decision].into_iter().flatten().min()
     }
 
+    /// Bytes of memory that it takes.
+    pub(super) fn memory(&self) -> u64 {
+        let suspects = (self.suspects.len() * size_of::<Suspect>()) as u64;
+        suspects + self.guess.as_ref().map_or(0, |guess| guess.flight.memory())
+    }
+
     /// The client was silent and is being asked.
     pub(super) fn is_asking(&self) -> bool {
         self.probe.is_some()
@@ -352,7 +358,7 @@ impl Flow {
     /// Where the first missing segment ends.
     fn head_end(&self) -> u64 {
         let una = self.board.una();
-        self.store.at(una).map_or(una + self.segment(), |chunk| chunk.piece_end(una, self.segment()))
+        self.store.at(una).map_or(una + self.segment(), |chunk| self.piece_end(chunk, una, self.segment()))
     }
 
     /// Only the head had arrived: everything in flight is lost.

@@ -173,7 +173,7 @@ impl Flow {
     /// has to ask: what the server sends again begins with what is kept here, and does not leave.
     fn window_probe_deadline(&self) -> Option<Instant> {
         let next = self.store.from(self.board.sent())?;
-        if self.board.una() < self.board.sent() || self.window >= next.segment_len() {
+        if self.board.una() < self.board.sent() || self.window >= self.segment_of(next) {
             return None;
         }
         Some(self.timers.since.max(self.acked_at) + self.window_probe_interval())

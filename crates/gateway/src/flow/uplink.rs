@@ -4,13 +4,16 @@ use core::ops::Range;
 
 use paceline_wire::{Duration, Flags, Packet};
 
+use super::acceptance::OfClient;
 use super::recovery::Left;
 use super::{Context, Flow, LinkReport, Phase};
+use crate::RADIO;
 use crate::counters::PassReason;
 use crate::flight::Arrived;
 use crate::modulation::{Edit, Held, ModulationInput};
 use crate::observe::Event;
 use crate::pool::most_promised;
+use crate::scoreboard::RANGE_BYTES;
 use crate::status::FlowStage;
 use crate::supply::Verdict;
 use crate::virtual_window::WindowInput;
@@ -28,11 +31,19 @@ impl Flow {
             return LinkReport::default();
         }
         let flags = tcp.flags();
-        if self.phase == Phase::Resumed && flags.contains(Flags::ACK) {
-            self.phase = Phase::Open;
-            self.start_stream(tcp.ack().unwrap_near(1 << 32));
+        if self.phase == Phase::Resumed && !self.resumes(ctx, RADIO, tcp) {
+            self.pass_strange(ctx, PassReason::MidFlow, packet);
+            return LinkReport::default();
         }
-        if !self.is_of_client(tcp) {
+        let verdict = self.is_of_client(ctx.now, tcp);
+        if verdict != OfClient::Accepted {
+            if let OfClient::Unsent(ack) = verdict {
+                self.watch_claim(ctx, ack);
+            }
+            if self.is_of_another(tcp) {
+                self.abandon(ctx);
+                self.close(ctx, FlowStage::Replaced);
+            }
             self.pass_strange(ctx, PassReason::Unacceptable, packet);
             return LinkReport::default();
         }
@@ -79,6 +90,8 @@ impl Flow {
         if !answers {
             self.note_told(ack);
         }
+        // What waits takes room.
+        let late = if self.has_room(ctx, size_of::<Held>()) { late } else { Duration::MAX };
         let counts = duplicate && !answers && self.counts_for_server(ctx);
         let edit = if counts { Edit::Duplicate } else { Edit::Window };
         self.modulation.push(ctx.now, late, !pure || flags.contains(Flags::RST), edit, packet);
@@ -144,7 +157,7 @@ impl Flow {
             self.note_arrival(ctx, una..ack, &mut arrival);
             self.received = self.received.max(ack);
             delivered += self.board.acknowledge(ack);
-            self.release(ctx, ack);
+            self.store.release_below(ack);
             self.timers.on_progress(ctx.now);
         }
         let sacked = self.on_sack_blocks(ctx, ack, blocks, &mut arrival);
@@ -244,7 +257,8 @@ impl Flow {
             if block.end <= ack {
                 continue;
             }
-            self.board.sack(block.clone(), &mut newly);
+            let has_room = self.has_room(ctx, RANGE_BYTES);
+            self.board.sack(block.clone(), &mut newly, has_room);
             for part in newly.iter() {
                 news += part.end - part.start;
                 self.review_guess(ctx.now, part);
@@ -254,12 +268,6 @@ impl Flow {
         }
         self.recovery.newly = newly;
         news
-    }
-
-    fn release(&mut self, ctx: &mut Context<'_>, ack: u64) {
-        let before = self.store.bytes();
-        self.store.release_below(ack);
-        *ctx.buffered = ctx.buffered.saturating_sub(before - self.store.bytes());
     }
 
     fn adapt_delay(&mut self, ctx: &mut Context<'_>) {

@@ -20,6 +20,9 @@ pub(super) struct Watch {
     told_lost: u64,
     uplink: UplinkDelay,
     claim: Claim,
+    /// The highest acknowledgement, of what has left or not.
+    #[cfg_attr(feature = "serde", serde(default))]
+    claimed: u64,
     /// Copies that the client reported to have had already.
     needless: u64,
     /// Its end was told.
@@ -52,6 +55,8 @@ const LAGS_MIN: u8 = 2;
 const FIRST_PATHS: u64 = 2;
 /// Delayed ACKs and super-packets alone make a round trip so much longer.
 const LOADED: Duration = Duration::from_millis(20);
+/// Our choice: no single ACK counts for more than a window without scaling. Somebody who does not see the flow may guess one.
+const CLAIM_MAX: u64 = 65_535;
 /// Our choice: fewer needless copies than this cost nothing.
 const NEEDLESS_MIN: u64 = 64;
 
@@ -205,13 +210,16 @@ impl Flow {
         }
     }
 
-    /// The client acknowledges up to `ack`, which is more than before.
+    /// The client acknowledges up to `ack`, which is more than before, and perhaps more than has left for it.
     pub(super) fn watch_claim(&mut self, ctx: &mut Context<'_>, ack: u64) {
         let (una, sent) = (self.board.una(), self.board.sent());
         if self.watch.reason.is_none() || self.gave_up {
             return;
         }
-        if self.watch.claim.on_ack(ack - una, ack.saturating_sub(sent)) {
+        let before = self.watch.claimed.max(una);
+        self.watch.claimed = before.max(ack);
+        let unsent = ack.saturating_sub(sent.max(before)).min(CLAIM_MAX);
+        if self.watch.claim.on_ack(ack.saturating_sub(before), unsent) {
             self.note_decision(ctx, Decision { what: What::Passes, reason: Reason::OptimisticAcks });
             self.give_up(ctx);
         }

@@ -71,6 +71,7 @@ impl Pair {
             in_flight: client.map_or(0, Connection::pipe),
             holdings: Holdings { kept: self.counted, promised: self.promised },
             wants,
+            half_open: self.client.is_none() || self.awaits_client(),
             segment: client.map_or(0, Connection::segment),
             piece: client.filter(|_| wants).map_or(0, Connection::next_piece),
             needs_no_room: self.measures_one_way(),

@@ -2,17 +2,17 @@
 
 use alloc::vec::Vec;
 
-use hashbrown::HashMap;
 use paceline_wire::{Duration, Flags, FlowKey, Instant, Packet, Payload, PortId, TcpRepr};
 
 use crate::WAN;
 use crate::flow::Context;
+use crate::keyed::{Key, Map, rekeyed};
 use crate::observe::Event;
 
 /// The flows, and which of their ends were told.
 #[derive(Debug, Default)]
 pub(crate) struct Lapsed {
-    flows: HashMap<FlowKey, Told>,
+    flows: Map<FlowKey, Told>,
     /// When those that are still here are forgotten; nothing until the clock has been seen.
     due: Option<Instant>,
 }
@@ -24,6 +24,11 @@ struct Told {
 }
 
 impl Lapsed {
+    /// Hashes with another key.
+    pub(super) fn set_key(&mut self, key: Key) {
+        rekeyed(&mut self.flows, key);
+    }
+
     pub(crate) fn add(&mut self, client_to_server: FlowKey) {
         self.flows.insert(client_to_server, Told::default());
     }

@@ -63,6 +63,7 @@ impl Opening {
         if config.virtual_window.mode == VirtualWindowMode::Sized {
             connection.limit_window(FIRST_SEGMENTS * u64::from(wired.mss));
         }
+        connection.set_syn_on_demand();
         let opening = Opening { syn: syn.clone(), sender, server: None };
         Some((opening, Side::new(connection, syn.path_marks()?)))
     }
@@ -93,8 +94,9 @@ impl Pair {
         if tcp.seq() != opening.isn() {
             return Opened::Anew;
         }
-        // Sent again; so is ours, by its own timer.
+        // Sent again, and so is ours: a client that is gone has asked once, and the server hears no more of it than without a gateway.
         opening.syn.clone_from(packet);
+        self.server.connection.repeat_syn();
         Opened::NotYet
     }
 

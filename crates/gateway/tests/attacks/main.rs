@@ -5,7 +5,10 @@
 #![allow(unreachable_pub)]
 
 mod blind;
+mod crowds;
 mod floods;
+mod half_open;
 mod liars;
 mod malformed;
+mod near;
 mod world;

@@ -42,7 +42,14 @@ pub struct World {
     read: u64,
     /// Packets that left for anybody else.
     pub strays: u64,
+    /// The newest timestamp of the victim's server.
+    pub server_clock: u32,
+    /// A blind packet is being judged.
+    is_judging: bool,
 }
+
+/// What an attacker's packets carry: a byte of which the download has no eight in a row.
+pub const FORGED: u8 = 0x66;
 
 /// An address of the network of servers (0) or clients (1); 1 is honest.
 pub fn address(net: u8, n: u8) -> IpAddr {
@@ -68,6 +75,11 @@ pub fn header(seq: u32, ack: u32, flags: Flags) -> TcpRepr {
 
 impl World {
     pub fn new(config: GatewayConfig) -> World {
+        World::with(config, true)
+    }
+
+    /// Of two ends that use timestamps, or do not.
+    pub fn with(config: GatewayConfig, timestamps: bool) -> World {
         let start = Instant::ZERO + Duration::from_secs(1);
         let link = |mbps, ms, seed| {
             let config = LinkConfig {
@@ -79,8 +91,9 @@ impl World {
             Link::new(config, seed, start).unwrap()
         };
         let (mut server, mut client) = (Endpoint::new(7), Endpoint::new(8));
-        server.listen(victim().dst, Config::default());
-        let receiver = Config { receive_buffer: ReceiveBuffer::Fixed(512 << 10), ..Config::default() };
+        server.listen(victim().dst, Config { timestamps, ..Config::default() });
+        let receiver =
+            Config { receive_buffer: ReceiveBuffer::Fixed(512 << 10), timestamps, ..Config::default() };
         let client_id = client.connect(start, victim().src, victim().dst, &receiver);
         World {
             gateway: Gateway::new(config),
@@ -95,6 +108,8 @@ impl World {
             written: 0,
             read: 0,
             strays: 0,
+            server_clock: 0,
+            is_judging: false,
         }
     }
 
@@ -112,6 +127,13 @@ impl World {
     pub fn inject(&mut self, port: PortId, packet: Packet) {
         self.gateway.handle_packet(self.now, port, packet);
         self.pump();
+    }
+
+    /// The same of a packet whose numbers no receiver takes. What passes of it is not put on a link, where it would only take room.
+    pub fn inject_blind(&mut self, port: PortId, packet: Packet) {
+        self.is_judging = true;
+        self.inject(port, packet);
+        self.is_judging = false;
     }
 
     /// The victim downloads while `blow` strikes every 5 ms; returns the seconds that it took.
@@ -156,12 +178,18 @@ impl World {
         self.applications();
         let now = self.now;
         while let Some((_, packet)) = self.server.poll_transmit(now) {
+            let stamps = packet.tcp().and_then(|tcp| tcp.timestamps());
+            self.server_clock = stamps.map_or(self.server_clock, |(value, _)| value);
             self.wired[0].send(now, packet);
         }
         while let Some((_, packet)) = self.client.poll_transmit(now) {
             self.radio[1].send(now, packet);
         }
         while let Some((port, packet)) = self.gateway.poll_transmit(now) {
+            let is_forged = packet.payload().bytes().is_some_and(|bytes| bytes.starts_with(&[FORGED; 8]));
+            if is_forged && self.is_judging {
+                continue;
+            }
             let to = packet.addresses().map(|(_, to)| to);
             for segment in packet.segments() {
                 match (port, to) {

@@ -20,6 +20,7 @@ mod passthrough;
 mod paused_reader;
 mod receiver_buffers;
 mod repeated_syn;
+mod resumed;
 mod rtt_modulation;
 mod shallow_radio;
 mod sharing;

@@ -426,7 +426,13 @@ fn a_client_that_has_forgotten_its_flow_begins_anew() {
     let question = script.from_server(1, 1, Flags::ACK, 60_000, none(), 0);
     script.pass(WAN, question);
     assert_eq!(script.gateway.flows(), 1, "the server knows the flow still");
+    // The client comes again, when the server has forgotten it, too.
+    let syn = script.from_client(70_000, 0, Flags::SYN, 17_520, none(), 0);
+    script.pass_unchanged(RADIO, syn);
     let answer = script.from_server(90_000, 70_001, Flags::SYN | Flags::ACK, 60_000, none(), 0);
     script.pass_unchanged(WAN, answer);
-    assert_eq!(script.gateway.flows(), 0, "the server has answered");
+    let ack = script.from_client(70_001, 90_001, Flags::ACK, 17_520, none(), 0);
+    script.pass_unchanged(RADIO, ack);
+    let stages: Vec<_> = script.gateway.flow_statuses(0, 10).items.iter().map(|flow| flow.stage).collect();
+    assert_eq!(stages, [paceline_gateway::FlowStage::Replaced], "both go on with the new one");
 }

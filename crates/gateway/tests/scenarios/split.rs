@@ -59,8 +59,9 @@ fn the_server_is_asked_first_and_hears_of_the_client_when_the_client_has_answere
     assert_eq!(seen.timestamps(), Some((777, 0)));
     assert!(seen.sack_permitted() && seen.window_scale().is_some());
     assert_eq!(asked.flow_key(), syn.flow_key());
-    // Sent again by the client: ours goes by its own timer.
-    assert_eq!(script.arrive(RADIO, syn).len(), 0);
+    // By itself nothing leaves again: the client may be gone. Sent again by it, ours goes, too.
+    assert_eq!(script.wait(20_000).len(), 0);
+    assert_eq!(sent_by(WAN, script.arrive(RADIO, syn)).len(), 1);
     script.wait(10);
     let syn_ack = script.from_server(0, 1, Flags::SYN | Flags::ACK, 60_000, plain(1_300), 0);
     let answer = script.pass(WAN, syn_ack);
@@ -113,8 +114,11 @@ fn a_server_that_does_not_answer_is_silence_to_the_client() {
     let syn = script.from_client(0, 0, Flags::SYN, 60_000, plain(1_460), 0);
     script.pass(RADIO, syn);
     let out = script.wait(200_000);
-    assert_eq!(sent_by(WAN, out.clone()).len(), 6);
-    assert_eq!(sent_by(RADIO, out).len(), 0);
+    assert_eq!(
+        (sent_by(WAN, out.clone()).len(), sent_by(RADIO, out).len()),
+        (0, 0),
+        "the client may be gone"
+    );
     assert_eq!(script.gateway.flows(), 0);
 }
 

@@ -82,7 +82,7 @@ impl Cubic {
         self.cnt = match target.checked_sub(cwnd) {
             Some(distance) if distance > 0 => cwnd / distance,
             // Nearly constant at the plateau.
-            _ => 100 * cwnd,
+            _ => cwnd.saturating_mul(100),
         };
         // Before the first loss the curve starts flat; do not wait for it.
         if self.last_max_cwnd == 0 && self.cnt > 20 {

@@ -22,6 +22,9 @@ pub(super) struct Handshake {
     /// It was sent more than once, by its timer or because the peer's SYN came again.
     #[cfg_attr(feature = "serde", serde(default))]
     resent: bool,
+    /// It leaves again only when somebody asks for it.
+    #[cfg_attr(feature = "serde", serde(default))]
+    on_demand: bool,
     peer_mss: Option<u16>,
 }
 
@@ -35,7 +38,10 @@ impl Handshake {
         self.due = false;
         self.resent |= self.first_sent.is_some();
         self.first_sent.get_or_insert(now);
-        let delay = (RTO_INITIAL * (1 << self.retransmissions.min(10))).min(RTO_MAX);
+        let delay = match self.on_demand {
+            true => DEMAND_MAX,
+            false => (RTO_INITIAL * (1 << self.retransmissions.min(10))).min(RTO_MAX),
+        };
         self.timer = Some(now + delay);
     }
 
@@ -45,11 +51,17 @@ impl Handshake {
             return true;
         }
         self.timer = None;
+        if self.on_demand {
+            return false;
+        }
         self.retransmissions += 1;
         self.due = true;
         self.retransmissions <= retries
     }
 }
+
+/// Linux waits so long after the last but one of its SYNs (net.ipv4.tcp_syn_retries): whoever has not asked again by then has given up.
+const DEMAND_MAX: Duration = Duration::from_secs(64);
 
 /// Whether a segment asks for a connection.
 pub(super) fn opens(incoming: &Incoming) -> bool {
@@ -57,6 +69,16 @@ pub(super) fn opens(incoming: &Incoming) -> bool {
 }
 
 impl Connection {
+    /// The SYN leaves again with [`repeat_syn`](Self::repeat_syn) only: for one who stands between two, and asks on behalf of the other.
+    pub fn set_syn_on_demand(&mut self) {
+        self.handshake.on_demand = true;
+    }
+
+    /// The SYN leaves again, if nothing has answered it.
+    pub fn repeat_syn(&mut self) {
+        self.handshake.due |= self.state == State::SynSent;
+    }
+
     /// Options of the peer's SYN: what both know is used.
     pub(super) fn take_syn_options(&mut self, now: Instant, incoming: &Incoming) {
         self.agreed.timestamps = self.config.timestamps && incoming.timestamps.is_some();

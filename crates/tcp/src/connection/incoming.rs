@@ -49,10 +49,11 @@ impl Connection {
         if self.state == State::SynReceived && !self.complete_passive(now, incoming, seq) {
             return;
         }
-        self.take_timestamp(now, incoming, seq);
         if !self.take_ack(now, incoming, seq) {
             return;
         }
+        // Only now, as in Linux (tcp_ack): an acknowledgement that cannot be would set the clock of PAWS.
+        self.take_timestamp(now, incoming, seq);
         if incoming.len > 0 || incoming.has(Flags::FIN) {
             // A SYN that came again with its ACK takes a position of its own.
             let start = seq + u64::from(incoming.has(Flags::SYN));

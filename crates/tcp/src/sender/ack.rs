@@ -81,7 +81,8 @@ impl Sender {
         if input.ack > self.board.nxt() {
             return AckVerdict::Unsent;
         }
-        if input.ack + self.max_window < prior_una {
+        // RFC 5961, Section 5.2, and nothing below what was ever acknowledged (Linux tcp_ack).
+        if input.ack + self.max_window.min(self.totals.bytes_acked) < prior_una {
             return AckVerdict::TooOld;
         }
         let old = input.ack < prior_una;

@@ -280,6 +280,9 @@ fn an_old_ack_and_an_ack_of_the_future_are_told_apart() {
     assert_eq!(bench.ack(1_500, &[]), AckVerdict::Taken);
     assert_eq!(bench.ack(1_400, &[]), AckVerdict::Old);
     assert_eq!(bench.ack(1_000_000, &[]), AckVerdict::Unsent);
+    bench.sender.totals.bytes_acked = 200;
+    assert_eq!(bench.ack(1_299, &[]), AckVerdict::TooOld, "below the first byte");
+    assert_eq!(bench.ack(1_300, &[]), AckVerdict::Old);
     bench.sender.max_window = 100;
     assert_eq!(bench.ack(1_300, &[]), AckVerdict::TooOld);
 }

@@ -3,7 +3,7 @@
 use core::iter::FusedIterator;
 use core::ops::Range;
 
-use super::{Checksum, Flags, Packet, u16_at};
+use super::{Checksum, Flags, Packet, Payload, u16_at};
 
 impl Packet {
     /// A packet that carries the bytes `range` of this one's payload, with the same options.
@@ -21,6 +21,14 @@ impl Packet {
             return self.clone();
         }
         self.cut(start..end, self.verify_checksum())
+    }
+
+    /// The packet carries `payload` in place of its own, which is as long: another version of the same bytes. Its checksum is partial.
+    pub fn replace_payload(&mut self, payload: Payload) {
+        if self.is_tcp() && payload.len() == self.payload.len() {
+            self.payload = payload;
+            self.make_partial();
+        }
     }
 
     /// The segments of a super-packet over the same bytes; the packet itself when it is none.

@@ -1,0 +1,128 @@
+//! The timestamps of both ends (RFC 7323): which of them can be this flow's.
+
+use paceline_wire::{Duration, Flags, Instant, PortId, Tcp};
+
+use crate::WAN;
+
+/// What was seen of a clock is out of date once that may have come half round (RFC 7323, Section 5.5). One of a microsecond does so in
+/// 2,147 s (Linux TCP_PAWS_WRAP), one of a millisecond in 24 days.
+const OUT_OF_DATE: Duration = Duration::from_secs(2_147);
+
+/// One end's clock, as the packets show it.
+#[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+struct Clock {
+    /// The newest value that has passed.
+    newest: Option<u32>,
+    /// How far the first one lies behind that.
+    span: u32,
+    noted_at: Instant,
+    /// The newest value that the other end has sent back: its TS.Recent is that or newer.
+    echoed: Option<u32>,
+}
+
+impl Clock {
+    /// A packet shows `value`. Whether it is believed or not, the other end may echo it.
+    fn note(&mut self, now: Instant, value: u32) {
+        if now.saturating_since(self.noted_at) >= OUT_OF_DATE {
+            *self = Clock::default();
+        }
+        let ahead = self.newest.map_or(0, |newest| value.wrapping_sub(newest) as i32);
+        if let (None, _) | (Some(_), 1..) = (self.newest, ahead) {
+            self.newest = Some(value);
+            self.span = self.span.saturating_add_signed(ahead).min(i32::MAX as u32);
+            self.noted_at = now;
+        }
+    }
+
+    /// The other end would discard a packet with this value (PAWS, RFC 7323, Section 5.3, R1).
+    fn is_old(&self, value: u32) -> bool {
+        self.echoed.is_some_and(|echoed| (value.wrapping_sub(echoed) as i32) < 0)
+    }
+
+    /// The value has passed, or may have.
+    fn has_shown(&self, value: u32) -> bool {
+        self.newest.is_none_or(|newest| newest.wrapping_sub(value) <= self.span)
+    }
+
+    fn on_echo(&mut self, value: u32) {
+        if !self.is_old(value) {
+            self.echoed = Some(value);
+        }
+    }
+}
+
+/// Both ends' clocks.
+#[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(super) struct Clocks {
+    server: Clock,
+    client: Clock,
+    /// Each end's SYN has offered timestamps: then each packet has them (RFC 7323, Section 3.2).
+    server_offers: bool,
+    client_offers: bool,
+}
+
+impl Clocks {
+    /// A SYN passes. One with a zero in place of a clock shows none (Linux tcp_paws_check).
+    pub(super) fn on_syn(&mut self, now: Instant, from: PortId, tcp: Tcp<'_>) {
+        let stamps = tcp.timestamps();
+        *(if from == WAN { &mut self.server_offers } else { &mut self.client_offers }) = stamps.is_some();
+        if let Some((value, _)) = stamps.filter(|&(value, _)| value != 0) {
+            self.of(from).0.note(now, value);
+        }
+    }
+
+    /// What a packet with these timestamps says of who sends it: not older than what its receiver has taken over, and echoing what has
+    /// passed here. The second is our choice: RFC 7323 believes any echo, but nobody who does not see the flow knows one.
+    /// A reset needs no timestamp (RFC 7323, Section 3.2).
+    pub(super) fn accept(&mut self, now: Instant, from: PortId, tcp: Tcp<'_>) -> bool {
+        if !self.server_offers || !self.client_offers || tcp.flags().contains(Flags::RST) {
+            return true;
+        }
+        let Some((value, echo)) = tcp.timestamps() else { return false };
+        let (own, other) = self.of(from);
+        own.note(now, value);
+        !own.is_old(value) && other.has_shown(echo)
+    }
+
+    /// A packet is believed.
+    pub(super) fn on_accepted(&mut self, from: PortId, tcp: Tcp<'_>) {
+        if let Some((_, echo)) = tcp.timestamps() {
+            self.of(from).1.on_echo(echo);
+        }
+    }
+
+    /// The clock of who sends at this side, and that of the other.
+    fn of(&mut self, from: PortId) -> (&mut Clock, &mut Clock) {
+        if from == WAN { (&mut self.server, &mut self.client) } else { (&mut self.client, &mut self.server) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_has_shown_what_lies_between_its_first_and_its_newest_value() {
+        let (mut clock, now) = (Clock::default(), Instant::ZERO);
+        assert!(clock.has_shown(7));
+        for value in [u32::MAX - 4, 3, u32::MAX, 5] {
+            clock.note(now, value);
+        }
+        let shown = |value: u32| clock.has_shown(value);
+        assert!([u32::MAX - 4, u32::MAX, 0, 5].into_iter().all(shown));
+        assert!(![u32::MAX - 5, 6, 1 << 31].into_iter().any(shown));
+    }
+
+    #[test]
+    fn what_is_older_than_what_was_sent_back_is_old_unless_that_is_long_ago() {
+        let mut clock = Clock::default();
+        clock.note(Instant::ZERO, 100);
+        clock.on_echo(100);
+        clock.on_echo(90);
+        assert!(clock.is_old(99) && !clock.is_old(100) && clock.is_old(100 + (1 << 31)));
+        clock.note(Instant::ZERO + OUT_OF_DATE, 99);
+        assert!(!clock.is_old(99) && clock.has_shown(99));
+    }
+}

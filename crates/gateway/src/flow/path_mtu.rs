@@ -1,0 +1,136 @@
+//! The smaller path MTU of a flow, as ICMP messages tell it (RFC 1191, RFC 8201).
+//!
+//! What is kept here leaves in packets that fit, cut anew if need be. A message only lowers a number: it costs the same whatever is kept, and
+//! nothing has to come from the server again.
+
+use paceline_wire::{Duration, Instant, Seq};
+
+use super::{Context, Flow};
+use crate::store::Chunk;
+
+/// RFC 1191, Section 6.3, and RFC 8201, Section 4: a path may have become better after ten minutes.
+const FORGOTTEN: Duration = Duration::from_secs(600);
+/// Our choice: ten messages a second are believed of a flow. A Linux router tells a sender once a second (net.ipv4.icmp_ratelimit).
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// What is known.
+#[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(super) struct PathMtu {
+    /// Bytes of IP; zero while none is known.
+    bytes: u64,
+    noted_at: Instant,
+}
+
+impl PathMtu {
+    /// A router says so. True if it is news.
+    fn on_message(&mut self, now: Instant, bytes: u64) -> bool {
+        let age = now.saturating_since(self.noted_at);
+        let is_news = self.bytes == 0 || age >= FORGOTTEN || (bytes < self.bytes && age >= PAUSE);
+        if is_news {
+            *self = PathMtu { bytes, noted_at: now };
+        }
+        is_news
+    }
+
+    /// Payload of the largest packet that fits, behind so many bytes of headers (RFC 1191, Section 3: the MTU is that of the whole packet).
+    fn payload(&self, headers: usize) -> u64 {
+        if self.bytes == 0 { u64::MAX } else { self.bytes.saturating_sub(headers as u64).max(1) }
+    }
+}
+
+impl Flow {
+    /// A router in front of the client says that the packet with number `seq` was too big: `mtu` bytes of IP fit. Believed of what is on its
+    /// way to the client (RFC 5927, Section 7.2).
+    pub(crate) fn on_path_mtu(&mut self, ctx: &mut Context<'_>, seq: Seq, mtu: u64) {
+        let position = seq.unwrap_near(self.received);
+        if !(self.board.una()..=self.received).contains(&position) || !self.path_mtu.on_message(ctx.now, mtu)
+        {
+            return;
+        }
+        let Some(too_big) = self.store.at(position).filter(|chunk| self.fits(chunk) < chunk.segment_len())
+        else {
+            return;
+        };
+        // Segments are as long from here on.
+        let fits = self.fits(too_big);
+        self.handshake.mss = self.handshake.mss.min(fits.clamp(64, 9_000) as u16);
+        ctx.counters.path_mtus_lowered += 1;
+    }
+
+    /// Payload of the largest packet of this chunk that the path takes.
+    fn fits(&self, chunk: &Chunk) -> u64 {
+        self.path_mtu.payload(chunk.whole().header().len())
+    }
+
+    /// Payload of one wire packet of this chunk.
+    pub(super) fn segment_of(&self, chunk: &Chunk) -> u64 {
+        chunk.segment_len().min(self.fits(chunk))
+    }
+
+    /// Where a packet of this chunk ends that starts at `start`, and has at most `limit` bytes but at least one segment.
+    pub(super) fn piece_end(&self, chunk: &Chunk, start: u64, limit: u64) -> u64 {
+        chunk.piece_end(start, limit, self.fits(chunk))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use paceline_wire::{Flags, FlowKey, Node, Packet, Payload, TcpOptionsRepr, TcpRepr};
+
+    use crate::{Gateway, GatewayConfig, RADIO, WAN};
+
+    use super::*;
+
+    fn key() -> FlowKey {
+        FlowKey { src: "10.0.0.2:40000".parse().unwrap(), dst: "10.0.1.1:80".parse().unwrap() }
+    }
+
+    fn packet(key: FlowKey, seq: u32, ack: u32, flags: Flags, len: u32) -> Packet {
+        let options = TcpOptionsRepr {
+            mss: flags.contains(Flags::SYN).then_some(1_460),
+            window_scale: flags.contains(Flags::SYN).then_some(7),
+            ..Default::default()
+        };
+        let repr =
+            TcpRepr { seq: Seq(seq), ack: Seq(ack), flags, window: 60_000, options, ..Default::default() };
+        Packet::build_tcp(key, &repr, Payload::Length(len))
+    }
+
+    /// A router's message about the packet with this number.
+    fn too_big(seq: u32, mtu: u16) -> Packet {
+        let quoted = packet(key().reversed(), seq, 1, Flags::ACK, 0).to_vec();
+        let mut ip =
+            alloc::vec![0x45, 0, 0, 56, 0, 0, 0, 0, 64, 1, 0, 0, 10, 0, 1, 99, 10, 0, 1, 1, 3, 4, 0, 0, 0, 0];
+        ip.extend(mtu.to_be_bytes());
+        ip.extend(&quoted[..28]);
+        Packet::parse(&[], &ip, &mut paceline_wire::BufferPool::new(1 << 16)).unwrap()
+    }
+
+    /// Ten thousand chunks are kept, and so many messages come a second: none looks at more than one.
+    #[test]
+    fn a_message_costs_the_same_whatever_is_kept() {
+        let mut gateway = Gateway::new(GatewayConfig::default());
+        let mut now = Instant::ZERO + Duration::from_secs(1);
+        gateway.handle_packet(now, RADIO, packet(key(), 0, 0, Flags::SYN, 0));
+        gateway.handle_packet(now, WAN, packet(key().reversed(), 0, 1, Flags::SYN | Flags::ACK, 0));
+        gateway.handle_packet(now, RADIO, packet(key(), 1, 1, Flags::ACK, 0));
+        for n in 0..10_000 {
+            gateway.handle_packet(now, WAN, packet(key().reversed(), 1 + n * 100, 1, Flags::ACK, 100));
+        }
+        let id = gateway.table.find(&key()).unwrap();
+        let kept = gateway.table.flow(id).store.bytes();
+        assert!(kept > 1_000_000, "{kept}");
+        let looks = |gateway: &Gateway| gateway.table.flow(id).store.looks.get();
+        for mtu in (500..2_000).rev() {
+            now += Duration::from_millis(2);
+            let before = looks(&gateway);
+            gateway.handle_packet(now, RADIO, too_big(1, mtu));
+            assert!(looks(&gateway) - before <= 1, "{mtu}");
+        }
+        // Ten a second, and none below the floor, lower what is believed.
+        let known = gateway.table.flow(id).path_mtu;
+        assert!((552..2_000 - 10).contains(&known.bytes), "{known:?}");
+        assert_eq!(gateway.table.flow(id).store.bytes(), kept);
+    }
+}

@@ -1,0 +1,37 @@
+//! Hashes with a key, so that nobody outside can choose what falls on one place: addresses, ports and numbers are anybody's to choose.
+
+#![allow(deprecated)] // core has no other name for SipHash 2-4 (Aumasson and Bernstein, 2012), which std only wraps.
+
+use core::hash::{BuildHasher, Hash, SipHasher};
+
+use hashbrown::HashMap;
+
+/// The key. Whoever runs a gateway draws one; a simulator leaves it at zero, or takes it from its seed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(crate) struct Key(pub(crate) [u64; 2]);
+
+/// A map whose places nobody can choose.
+pub(crate) type Map<K, V> = HashMap<K, V, Key>;
+
+impl BuildHasher for Key {
+    type Hasher = SipHasher;
+
+    fn build_hasher(&self) -> SipHasher {
+        SipHasher::new_with_keys(self.0[0], self.0[1])
+    }
+}
+
+impl Key {
+    /// The hash of one value.
+    pub(crate) fn hash(self, value: &impl Hash) -> u64 {
+        self.hash_one(value)
+    }
+}
+
+/// The same map with another key.
+pub(crate) fn rekeyed<K: Hash + Eq, V>(map: &mut Map<K, V>, key: Key) {
+    let mut other = Map::with_capacity_and_hasher(map.len(), key);
+    other.extend(map.drain());
+    *map = other;
+}

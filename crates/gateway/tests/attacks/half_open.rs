@@ -1,0 +1,175 @@
+//! SYNs that nobody answers, as many as fit into 10 Mbit/s (scaled to the size of the table), while honest flows open: those are accelerated.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use paceline_gateway::config::FlowMode;
+use paceline_gateway::{Gateway, GatewayConfig, RADIO, WAN};
+use paceline_path::random::Random;
+use paceline_wire::{Duration, Flags, FlowKey, Instant, Node, Packet, PortId, TcpOptionsRepr, TcpRepr};
+
+use crate::world::{header, segment};
+
+/// An eighth of the default.
+const MAX_FLOWS: usize = 8_192;
+/// An eighth of what 10 Mbit/s carry.
+const SYNS_A_MS: u64 = 3;
+/// Honest flows open one each 10 ms.
+const HONEST: u64 = 400;
+
+fn client(random: &mut Random) -> SocketAddr {
+    let address = Ipv4Addr::from(0x0a10_0000 + random.below(1 << 16) as u32);
+    SocketAddr::new(IpAddr::V4(address), 1_024 + random.below(60_000) as u16)
+}
+
+fn server(random: &mut Random) -> SocketAddr {
+    SocketAddr::new(IpAddr::V4((0x2000_0000 + random.below(1 << 28) as u32).into()), 80)
+}
+
+/// The honest flow `n`, whose server is one of a busy network.
+fn honest(n: u64) -> FlowKey {
+    let client = Ipv4Addr::from(0x0a01_0000 + n as u32);
+    let server = Ipv4Addr::from(0x0808_0800 + n as u32 % 250);
+    FlowKey { src: (client, 40_000).into(), dst: (server, 443).into() }
+}
+
+struct Flood {
+    gateway: Gateway,
+    now: Instant,
+}
+
+impl Flood {
+    fn arrive(&mut self, port: PortId, packet: Packet) {
+        self.gateway.handle_packet(self.now, port, packet);
+        while self.gateway.poll_transmit(self.now).is_some() {}
+    }
+
+    /// A packet of an honest flow: its SYN, the answer 60 ms later, and what answers that after another 60 ms.
+    fn open(&mut self, n: u64, step: u64) {
+        let (key, options) = (honest(n), TcpOptionsRepr { mss: Some(1_460), ..Default::default() });
+        let (port, key, repr) = match step {
+            0 => (RADIO, key, header(7, 0, Flags::SYN)),
+            1 => (WAN, key.reversed(), header(9, 8, Flags::SYN | Flags::ACK)),
+            _ => (RADIO, key, header(8, 10, Flags::ACK)),
+        };
+        let options = if step < 2 { options } else { TcpOptionsRepr::default() };
+        self.arrive(port, segment(key, TcpRepr { options, ..repr }, &[]));
+    }
+}
+
+/// Of the honest flows, how many percent were accelerated.
+fn accelerated(mode: FlowMode, mut syn: impl FnMut(&mut Random) -> (PortId, Packet)) -> u64 {
+    let mut config = GatewayConfig { mode, ..GatewayConfig::default() };
+    config.limits.max_flows = MAX_FLOWS;
+    let mut flood = Flood { gateway: Gateway::new(config), now: Instant::ZERO + Duration::from_secs(1) };
+    let mut random = Random::named(1, "half open");
+    // The table is full of the flood's when the first honest flow comes.
+    let lead = MAX_FLOWS as u64 / SYNS_A_MS + 100;
+    for ms in 0..lead + 10 * HONEST + 200 {
+        flood.now += Duration::from_millis(1);
+        flood.gateway.handle_timeout(flood.now);
+        for _ in 0..SYNS_A_MS {
+            let (port, packet) = syn(&mut random);
+            flood.arrive(port, packet);
+        }
+        for step in 0..3 {
+            let Some(since) = ms.checked_sub(lead + 60 * step).filter(|since| since % 10 == 0) else {
+                continue;
+            };
+            if since / 10 < HONEST {
+                flood.open(since / 10, step);
+            }
+        }
+        assert!(flood.gateway.flows() <= MAX_FLOWS);
+    }
+    let page = flood.gateway.flow_statuses(0, usize::MAX / 4);
+    let split = page.next.map(|next| flood.gateway.flow_statuses(next, usize::MAX / 4).items);
+    let all = page.items.iter().chain(split.iter().flatten());
+    let is_honest = |key: &FlowKey| key.src.port() == 40_000 && key.dst.port() == 443;
+    let open =
+        all.filter(|status| is_honest(&status.key) && status.stage == paceline_gateway::FlowStage::Open);
+    100 * open.count() as u64 / HONEST
+}
+
+#[track_caller]
+fn bears(syn: impl Fn(&mut Random) -> (PortId, Packet)) {
+    for mode in [FlowMode::Transparent, FlowMode::Split] {
+        let percent = accelerated(mode, &syn);
+        assert!(percent >= 99, "{mode:?}: {percent} %");
+    }
+}
+
+#[test]
+fn syns_from_the_internet_do_not_fill_the_table() {
+    bears(|random| {
+        let key = FlowKey { src: server(random), dst: client(random) };
+        (WAN, segment(key, header(random.below(1 << 32) as u32, 0, Flags::SYN), &[]))
+    });
+}
+
+#[test]
+fn syns_from_one_network_do_not_fill_the_table() {
+    bears(|random| {
+        let source = Ipv4Addr::from(0xc633_6400 + random.below(256) as u32);
+        let key = FlowKey { src: (source, random.below(60_000) as u16).into(), dst: client(random) };
+        (WAN, segment(key, header(random.below(1 << 32) as u32, 0, Flags::SYN), &[]))
+    });
+}
+
+#[test]
+fn syns_with_addresses_of_many_clients_do_not_fill_the_table() {
+    bears(|random| {
+        let key = FlowKey { src: client(random), dst: server(random) };
+        (RADIO, segment(key, header(random.below(1 << 32) as u32, 0, Flags::SYN), &[]))
+    });
+}
+
+/// Nobody begins with the end: it is not even noted.
+#[test]
+fn syns_with_a_fin_are_none() {
+    bears(|random| {
+        let key = FlowKey { src: server(random), dst: client(random) };
+        (WAN, segment(key, header(random.below(1 << 32) as u32, 0, Flags::SYN | Flags::FIN), &[]))
+    });
+}
+
+/// What passes and is noted, so that it passes again, has an end.
+#[test]
+fn syns_that_must_pass_are_taken_for_no_others() {
+    bears(|random| {
+        let key = FlowKey { src: client(random), dst: server(random) };
+        let options = TcpOptionsRepr { extra: &[30, 4, 1, 1], ..Default::default() };
+        (RADIO, segment(key, TcpRepr { options, ..header(random.below(1 << 32) as u32, 0, Flags::SYN) }, &[]))
+    });
+}
+
+/// A SYN that the client's port refuses is over at once.
+#[test]
+fn what_is_refused_is_forgotten() {
+    let mut flood = Flood { gateway: Gateway::new(GatewayConfig::default()), now: Instant::ZERO };
+    let key = honest(1);
+    flood.arrive(WAN, segment(key.reversed(), header(5, 0, Flags::SYN), &[]));
+    flood.arrive(RADIO, segment(key, header(0, 7, Flags::RST | Flags::ACK), &[]));
+    assert_eq!(flood.gateway.flows(), 1, "not the number");
+    flood.arrive(RADIO, segment(key, header(0, 6, Flags::RST | Flags::ACK), &[]));
+    assert_eq!(flood.gateway.flows(), 0);
+}
+
+/// A SYN with the client's address and an answer to it do not end a flow that goes on.
+#[test]
+fn a_syn_and_its_answer_end_no_flow() {
+    let mut flood = Flood { gateway: Gateway::new(GatewayConfig::default()), now: Instant::ZERO };
+    let key = honest(1);
+    (0..3).for_each(|step| flood.open(1, step));
+    flood.arrive(RADIO, segment(key, header(1_000, 0, Flags::SYN), &[]));
+    flood.arrive(WAN, segment(key.reversed(), header(2_000, 1_001, Flags::SYN | Flags::ACK), &[]));
+    let stage = |flood: &Flood| flood.gateway.flow_statuses(0, 10).items[0].stage;
+    assert_eq!(stage(&flood), paceline_gateway::FlowStage::Open);
+    flood.arrive(WAN, segment(key.reversed(), header(10, 8, Flags::ACK), &[1; 100]));
+    // Too late: the server has gone on.
+    flood.arrive(RADIO, segment(key, header(1_001, 2_001, Flags::ACK), &[]));
+    assert_eq!(stage(&flood), paceline_gateway::FlowStage::Open);
+    flood.arrive(RADIO, segment(key, header(1_000, 0, Flags::SYN), &[]));
+    flood.arrive(WAN, segment(key.reversed(), header(2_000, 1_001, Flags::SYN | Flags::ACK), &[]));
+    flood.arrive(RADIO, segment(key, header(1_001, 2_001, Flags::ACK), &[]));
+    assert_eq!(stage(&flood), paceline_gateway::FlowStage::Replaced);
+}

@@ -1,0 +1,79 @@
+//! A flow that was open before the gateway started: what tells where its streams are.
+
+use paceline_gateway::{GatewayConfig, Shifts};
+use paceline_wire::{Flags, TcpOptionsRepr};
+
+use crate::kit::script::Script;
+use crate::kit::sim::{RADIO, WAN};
+
+fn none() -> TcpOptionsRepr {
+    TcpOptionsRepr::default()
+}
+
+fn resumed() -> Script {
+    let mut script = Script::new(GatewayConfig::default());
+    let shifts = Shifts { client: 7, shown: 7, server: 7, added: false };
+    let up = script.up;
+    script.gateway.resume(script.now, up, shifts);
+    script
+}
+
+#[test]
+fn both_ends_have_to_say_the_same() {
+    let mut script = resumed();
+    let data = script.from_server(10_001, 1, Flags::ACK, 500, none(), 1_000);
+    script.pass_unchanged(WAN, data);
+    let ack = script.from_client(1, 10_001, Flags::ACK, 500, none(), 0);
+    script.pass(RADIO, ack);
+    assert_eq!(script.gateway.buffered_bytes(), 0, "the first packet passed");
+    let data = script.from_server(11_001, 1, Flags::ACK, 500, none(), 1_000);
+    script.pass(WAN, data);
+    assert!(script.gateway.buffered_bytes() > 0);
+    // What passed before is acknowledged, too.
+    let ack = script.from_client(1, 12_001, Flags::ACK, 500, none(), 0);
+    script.pass(RADIO, ack);
+    assert_eq!((script.gateway.buffered_bytes(), script.gateway.counters().passed_unacceptable), (0, 0));
+}
+
+/// Somebody who does not see the flow is first: his number would be the stream's.
+#[test]
+fn a_packet_of_anybody_tells_nothing() {
+    let mut script = resumed();
+    let forged = script.from_server(1 << 30, 1 << 29, Flags::ACK, 500, none(), 1_000);
+    script.pass_unchanged(WAN, forged);
+    let ack = script.from_client(1, 10_001, Flags::ACK, 500, none(), 0);
+    script.pass(RADIO, ack);
+    let forged = script.from_server(1 << 30, 1 << 29, Flags::ACK, 500, none(), 1_000);
+    script.pass_unchanged(WAN, forged);
+    assert_eq!(script.gateway.buffered_bytes(), 0);
+    let data = script.from_server(10_001, 1, Flags::ACK, 500, none(), 1_000);
+    script.pass(WAN, data);
+    assert!(script.gateway.buffered_bytes() > 0, "the server's");
+}
+
+/// A reset without an acknowledgement, then numbers of the upper half of the space.
+#[test]
+fn a_reset_before_anything_is_known_harms_nothing() {
+    let mut script = resumed();
+    let reset = script.from_client(1, 0, Flags::RST, 0, none(), 0);
+    script.pass(RADIO, reset);
+    for number in [0, 1 << 30, 1 << 31, u32::MAX] {
+        let ack = script.from_client(1, number, Flags::ACK, 500, none(), 0);
+        script.arrive(RADIO, ack);
+        let data = script.from_server(number, 1 << 31, Flags::ACK, 500, none(), 1_000);
+        script.arrive(WAN, data);
+        let data = script.from_server(number, 1, Flags::ACK, 500, none(), 1_000);
+        script.arrive(WAN, data);
+    }
+    assert_eq!(script.gateway.flows(), 1);
+}
+
+/// Nobody has to send a packet for a flow to be forgotten.
+#[test]
+fn a_flow_whose_ends_are_gone_is_forgotten() {
+    let mut script = resumed();
+    assert_eq!(script.gateway.flows(), 1);
+    let idle_ms = GatewayConfig::default().limits.idle_timeout_s * 1_000;
+    script.wait(idle_ms + 1_000);
+    assert_eq!(script.gateway.flows(), 0);
+}

@@ -1,0 +1,251 @@
+//! Somebody attacks the gateway in every seed of the swarm: off the path, or beside the clients, with what such a one can know.
+//!
+//! He knows addresses, ports and when something happens, and guesses numbers that miss by one, two or four windows: by less than what would
+//! be believed without a gateway, too. He floods the table with SYNs, and tells of path MTUs.
+//!
+//! No byte of his leaves the gateway but as he sent it, so that its receiver is the judge; no transfer fails; memory and table stay within their
+//! limits; and all transfers together take no more than 1.2 times as long as without him.
+
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::rc::Rc;
+
+use paceline_gateway::{Gateway, RADIO, WAN};
+use paceline_path::Delivered;
+use paceline_path::random::Random;
+use paceline_sim::result::RunResult;
+use paceline_sim::{Scenario, ScenarioError, Tap, Watch, run, run_watched};
+use paceline_wire::{Flags, FlowKey, Instant, Packet, Payload, PortId, Seq, TcpRepr};
+use rustc_hash::FxHashMap;
+
+use crate::{FAULTS_LAST, draw, seeds_of};
+
+/// Seeds of a test run.
+const RUNS: u64 = 2_000;
+const WINDOW: u64 = 64 << 10;
+/// Blows of every 100 ms. What passes takes room on links of 300 kbit/s, with a gateway or without: 36 kbit/s are little beside those.
+const BLOWS: u64 = 5;
+const FORGED: [u8; 32] = [0x66; 32];
+/// Of the attacked gateways.
+const MAX_FLOWS: usize = 500;
+const MEMORY: usize = 64 << 20;
+
+/// What is on its way, as somebody might guess it.
+#[derive(Clone, Copy, Default)]
+struct End {
+    isn: u32,
+    /// The number after the newest, and the furthest right edge that was shown to who sends.
+    sent: u32,
+    edge: u32,
+    shift: u8,
+}
+
+#[derive(Default)]
+struct Seen {
+    /// Server and client of each flow, client to server.
+    flows: FxHashMap<FlowKey, [End; 2]>,
+    /// What was sent to the clients, by addresses, number and acknowledgement.
+    forged: HashSet<(FlowKey, u32, u32)>,
+    findings: Vec<String>,
+}
+
+impl Seen {
+    /// A packet of the server (0) or the client (1).
+    fn note(&mut self, packet: &Packet, who: usize) {
+        let (Some(tcp), Some(key)) = (packet.tcp(), packet.flow_key()) else { return };
+        if packet.payload().bytes().is_some_and(|bytes| !bytes.is_empty()) {
+            return;
+        }
+        let ends = self.flows.entry(if who == 0 { key.reversed() } else { key }).or_default();
+        let end = &mut ends[who];
+        if tcp.flags().contains(Flags::SYN) {
+            *end = End {
+                isn: tcp.seq().0,
+                sent: tcp.seq().0,
+                edge: end.edge,
+                shift: tcp.window_scale().unwrap_or(0),
+            };
+        }
+        end.sent = later(end.sent, tcp.end_seq().0);
+        let shift = if tcp.flags().contains(Flags::SYN) { 0 } else { end.shift };
+        let edge = tcp.ack().add(u32::from(tcp.window()) << shift).0;
+        let other = &mut ends[1 - who];
+        other.edge = if other.edge == 0 { edge } else { later(other.edge, edge) };
+    }
+}
+
+fn later(a: u32, b: u32) -> u32 {
+    if Seq(a).before(Seq(b)) { b } else { a }
+}
+
+struct Look {
+    seen: Rc<RefCell<Seen>>,
+    place: Place,
+}
+
+#[derive(Clone, Copy)]
+enum Place {
+    FromServer,
+    FromClient,
+    ToClient,
+}
+
+impl Tap for Look {
+    fn sent(&mut self, now: Instant, packet: &Packet) {
+        let is_forged = packet.payload().bytes().is_some_and(|bytes| !bytes.is_empty());
+        let (Place::ToClient, true, Some(key)) = (self.place, is_forged, packet.flow_key()) else { return };
+        let Some(tcp) = packet.tcp() else { return };
+        let seen = &mut *self.seen.borrow_mut();
+        if !seen.forged.contains(&(key, tcp.seq().0, tcp.ack().0)) {
+            seen.findings.push(format!("at {now:?} forged bytes left with other numbers: {packet:?}"));
+        }
+    }
+
+    fn delivered(&mut self, delivered: &Delivered) {
+        match self.place {
+            Place::FromServer => self.seen.borrow_mut().note(&delivered.packet, 0),
+            Place::FromClient => self.seen.borrow_mut().note(&delivered.packet, 1),
+            Place::ToClient => {}
+        }
+    }
+}
+
+struct Attacker {
+    seen: Rc<RefCell<Seen>>,
+    random: Random,
+    /// He is beside the clients, too.
+    at_radio: bool,
+}
+
+impl Attacker {
+    /// A number at most one, two or four windows from another.
+    fn near(&mut self, number: u32) -> u32 {
+        let windows = self.random.below(3);
+        let off = self.random.below(WINDOW << windows) as u32;
+        if self.random.below(2) == 0 { number.wrapping_add(off) } else { number.wrapping_sub(off) }
+    }
+
+    /// An acknowledgement that its receiver refuses: below the first byte, or beyond all that could have been sent.
+    fn refused(&mut self, end: End) -> u32 {
+        let windows = self.random.below(3);
+        let off = self.random.below(WINDOW << windows) as u32;
+        if self.random.below(2) == 0 {
+            end.isn.wrapping_sub(off)
+        } else {
+            later(end.sent, end.edge).wrapping_add(1 + (1 << 24) + off)
+        }
+    }
+
+    fn blow(&mut self) -> Option<(PortId, Packet)> {
+        let keys: Vec<FlowKey> = self.seen.borrow().flows.keys().copied().collect();
+        let key = *keys.get(self.random.below(keys.len().max(1) as u64) as usize)?;
+        let [server, client] = self.seen.borrow().flows.get(&key).copied()?;
+        if server.edge == 0 || client.edge == 0 {
+            return None;
+        }
+        let kind = self.random.below(6);
+        let radio = self.at_radio && self.random.below(2) == 0;
+        let (port, from, own, other) =
+            if radio { (RADIO, key, client, server) } else { (WAN, key.reversed(), server, client) };
+        let number = self.near(own.sent);
+        Some(match kind {
+            0..3 => (port, forged(from, number, self.refused(other), Flags::ACK)),
+            // Below all that its receiver has.
+            3 => (port, forged(from, own.isn.wrapping_sub(self.random.below(WINDOW) as u32), 0, Flags::RST)),
+            4 => (port, forged(from, number, self.refused(other), Flags::ACK | Flags::FIN)),
+            _ => (port, forged(self.stranger(radio), number, 0, Flags::SYN)),
+        })
+    }
+
+    /// Two addresses of nobody: ports of this network tell its hosts apart, and none has these.
+    fn stranger(&mut self, radio: bool) -> FlowKey {
+        let mut end = |base: u32| {
+            let address = Ipv4Addr::from(base + self.random.below(1 << 16) as u32);
+            SocketAddr::new(IpAddr::V4(address), 100 + self.random.below(900) as u16)
+        };
+        let (client, server) = (end(0x0ac0_0000), end(0x2d00_0000));
+        let up = FlowKey { src: client, dst: server };
+        if radio { up } else { up.reversed() }
+    }
+}
+
+fn forged(key: FlowKey, seq: u32, ack: u32, flags: Flags) -> Packet {
+    let repr = TcpRepr { seq: Seq(seq), ack: Seq(ack), flags, window: 60_000, ..TcpRepr::default() };
+    let mut packet = Packet::build_tcp(key, &repr, Payload::from(FORGED.to_vec()));
+    packet.complete_checksum();
+    packet
+}
+
+impl Watch for Attacker {
+    fn looks_at_ends(&self) -> bool {
+        false
+    }
+
+    fn attack(&mut self, now: Instant, gateway: &Gateway) -> Vec<(PortId, Packet)> {
+        let seen = Rc::clone(&self.seen);
+        if gateway.flows() > MAX_FLOWS || gateway.buffered_bytes() > MEMORY as u64 {
+            let (flows, bytes) = (gateway.flows(), gateway.buffered_bytes());
+            seen.borrow_mut().findings.push(format!("at {now:?} {flows} flows and {bytes} bytes"));
+        }
+        if now >= Instant::ZERO + FAULTS_LAST {
+            return Vec::new();
+        }
+        let packets: Vec<_> = (0..BLOWS).filter_map(|_| self.blow()).collect();
+        for (_, packet) in &packets {
+            if let Some((key, tcp)) = packet.flow_key().zip(packet.tcp()) {
+                seen.borrow_mut().forged.insert((key, tcp.seq().0, tcp.ack().0));
+            }
+        }
+        packets
+    }
+}
+
+/// With somebody who attacks; what he found.
+fn attacked(
+    seed: u64,
+    scenario: &Scenario,
+    before: usize,
+) -> Result<(RunResult, Vec<String>), ScenarioError> {
+    let seen = Rc::new(RefCell::new(Seen::default()));
+    let look = |place| Box::new(Look { seen: Rc::clone(&seen), place }) as Box<dyn Tap>;
+    let (wired, radio_up, radio) =
+        (format!("hop{}_down", before - 1), format!("hop{before}_up"), format!("hop{before}_down"));
+    let taps = vec![
+        (wired.as_str(), look(Place::FromServer)),
+        (radio_up.as_str(), look(Place::FromClient)),
+        (radio.as_str(), look(Place::ToClient)),
+    ];
+    let mut random = Random::named(seed, "attacker");
+    let at_radio = random.below(2) == 0;
+    let mut attacker = Attacker { seen: Rc::clone(&seen), random, at_radio };
+    let result = run_watched(scenario, taps, &mut attacker)?;
+    let findings = seen.borrow().findings.clone();
+    Ok((result, findings))
+}
+
+fn seconds(result: &RunResult) -> f64 {
+    result.flows.iter().filter_map(|flow| flow.completion_s).sum()
+}
+
+#[test]
+fn an_attacker_harms_no_transfer() {
+    let (mut failures, mut alone, mut with) = (Vec::new(), 0.0, 0.0);
+    for seed in seeds_of(RUNS) {
+        let mut scenario = draw(seed);
+        let Some(gateway) = &mut scenario.gateway else { continue };
+        (gateway.config.limits.max_flows, gateway.config.limits.max_buffer_bytes) = (MAX_FLOWS, MEMORY);
+        let before = gateway.links_before;
+        alone += seconds(&run(&scenario).unwrap());
+        let (result, found) = attacked(seed, &scenario, before).unwrap();
+        with += seconds(&result);
+        let errors: Vec<_> = result.flows.iter().filter_map(|flow| flow.error.as_ref()).collect();
+        if !found.is_empty() || !result.findings.is_empty() || !errors.is_empty() {
+            let first = found.first();
+            failures.push(format!("SWARM_SEED={seed}: {first:?} {:?} {errors:?}", result.findings));
+        }
+    }
+    assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n"));
+    println!("all transfers together: {with:.1} s attacked, {alone:.1} s alone");
+    assert!(with <= 1.2 * alone, "{with:.1} s attacked, {alone:.1} s alone");
+}
