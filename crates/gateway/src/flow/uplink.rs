@@ -70,7 +70,6 @@ impl Flow {
         let duplicate = pure && ack == self.board.una() && ack + window == self.right_edge;
         self.note_window(ctx, ack, window, &blocks);
         self.watch_room(ctx);
-        self.try_passing(ctx);
         self.follow_path(ctx);
         let mut report = LinkReport::default();
         let mut late = Duration::ZERO;

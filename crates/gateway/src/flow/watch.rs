@@ -93,6 +93,7 @@ impl Flow {
     /// With each ACK: the flow begins or ends to pass through as its subscriber's path asks for it, when the client lacks nothing. A hole that
     /// the server has not heard of is to be repaired here: a client repeats no old SACK blocks. One that it heard of is the server's.
     pub(super) fn follow_path(&mut self, ctx: &mut Context<'_>) {
+        self.try_passing(ctx);
         let trial = self.watch.trial.passes();
         let passes = self.path.passes.or(trial.then_some(Reason::ServerRecovers));
         if passes.is_some() == self.watch.passes || !(trial || self.lacks_nothing()) {
@@ -108,8 +109,8 @@ impl Flow {
         }
     }
 
-    /// With each ACK: where help does not help, the flow passes through for a trial.
-    pub(super) fn try_passing(&mut self, ctx: &Context<'_>) {
+    /// Where help does not help, the flow passes through for a trial.
+    fn try_passing(&mut self, ctx: &Context<'_>) {
         if !self.handshake.sack() || ctx.config.retransmission.mode == RetransmissionMode::None {
             return;
         }

@@ -1,0 +1,165 @@
+//! Whose turn it is: flows in the circles of their subscriber, subscribers in that of all.
+
+use paceline_wire::Instant;
+
+use super::Table;
+use crate::config::ScheduleMode;
+use crate::schedule::Departure;
+use crate::share::Share;
+
+impl Table {
+    /// The flow stands in the circle where its share places it now; at the back if it is new there.
+    pub(super) fn join(&mut self, id: u32, now: Instant) {
+        let entry = &mut self.entries[id as usize];
+        let subscriber = &mut self.subscribers[entry.member.subscriber() as usize];
+        let class = entry.share.class(now);
+        let repairing = entry.member.head_is_lost();
+        subscriber.repairing += u32::from(repairing);
+        subscriber.repairing -= u32::from(entry.repairing);
+        entry.repairing = repairing;
+        entry.departs_at = entry.share.owed_at(now).into_iter().chain(subscriber.share.owed_at(now)).min();
+        let before = entry.class.replace(class);
+        if before != Some(class) {
+            if let Some(before) = before {
+                subscriber.rings.remove(before, &mut self.entries, id);
+            }
+            subscriber.rings.push_back(class, &mut self.entries, id);
+        }
+    }
+
+    /// The flow has nothing to send, or must wait.
+    pub(super) fn leave(&mut self, id: u32) {
+        let entry = &mut self.entries[id as usize];
+        let subscriber = &mut self.subscribers[entry.member.subscriber() as usize];
+        subscriber.repairing -= u32::from(entry.repairing);
+        entry.repairing = false;
+        entry.departs_at = None;
+        entry.share.leave_turn();
+        if let Some(class) = entry.class.take() {
+            subscriber.rings.remove(class, &mut self.entries, id);
+        }
+    }
+
+    /// A subscriber with something to send stands in the circle where its share places it now.
+    pub(super) fn activate(&mut self, index: u32, now: Instant) {
+        let subscriber = &mut self.subscribers[index as usize];
+        if subscriber.rings.is_empty() {
+            return;
+        }
+        let class = subscriber.share.class(now);
+        if subscriber.class != Some(class) {
+            self.deactivate(index);
+            self.subscribers[index as usize].class = Some(class);
+            self.active.push_back(class, &mut self.subscribers, index);
+        }
+    }
+
+    pub(super) fn deactivate(&mut self, index: u32) {
+        if let Some(class) = self.subscribers[index as usize].class.take() {
+            self.active.remove(class, &mut self.subscribers, index);
+        }
+        self.stir(index);
+    }
+
+    /// The flow whose packet leaves next, and the bytes that packet may have.
+    ///
+    /// Subscribers take turns, and the flows of each, in the order of [`Share`]. Each is passed over when it cannot send, and
+    /// moves to the back after as many packets as its weight (Section 7.2).
+    pub(crate) fn next_sender(&mut self, now: Instant, mode: ScheduleMode) -> Option<(u32, u64)> {
+        while let Some((class, index)) = self.active.front() {
+            if let Some(at) = self.capacity.held_until(now) {
+                let (_, id) = self.subscribers[index as usize].rings.front()?;
+                self.look_again(id, at);
+                return None;
+            }
+            if let Some(next) = self.next_of_subscriber(index, now, mode) {
+                if self.subscribers[index as usize].share.take_turn() {
+                    self.active.rotate(class, &mut self.subscribers);
+                }
+                return Some(next);
+            }
+            // Until an ACK, a packet or a timer brings it back.
+            self.deactivate(index);
+        }
+        None
+    }
+
+    fn next_of_subscriber(&mut self, index: u32, now: Instant, mode: ScheduleMode) -> Option<(u32, u64)> {
+        loop {
+            let subscriber = &mut self.subscribers[index as usize];
+            let (class, id) = subscriber.rings.front()?;
+            if let Some(at) = subscriber.share.held_until(now) {
+                self.look_again(id, at);
+                return None;
+            }
+            let entry = &mut self.entries[id as usize];
+            let waiting = match entry.member.next_departure(mode, now) {
+                Some(Departure::Now) => entry.share.held_until(now),
+                Some(Departure::At(at)) => Some(at),
+                _ => {
+                    self.leave(id);
+                    continue;
+                }
+            };
+            if let Some(at) = waiting {
+                self.leave(id);
+                self.look_again(id, at);
+                continue;
+            }
+            let bytes = entry.member.next_bytes(subscriber.quantum());
+            if entry.member.needs_no_room() || subscriber.fits(bytes) {
+                return Some(self.grant(class, id));
+            }
+            return self.next_repair(index, now, mode).map(|(class, id)| self.grant(class, id));
+        }
+    }
+
+    /// Where there is no room: a packet that a client waits for, when one is due, whoever stands in front of it.
+    fn next_repair(&mut self, index: u32, now: Instant, mode: ScheduleMode) -> Option<(usize, u32)> {
+        let subscriber = &mut self.subscribers[index as usize];
+        if subscriber.repairing == 0 {
+            return None;
+        }
+        let found = subscriber.rings.find(&mut self.entries, |entry| {
+            entry.repairing
+                && entry.member.next_departure(mode, now) == Some(Departure::Now)
+                && entry.share.held_until(now).is_none()
+        });
+        let (class, id) = found?;
+        let due = subscriber.repair_due();
+        if due > now {
+            // No ACK may come any more that would make room.
+            self.look_again(id, due);
+            return None;
+        }
+        subscriber.on_repair_without_room(now);
+        Some((class, id))
+    }
+
+    /// The flow at the front of `class` takes its turn. Returns it and the bytes that its packet may have.
+    fn grant(&mut self, class: usize, id: u32) -> (u32, u64) {
+        let entry = &mut self.entries[id as usize];
+        let subscriber = &mut self.subscribers[entry.member.subscriber() as usize];
+        let bytes = entry.member.next_bytes(subscriber.quantum());
+        let limit = even_share(subscriber.room(), subscriber.rings.len()).max(bytes);
+        let shares = [&entry.share, &subscriber.share, &self.capacity];
+        let limit = shares.into_iter().map(Share::allowance).fold(limit, u64::min);
+        if entry.share.take_turn() {
+            subscriber.rings.rotate(class, &mut self.entries);
+        }
+        (id, limit)
+    }
+
+    /// The schedule looks at the flow again at `at`.
+    pub(super) fn look_again(&mut self, id: u32, at: Instant) {
+        let entry = &mut self.entries[id as usize];
+        entry.departs_at = Some(entry.departs_at.map_or(at, |other| other.min(at)));
+        self.timers.set(&mut entry.armed, id, at);
+    }
+}
+
+/// How long a packet may be when `room` bytes are left and `flows` flows want to send. One flow takes super-packets
+/// whole. Several take turns of an eighth of an even share, so that short intervals are shared as evenly as long ones.
+fn even_share(room: u64, flows: u32) -> u64 {
+    if flows <= 1 { room } else { room / (8 * u64::from(flows)) }
+}
