@@ -1,8 +1,9 @@
 //! Checks and reports of this repository: `cargo xtask check` before every commit, `cargo xtask results` after the proofs,
 //! `cargo xtask reproduction` after `paceline reproduce`, `cargo xtask virtual-lab` before it, `cargo xtask compare` after
 //! scripts/compare-traces, `cargo xtask rivals` after `make rivals`, `cargo xtask split` after `make split`, `cargo xtask auto`
-//! after scripts/profiles.
+//! after scripts/profiles, `cargo xtask advisories DIRECTORY` with a newer checkout of the advisory database.
 
+mod advisories;
 mod auto;
 mod bounds;
 mod compare;
@@ -24,10 +25,15 @@ fn main() -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let findings = match arguments.first().map(String::as_str) {
-        Some("check") => [tidy::check(&root), purity::check(&root), licenses::check(&root)]
-            .into_iter()
-            .flat_map(|outcome| outcome.unwrap_or_else(|error| vec![error]))
-            .collect(),
+        Some("check") => {
+            [tidy::check(&root), purity::check(&root), licenses::check(&root), advisories::check(&root)]
+                .into_iter()
+                .flat_map(|outcome| outcome.unwrap_or_else(|error| vec![error]))
+                .collect()
+        }
+        Some("advisories") if arguments.len() == 2 => {
+            advisories::renew(&root, Path::new(&arguments[1])).unwrap_or_else(|error| vec![error])
+        }
         Some("results") => results::write(&root).unwrap_or_else(|error| vec![error]),
         Some("reproduction") => reproduction::write(&root).unwrap_or_else(|error| vec![error]),
         Some("auto") => auto::write(&root).unwrap_or_else(|error| vec![error]),
@@ -37,7 +43,7 @@ fn main() -> ExitCode {
         Some("virtual-lab") => virtual_lab::write(&root).unwrap_or_else(|error| vec![error]),
         _ => {
             vec![
-                "usage: cargo xtask check|results|reproduction|compare|auto|rivals|split|virtual-lab"
+                "usage: cargo xtask check|results|reproduction|compare|auto|rivals|split|virtual-lab|advisories DIRECTORY"
                     .to_string(),
             ]
         }
