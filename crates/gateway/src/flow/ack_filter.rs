@@ -104,7 +104,7 @@ impl Flow {
 
     /// Something is missing here, or the server's repair of it is on its way to the client: what the client reports is about losses before
     /// the gateway, too, and a server that heard nothing of it for a round trip would stand still (BBR) or time out.
-    fn server_is_repairing(&self) -> bool {
+    pub(super) fn server_is_repairing(&self) -> bool {
         self.board.has_server_repairs() || self.store.has_gap(self.board.una(), self.received)
     }
 

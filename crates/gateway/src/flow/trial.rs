@@ -27,8 +27,10 @@ pub(super) struct Progress {
     /// Round trip of the radio, and that of the wired side.
     pub(super) rtt: Duration,
     pub(super) server_rtt: Duration,
-    /// Window or gateway hold the server.
-    pub(super) held: bool,
+    /// The server has sent all that its window allows.
+    pub(super) window_is_used: bool,
+    /// Packets of it wait here.
+    pub(super) waits: bool,
     /// A hole is hidden from the server.
     pub(super) hides: bool,
 }
@@ -51,7 +53,8 @@ struct Span {
     una: u64,
     rounds: u32,
     round_since: Instant,
-    held: u32,
+    window_is_used: u32,
+    waits: u32,
     hides: u32,
     acks: u32,
 }
@@ -135,7 +138,8 @@ impl Trial {
         self.pacing.on_ack(progress, acked, self.rate);
         let span = &mut self.span;
         span.acks += 1;
-        span.held += u32::from(progress.held);
+        span.window_is_used += u32::from(progress.window_is_used);
+        span.waits += u32::from(progress.waits);
         span.hides += u32::from(progress.hides);
         if now.saturating_since(span.round_since) < progress.rtt + progress.server_rtt {
             return;
@@ -150,12 +154,13 @@ impl Trial {
 
     fn watch(&mut self, progress: &Progress) {
         let Progress { now, una, received, .. } = *progress;
-        let Span { since, una: from, rounds, held, hides, acks, .. } = self.span;
+        let Span { since, una: from, rounds, window_is_used, waits, hides, acks, .. } = self.span;
         if rounds < ROUNDS {
             return;
         }
         self.rate = Rate::from_bytes_in(una.saturating_sub(from), now.saturating_since(since));
-        let suits = held * 4 <= acks * 3 && hides * 2 >= acks && self.pacing.is_paced();
+        let is_limit = window_is_used * 4 <= acks * 3 && waits * 2 <= acks;
+        let suits = is_limit && hides * 2 >= acks && self.pacing.is_paced();
         self.pacing = Pacing::default();
         if !suits || now < self.not_before {
             self.restart(now, una);
@@ -206,7 +211,8 @@ mod tests {
                 received: if paced { una + left * rate } else { una + rate * 200 * u64::from(left > 1) },
                 rtt: RTT,
                 server_rtt: Duration::from_millis(10),
-                held: false,
+                window_is_used: false,
+                waits: false,
                 hides: true,
             });
         }
@@ -245,7 +251,8 @@ mod tests {
             received: 5_000,
             rtt: RTT,
             server_rtt: RTT,
-            held: false,
+            window_is_used: false,
+            waits: false,
             hides: true,
         };
         trial.on_ack(&at(999));

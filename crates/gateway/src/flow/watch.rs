@@ -122,8 +122,9 @@ impl Flow {
             received: self.received,
             rtt,
             server_rtt: self.server_rtt.get(),
-            held: window_is_used || self.waiting() > 0,
-            hides: !self.board.is_whole(),
+            window_is_used,
+            waits: self.waiting() > 0,
+            hides: !self.board.is_whole() && !self.server_is_repairing(),
         });
     }
 
