@@ -29,7 +29,7 @@ pub(super) struct RoundTrip {
     pub(super) recent: Duration,
     /// The queue that a steady link has.
     pub(super) target: Duration,
-    /// Packets waited because of the bound.
+    /// Packets waited because of the bound. Where they do not at each report, the supply is uneven, and what then comes at once queues.
     pub(super) limited: bool,
     /// No more than the bound is outstanding.
     pub(super) held: bool,
@@ -42,13 +42,13 @@ struct Round {
     since: Instant,
     sum: Duration,
     samples: u64,
-    limited: bool,
+    limited: u64,
     held: bool,
 }
 
 impl Round {
     fn new(since: Instant) -> Self {
-        Round { since, sum: Duration::ZERO, samples: 0, limited: false, held: true }
+        Round { since, sum: Duration::ZERO, samples: 0, limited: 0, held: true }
     }
 }
 
@@ -96,7 +96,7 @@ impl Release {
         let round = &mut self.round;
         round.sum += sample.rtt;
         round.samples += 1;
-        round.limited |= sample.limited;
+        round.limited += u64::from(sample.limited);
         round.held &= sample.held;
         if sample.sent < round.since {
             return;
@@ -115,7 +115,7 @@ impl Release {
                     self.wait = (self.wait * 2).clamp(WAIT_MIN, WAIT_MAX);
                 }
             }
-            None => self.watch(sample, mean, round.limited && round.held),
+            None => self.watch(sample, mean, round.limited >= round.samples && round.held),
         }
     }
 
