@@ -1,7 +1,7 @@
 //! No dependency has a published advisory of RustSec.
 //!
 //! `cargo deny check advisories` asks the database itself. Where that cannot be had, this asks a dated copy of what it says about all
-//! crates, which `cargo xtask advisories DIRECTORY` renews from a checkout of https://github.com/RustSec/advisory-db (CC0-1.0).
+//! crates, which `cargo xtask advisories DIRECTORY` renews from a checkout of <https://github.com/RustSec/advisory-db> (CC0-1.0).
 
 use std::path::Path;
 
