@@ -36,7 +36,7 @@ const MIN_QUEUE: u64 = 3_000;
 const STANDING_WINDOW: Duration = Duration::from_millis(250);
 
 /// Nobody notices such a wait (ITU-T G.114 has 150 ms for all of a conversation's way).
-const SHORT_BUFFER: Duration = Duration::from_millis(50);
+const UNNOTICED: Duration = Duration::from_millis(50);
 
 /// Parameters of [`QueueBound`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -255,7 +255,7 @@ impl QueueBound {
         if let Some(outstanding) = self.loss_test.on_report(&test) {
             let path = test.path.max(self.floor());
             self.backoff.overflow(sample.now, self.last_rtt, outstanding, path);
-            self.short = self.backoff.longest_queue(rtt_min) <= (rtt_min / 2).max(SHORT_BUFFER);
+            self.short = self.backoff.longest_queue(rtt_min) <= (rtt_min / 2).max(UNNOTICED);
         }
     }
 

@@ -7,10 +7,10 @@
 
 use paceline_wire::{Duration, Instant};
 
+use super::UNNOTICED;
+
 /// Our choice: so many long round trips in a row before a try.
 const LONG_ROUNDS: u32 = 2;
-/// Our choice: a queue of no more is worth a try (a half of what ITU-T G.114 leaves for all of a conversation's way is 75 ms).
-const NOTICED: Duration = Duration::from_millis(50);
 /// Our choice: a try that lasts for so many has shown that no queue was the reason.
 const PROVEN_ROUNDS: u32 = 16;
 /// Our choice: after a try that found a queue the next one waits for so long, and each time for twice as long.
@@ -121,7 +121,7 @@ impl Release {
 
     fn watch(&mut self, sample: &RoundTrip, mean: Duration, limited: bool) {
         let empty = sample.rtt_min + sample.rtt_min / 8 + sample.target;
-        let long = mean > empty + sample.target && mean <= sample.rtt_min + NOTICED;
+        let long = mean > empty + sample.target && mean <= sample.rtt_min + UNNOTICED;
         if !limited || !long || sample.recent > empty {
             self.long = (0, Duration::ZERO);
             return;

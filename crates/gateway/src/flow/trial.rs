@@ -1,10 +1,10 @@
 //! Whether the server recovers from the radio's losses as well by itself.
 //!
 //! What is repaired here stays hidden from the server, and while it is, nothing is acknowledged for a round trip of the radio. A sender that
-//! gives up a part of its rate for each loss it hears of gains much by that. One that does not (BBR, draft-ietf-ccwg-bbr, Section 5) only
+//! gives up a part of its rate for each loss it hears of gains much by that. One that does not (BBR's first version) only
 //! sees a longer path: with a hole in each of its round trips, and its window at twice what the path holds, it has less than without help.
 //! Which of the two a server is, nothing tells but a trial: where it is the limit although holes are hidden all the time, the flow passes
-//! through, and goes on passing as long as no less arrives.
+//! through. It goes on passing unless much less arrives.
 
 use paceline_wire::{Duration, Instant, Rate};
 
@@ -12,6 +12,9 @@ use paceline_wire::{Duration, Instant, Rate};
 const ROUNDS: u32 = 8;
 /// Our choice: round trips until the server's own recovery has begun, that count for nothing.
 const SETTLE_ROUNDS: u32 = 4;
+/// Our choice: losses that the server hears of move the rate by some percent (BBR), or halve it again and again (Reno, CUBIC): less than
+/// three quarters of the rate with help is not worth it.
+const WORTH: (u64, u64) = (3, 4);
 /// Our choice: a server that gave up its rate has no second trial before that, and then one after twice as long.
 const WAIT_MIN: Duration = Duration::from_secs(60);
 const WAIT_MAX: Duration = Duration::from_secs(960);
@@ -72,8 +75,7 @@ struct Pacing {
 
 impl Pacing {
     /// Our choice: the answer is looked at for an eighth of the radio's round trip, in which a server that paces sends an eighth of a round
-    /// trip's data; what is acknowledged at once has to be twice as
-    /// much as BBR's gain of 5/4 makes of that, and twice again.
+    /// trip's data, or a quarter more (BBR's gain). An ACK tells only if it is for four times that, so that half of it is well above a pace.
     fn on_ack(&mut self, progress: &Progress, acked: u64, rate: Rate) {
         let Progress { now, received, rtt, server_rtt, .. } = *progress;
         if let Some((at, bytes, before)) = self.jump
@@ -89,6 +91,7 @@ impl Pacing {
         }
     }
 
+    /// Our choice: one answer may be chance, and one of five the end of a break.
     fn is_paced(&self) -> bool {
         self.paced > 4 * self.bursts && self.paced >= 2
     }
@@ -101,7 +104,9 @@ pub(super) struct Trial {
     phase: Phase,
     span: Span,
     pacing: Pacing,
+    /// Acknowledged by the ACK before.
     una: u64,
+    /// The rate of the last round trips that were watched.
     rate: Rate,
     /// The rate with help.
     before: Rate,
@@ -159,6 +164,8 @@ impl Trial {
             return;
         }
         self.rate = Rate::from_bytes_in(una.saturating_sub(from), now.saturating_since(since));
+        // Our choice: a server that paces uses its whole window now and then, while a repair is repeated; one that does so for three of four
+        // ACKs, or whose packets wait here for half of them, is not the limit.
         let is_limit = window_is_used * 4 <= acks * 3 && waits * 2 <= acks;
         let suits = is_limit && hides * 2 >= acks && self.pacing.is_paced();
         self.pacing = Pacing::default();
@@ -176,7 +183,7 @@ impl Trial {
             (self.span.since, self.span.una) = (now, una);
         } else if rounds >= SETTLE_ROUNDS + ROUNDS {
             let rate = Rate::from_bytes_in(una.saturating_sub(from), now.saturating_since(since));
-            if rate < self.before.mul_ratio(3, 4) {
+            if rate < self.before.mul_ratio(WORTH.0, WORTH.1) {
                 self.phase = Phase::Watch;
                 self.wait = (self.wait * 2).clamp(WAIT_MIN, WAIT_MAX);
                 self.not_before = now + self.wait;
