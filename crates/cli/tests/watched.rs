@@ -91,13 +91,15 @@ fn a_running_gateway_is_seen_and_takes_a_new_policy() {
     holds_no_more_than_it_needs(gateway.0.id());
 
     let stream = connected(&lab, 443);
-    let report = flows(&folder.join("socket")).unwrap();
+    // The client has read everything before its last ACKs are at the gateway.
+    let report = wait_for(|| {
+        flows(&folder.join("socket")).filter(|report| report["flows"][0]["downlink_bytes"] == DOWNLOAD)
+    });
     let flow = &report["flows"][0];
     assert_eq!(
         (&flow["stage"], &flow["mode"], &flow["weight"]),
         (&"open".into(), &"transparent".into(), &5.into())
     );
-    assert_eq!(flow["downlink_bytes"], DOWNLOAD);
     assert_eq!(report["subscribers"][0]["flows"], 1);
     wait_for(|| {
         metrics(&lab).contains(&format!("paceline_downlink_payload_bytes_total {DOWNLOAD}\n")).then_some(())
