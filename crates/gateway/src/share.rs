@@ -28,6 +28,9 @@ pub(crate) struct Share {
     left: u32,
     guarantee: Option<Pace>,
     ceiling: Option<Pace>,
+    /// What the link's buffer takes, if that is short.
+    #[cfg_attr(feature = "serde", serde(default))]
+    paced: Option<Pace>,
 }
 
 impl Share {
@@ -37,14 +40,15 @@ impl Share {
     }
 
     pub(crate) fn new(config: &ShareConfig) -> Self {
-        let pace = |mbps: Option<f64>| mbps.map(|mbps| Pace::new(Rate::from_mbps(mbps)));
+        let pace = |mbps: Option<f64>, burst| mbps.map(|mbps| Pace::new(Rate::from_mbps(mbps), burst));
         let weight = config.weight.max(1);
         Share {
             weight,
             priority: config.priority.min(ShareConfig::PRIORITIES - 1),
             left: weight,
-            guarantee: pace(config.guaranteed_mbps),
-            ceiling: pace(config.ceiling_mbps),
+            guarantee: pace(config.guaranteed_mbps, ARREARS),
+            ceiling: pace(config.ceiling_mbps, CEILING_BURST),
+            paced: None,
         }
     }
 
@@ -70,14 +74,24 @@ impl Share {
         self.guarantee.map(|pace| pace.next).filter(|&at| at > now)
     }
 
-    /// When the ceiling lets it send, if not now.
-    pub(crate) fn held_until(&self, now: Instant) -> Option<Instant> {
-        self.ceiling.map(|pace| pace.next).filter(|&at| at > now)
+    /// From here on it leaves at this rate, in bursts no longer than this.
+    pub(crate) fn set_pace(&mut self, pace: Option<(Rate, Duration)>) {
+        let next = self.paced.map_or(Instant::ZERO, |before| before.next);
+        self.paced = pace.map(|(rate, burst)| Pace { rate, burst, next });
     }
 
-    /// Bytes that the ceiling leaves for one packet.
+    fn holds(&self) -> impl Iterator<Item = Pace> {
+        [self.ceiling, self.paced].into_iter().flatten()
+    }
+
+    /// When ceiling and pace let it send, if not now.
+    pub(crate) fn held_until(&self, now: Instant) -> Option<Instant> {
+        self.holds().map(|pace| pace.next).filter(|&at| at > now).max()
+    }
+
+    /// Bytes that they leave for one packet.
     pub(crate) fn allowance(&self) -> u64 {
-        self.ceiling.map_or(u64::MAX, |pace| pace.rate.bytes_in(CEILING_BURST))
+        self.holds().map(|pace| pace.rate.bytes_in(pace.burst)).fold(u64::MAX, u64::min)
     }
 
     /// A packet is taken. True if the turn is over.
@@ -97,11 +111,8 @@ impl Share {
 
     /// So many bytes of IP have left.
     pub(crate) fn on_sent(&mut self, now: Instant, bytes: u64) {
-        if let Some(pace) = &mut self.guarantee {
-            pace.on_sent(now, bytes, ARREARS);
-        }
-        if let Some(pace) = &mut self.ceiling {
-            pace.on_sent(now, bytes, CEILING_BURST);
+        for pace in [&mut self.guarantee, &mut self.ceiling, &mut self.paced].into_iter().flatten() {
+            pace.on_sent(now, bytes);
         }
     }
 }
@@ -111,17 +122,19 @@ impl Share {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct Pace {
     rate: Rate,
+    /// How much time of the past still counts.
+    #[cfg_attr(feature = "serde", serde(default))]
+    burst: Duration,
     next: Instant,
 }
 
 impl Pace {
-    fn new(rate: Rate) -> Self {
-        Pace { rate, next: Instant::ZERO }
+    fn new(rate: Rate, burst: Duration) -> Self {
+        Pace { rate, burst, next: Instant::ZERO }
     }
 
-    /// `unused` is how much time of the past still counts.
-    fn on_sent(&mut self, now: Instant, bytes: u64, unused: Duration) {
-        let earliest = Instant::from_nanos(now.as_nanos().saturating_sub(unused.as_nanos()));
+    fn on_sent(&mut self, now: Instant, bytes: u64) {
+        let earliest = Instant::from_nanos(now.as_nanos().saturating_sub(self.burst.as_nanos()));
         self.next = self.next.max(earliest) + self.rate.time_for(bytes);
     }
 }
@@ -168,6 +181,22 @@ mod tests {
             let most = 1_000 * (ms + 10) + 1_500;
             assert!(sent <= most && sent + 1_500 > 1_000 * ms, "{sent} after {ms} ms");
         }
+    }
+
+    #[test]
+    fn a_pace_lets_a_burst_leave_and_then_its_rate() {
+        let mut share = Share::new(&ShareConfig::default());
+        share.set_pace(Some((Rate::from_mbps(8.0), Duration::from_millis(4))));
+        assert_eq!(share.allowance(), 4_000);
+        let mut sent = 0;
+        while share.held_until(at(10_000)).is_none() {
+            share.on_sent(at(10_000), 1_000);
+            sent += 1_000;
+        }
+        // 1 MB/s: what 4 ms of it are, and the packet that is on its way when they are over.
+        assert_eq!((sent, share.held_until(at(10_000))), (5_000, Some(at(10_001))));
+        share.set_pace(None);
+        assert_eq!((share.held_until(at(10_000)), share.allowance()), (None, u64::MAX));
     }
 
     #[test]

@@ -53,6 +53,9 @@ pub(crate) struct PathEstimate {
     pub(crate) rtt: Option<Duration>,
     /// An even share of what the link delivers, among the flows that have not ended; zero while unknown.
     pub(crate) share: Rate,
+    /// What the link delivers; zero while unknown.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub(crate) link: Rate,
     /// What of each flow may wait in the gateway, if not as configured.
     pub(crate) supply: Option<Duration>,
     /// Why the gateway cannot help: flows pass through as if it were not there.
@@ -153,9 +156,10 @@ impl Subscriber {
     pub(crate) fn path(&self) -> PathEstimate {
         match &self.bound {
             Some(bound) => {
-                let share = bound.rate().mul_ratio(1, u64::from((self.flows - self.ended).max(1)));
+                let link = bound.rate();
+                let share = link.mul_ratio(1, u64::from((self.flows - self.ended).max(1)));
                 let supply = self.target.as_ref().and_then(QueueTarget::supply);
-                PathEstimate { rtt: bound.rtt_min(), share, supply, passes: self.passes }
+                PathEstimate { rtt: bound.rtt_min(), share, link, supply, passes: self.passes }
             }
             None => PathEstimate { rtt: self.rtt_min.get(), ..PathEstimate::default() },
         }
@@ -325,6 +329,7 @@ impl Subscriber {
             true => Some(Reason::ShortBuffer),
             false => None,
         };
+        self.share.set_pace(bound.pace(now).filter(|_| self.passes.is_none()));
         let target = self.target.as_mut()?;
         let varies = match bound.is_contested() || report.lost > 0 && bound.is_loaded() {
             true => target.forget(now),
