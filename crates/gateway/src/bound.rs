@@ -21,7 +21,8 @@ use paceline_wire::{Duration, Instant, Rate};
 
 use crate::rtt_min::RttMin;
 use backoff::Backoff;
-use baseline::{Baseline, Drained, Expected};
+pub(crate) use baseline::Baseline;
+use baseline::{Drained, Expected};
 use contest::Contest;
 use delivery::Delivery;
 pub use delivery::DeliveryConfig;
@@ -231,16 +232,17 @@ impl QueueBound {
 
     /// Rate and longest burst of what leaves before a buffer that may be short: something was lost of late. A server that hears of many
     /// bytes at once sends as many, and in front of a short buffer most of them are lost. Our choice: the burst takes half of the longest
-    /// queue; the rate is a quarter above the link's, so that it can grow (as BBR probes, draft-ietf-ccwg-bbr, Section 4.3.3).
-    /// Of 120 drawn paths with buffers below 0.35 BDP it left 10 in place of 17 whose p95 wait grew by 30 ms, and half of the drops; with
-    /// a tenth or a half in place of a quarter there were more of both.
+    /// queue; the rate is a quarter above the link's, so that it can grow, and while it does twice that, as BBR probes and starts
+    /// (draft-ietf-ccwg-bbr, Section 4.3). Of 120 drawn paths with buffers below 0.35 BDP a quarter left 10 in place of 17 whose p95 wait
+    /// grew by 30 ms, and half of the drops; with a tenth or a half there were more of both.
     pub fn pace(&self, now: Instant) -> Option<(Rate, Duration)> {
         let rate = self.delivery.forecast().max(self.loss_test.rate());
         let half = self.backoff.half_full(now, self.baseline.rtt_min()?)?;
         if rate.is_zero() || self.release.longest().is_some() {
             return None;
         }
-        Some((rate.mul_ratio(5, 4), half.max(rate.time_for(MIN_QUEUE))))
+        let gain = if self.loss_test.grows() { (5, 2) } else { (5, 4) };
+        Some((rate.mul_ratio(gain.0, gain.1), half.max(rate.time_for(MIN_QUEUE))))
     }
 
     /// The smallest recent round-trip time.

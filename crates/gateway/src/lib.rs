@@ -47,6 +47,7 @@ mod supply;
 mod table;
 mod timers;
 mod unanswered;
+mod unbound;
 mod virtual_window;
 
 pub use config::GatewayConfig;

@@ -8,7 +8,7 @@ use paceline_wire::{Duration, Instant, Rate};
 use crate::auto::{Decision, QueueTarget, Reason, What};
 use crate::bound::{BoundSample, QueueBound, QueueBoundConfig};
 use crate::config::{
-    self, FlowMode, GatewayConfig, QueueBoundMode, ShareConfig, SharingConfig, SubscriberRule,
+    self, FlowMode, GatewayConfig, QueueBoundMode, ScheduleMode, ShareConfig, SharingConfig, SubscriberRule,
 };
 use crate::flow::LinkReport;
 use crate::late_acks::LateAcks;
@@ -16,12 +16,9 @@ use crate::other::{Other, WAIT_MAX};
 use crate::pool::Holdings;
 use crate::ring::{Linked, Links};
 use crate::rings::Rings;
-use crate::rtt_min::RttMin;
 use crate::share::Share;
 use crate::status::SubscriberStatus;
-
-/// As BBR's: a path that has become longer is believed after ten seconds.
-const RTT_MIN_WINDOW: Duration = Duration::from_secs(10);
+use crate::unbound::Unbound;
 
 /// Before there is a sample: the second of RFC 6298, Section 2.1.
 const RTT_UNKNOWN: Duration = Duration::from_secs(1);
@@ -53,9 +50,6 @@ pub(crate) struct PathEstimate {
     pub(crate) rtt: Option<Duration>,
     /// An even share of what the link delivers, among the flows that have not ended; zero while unknown.
     pub(crate) share: Rate,
-    /// What the link delivers; zero while unknown.
-    #[cfg_attr(feature = "serde", serde(default))]
-    pub(crate) link: Rate,
     /// What of each flow may wait in the gateway, if not as configured.
     pub(crate) supply: Option<Duration>,
     /// Why the gateway cannot help: flows pass through as if it were not there.
@@ -93,8 +87,12 @@ pub(crate) struct Subscriber {
     /// It is on the list of those whose other packets may leave.
     pub(crate) stirred: bool,
     bound: Option<QueueBound>,
-    /// Used where there is no bound, which keeps its own.
-    rtt_min: RttMin,
+    /// Used where there is no bound.
+    #[cfg_attr(feature = "serde", serde(default))]
+    unbound: Unbound,
+    /// The schedule may let more be on its way than the path holds.
+    #[cfg_attr(feature = "serde", serde(default))]
+    scheduled: bool,
     /// The bound has held a packet back since the last ACK.
     limited: bool,
     /// Only where `auto` decides.
@@ -134,7 +132,8 @@ impl Subscriber {
             armed: None,
             stirred: false,
             bound: (bound.mode == QueueBoundMode::Adaptive).then(|| QueueBound::new(bound_config(bound))),
-            rtt_min: RttMin::new(RTT_MIN_WINDOW),
+            unbound: Unbound::default(),
+            scheduled: config.schedule.mode == ScheduleMode::ReceptionRate,
             limited: false,
             target: (config.mode == FlowMode::Auto).then(QueueTarget::default),
             uplink: Duration::ZERO,
@@ -156,12 +155,11 @@ impl Subscriber {
     pub(crate) fn path(&self) -> PathEstimate {
         match &self.bound {
             Some(bound) => {
-                let link = bound.rate();
-                let share = link.mul_ratio(1, u64::from((self.flows - self.ended).max(1)));
+                let share = bound.rate().mul_ratio(1, u64::from((self.flows - self.ended).max(1)));
                 let supply = self.target.as_ref().and_then(QueueTarget::supply);
-                PathEstimate { rtt: bound.rtt_min(), share, link, supply, passes: self.passes }
+                PathEstimate { rtt: bound.rtt_min(), share, supply, passes: self.passes }
             }
-            None => PathEstimate { rtt: self.rtt_min.get(), ..PathEstimate::default() },
+            None => PathEstimate { rtt: self.unbound.rtt_min(), ..PathEstimate::default() },
         }
     }
 
@@ -181,9 +179,9 @@ impl Subscriber {
         }
     }
 
-    /// Bytes that all its flows may have outstanding; `u64::MAX` without a bound or before the first estimate.
+    /// Bytes that all its flows may have outstanding; `u64::MAX` before the first estimate, and without a bound but for a drain.
     pub(crate) fn limit(&self) -> u64 {
-        self.bound.as_ref().and_then(QueueBound::limit).unwrap_or(u64::MAX)
+        self.bound.as_ref().map_or(self.unbound.limit(), |bound| bound.limit().unwrap_or(u64::MAX))
     }
 
     /// Bytes that may leave now; `u64::MAX` without a bound or before the first estimate.
@@ -299,7 +297,7 @@ impl Subscriber {
         self.forget_other();
         let Some(bound) = &mut self.bound else {
             if let Some(rtt) = report.rtt {
-                self.rtt_min.update(now, rtt);
+                self.unbound.on_rtt(now, rtt, self.outstanding, self.scheduled);
             }
             return None;
         };

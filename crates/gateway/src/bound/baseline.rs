@@ -37,16 +37,16 @@ enum Phase {
 
 /// The end of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Round {
+pub(crate) struct Round {
     /// It was longer than the bound explains.
-    pub(super) unexplained: bool,
+    pub(crate) unexplained: bool,
     /// It and those before were so long that it takes somebody else's queue.
-    pub(super) occupied: bool,
+    pub(crate) occupied: bool,
 }
 
 /// What a finished drain found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Drained {
+pub(crate) enum Drained {
     /// The round-trip time that was known, about.
     Confirmed,
     /// A longer path.
@@ -57,11 +57,11 @@ pub(super) enum Drained {
 
 /// What a round trip should be, at most.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Expected {
+pub(crate) struct Expected {
     /// With the target alone.
-    pub(super) target: Duration,
+    pub(crate) target: Duration,
     /// With all that the bound allows.
-    pub(super) bound: Duration,
+    pub(crate) bound: Duration,
 }
 
 /// The smallest round-trip time.
@@ -71,7 +71,7 @@ pub(super) struct Expected {
 /// also runs early when rounds stay longer than expected, as after a hand-over.
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub(super) struct Baseline {
+pub(crate) struct Baseline {
     window: Duration,
     min: Option<Duration>,
     seen: Instant,
@@ -98,7 +98,7 @@ pub(super) struct Baseline {
 }
 
 impl Baseline {
-    pub(super) fn new(window: Duration) -> Self {
+    pub(crate) fn new(window: Duration) -> Self {
         Baseline {
             window,
             min: None,
@@ -120,28 +120,28 @@ impl Baseline {
         }
     }
 
-    pub(super) fn rtt_min(&self) -> Option<Duration> {
+    pub(crate) fn rtt_min(&self) -> Option<Duration> {
         self.min
     }
 
     /// True while less than the bound is wanted.
-    pub(super) fn draining(&self) -> bool {
+    pub(crate) fn draining(&self) -> bool {
         self.phase != Phase::Watch
     }
 
     /// True for packets whose rate says what a drain allowed.
-    pub(super) fn in_drain(&self, sent: Instant) -> bool {
+    pub(crate) fn in_drain(&self, sent: Instant) -> bool {
         self.draining() || sent < self.drained
     }
 
     /// Nobody else is there: what the next drain finds is the path.
-    pub(super) fn alone(&mut self) {
+    pub(crate) fn alone(&mut self) {
         self.trusted = true;
         self.phase = Phase::Lower;
     }
 
     /// A packet sent `rtt` ago was reported at `now`; `held` says that no more than the bound is outstanding.
-    pub(super) fn on_rtt(
+    pub(crate) fn on_rtt(
         &mut self,
         now: Instant,
         rtt: Duration,
@@ -201,7 +201,7 @@ impl Baseline {
     }
 
     /// Continues a drain to `drain_limit`.
-    pub(super) fn on_drain(
+    pub(crate) fn on_drain(
         &mut self,
         now: Instant,
         rtt: Duration,

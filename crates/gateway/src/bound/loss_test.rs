@@ -132,12 +132,20 @@ pub(super) struct LossTest {
     /// Rounds of this span, and the best rate in it and in the one before.
     rounds: u32,
     best: [Rate; 2],
+    /// The rate that was a quarter above the one before, and rounds since then (draft-ietf-ccwg-bbr, Section 4.3.1.2: full_bw).
+    #[cfg_attr(feature = "serde", serde(default))]
+    full_bw: (Rate, u32),
 }
 
 impl LossTest {
     /// The best rate of late.
     pub(super) fn rate(&self) -> Rate {
         self.best[0].max(self.best[1])
+    }
+
+    /// The rate still grows as in slow start: in the last three rounds by a quarter.
+    pub(super) fn grows(&self) -> bool {
+        self.full_bw.1 < 3
     }
 
     /// A buffer was found twice in a row, not so long ago that it is to be found out anew. By chance a radio link, too, seems to be one now
@@ -217,7 +225,13 @@ impl LossTest {
             self.rounds += 1;
             // ACKs that come in clumps make no rate (draft-ietf-ccwg-bbr, Section 4.1.1).
             let elapsed = elapsed.max(sample.sent.saturating_since(self.round_sent));
-            self.best[0] = self.best[0].max(Rate::from_bytes_in(self.round_delivered, elapsed));
+            let rate = Rate::from_bytes_in(self.round_delivered, elapsed);
+            let grows = rate >= self.full_bw.0.mul_ratio(5, 4);
+            self.full_bw = if grows { (rate, 0) } else { (self.full_bw.0, self.full_bw.1.saturating_add(1)) };
+            self.best[0] = self.best[0].max(rate);
+            if !self.grows() {
+                self.full_bw.0 = self.rate();
+            }
             (self.round_start, self.round_sent, self.round_delivered) = (sample.now, sample.sent, 0);
         }
     }

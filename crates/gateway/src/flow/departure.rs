@@ -20,7 +20,15 @@ impl Flow {
             } else {
                 (self.timers.is_probing() || self.recovery.may_repeat() == 0) && !is_head
             };
-            return Some(if blocked { Departure::AfterAck } else { Departure::Now });
+            if blocked {
+                return Some(Departure::AfterAck);
+            }
+            // Eq. (10) has what is repeated among what is on its way. The first loss of all is due whatever else is: nothing else brings an
+            // ACK that advances.
+            return Some(match ctx_mode {
+                ScheduleMode::ReceptionRate if !is_head => self.scheduled(now, lost.end - lost.start),
+                _ => Departure::Now,
+            });
         }
         let chunk = self.store.from(self.board.sent())?;
         if self.timers.is_probing() {
@@ -30,7 +38,12 @@ impl Flow {
             return Some(Departure::Now);
         }
         let bytes = self.segment_of(chunk).min(chunk.end - self.board.sent().max(chunk.start));
-        Some(departure(&self.receiver(), now, self.board.outstanding(), bytes))
+        Some(self.scheduled(now, bytes))
+    }
+
+    /// When so many bytes more may leave, of which a segment goes first.
+    fn scheduled(&self, now: Instant, bytes: u64) -> Departure {
+        departure(&self.receiver(), now, self.board.outstanding(), bytes.min(self.segment()))
     }
 
     fn receiver(&self) -> Receiver {

@@ -311,7 +311,6 @@ impl Flow {
             received: self.received,
             waiting: self.waiting(),
             rate: self.rate.carried().map(|rate| rate.max(self.path.share)),
-            link: self.path.link,
             round_trip: self.smoothed_rtt() + self.server_rtt.get() + self.modulation.delay(),
             server_rtt: self.server_rtt.get(),
             sample: self.rtt_sample.take(),

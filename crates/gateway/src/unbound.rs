@@ -1,0 +1,102 @@
+//! The round trip of a subscriber without a bound, kept free of the queue that the schedule builds.
+//!
+//! The schedule lets a window more be on its way than the link holds, so the shortest round trip of the last seconds has that queue in it,
+//! and a schedule by it lets a window more wait each time: 17 KB every 10 s, without end. So a queue that hides the shortest is drained now
+//! and then, as the bound does and BBR does (draft-ietf-ccwg-bbr, Section 4.3.4).
+
+use paceline_wire::{Duration, Instant};
+
+use crate::bound::Baseline;
+
+/// A shortest round trip that was not seen for so long may be out of date (draft-ietf-ccwg-bbr, Section 2.13: MinRTTFilterLen).
+pub(crate) const WINDOW: Duration = Duration::from_secs(10);
+
+/// Our choice: three quarters of what the path holds leave no queue, and the link idle for less than a round trip.
+const DRAIN_NUM: u64 = 3;
+const DRAIN_DEN: u64 = 4;
+
+/// Of one subscriber.
+#[derive(Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(crate) struct Unbound {
+    baseline: Baseline,
+    /// When the shortest was last seen or looked for.
+    seen: Instant,
+    /// May be outstanding during a drain.
+    limit: u64,
+}
+
+impl Default for Unbound {
+    fn default() -> Self {
+        Unbound { baseline: Baseline::new(WINDOW), seen: Instant::ZERO, limit: u64::MAX }
+    }
+}
+
+impl Unbound {
+    /// The shortest round trip.
+    pub(crate) fn rtt_min(&self) -> Option<Duration> {
+        self.baseline.rtt_min()
+    }
+
+    /// Bytes that may be outstanding; `u64::MAX` but for a drain.
+    pub(crate) fn limit(&self) -> u64 {
+        if self.baseline.draining() { self.limit } else { u64::MAX }
+    }
+
+    /// A packet that left `rtt` ago was reported, and `outstanding` bytes are on their way; `scheduled` says that the schedule may have
+    /// built a queue, and can drain it.
+    pub(crate) fn on_rtt(&mut self, now: Instant, rtt: Duration, outstanding: u64, scheduled: bool) {
+        let Some(before) = self.baseline.rtt_min() else {
+            self.seen = now;
+            self.baseline.on_rtt(now, rtt, rtt, None, false);
+            return;
+        };
+        self.baseline.on_rtt(now, rtt, before, None, false);
+        if rtt <= before + before / 16 {
+            self.seen = now;
+        }
+        if scheduled && !self.baseline.draining() && now.saturating_since(self.seen) > WINDOW {
+            self.seen = now;
+            // Little's law.
+            let path =
+                u128::from(outstanding) * u128::from(before.as_nanos()) / u128::from(rtt.as_nanos().max(1));
+            self.limit = u64::try_from(path).unwrap_or(u64::MAX) / DRAIN_DEN * DRAIN_NUM;
+            self.baseline.alone();
+        }
+        self.baseline.on_drain(now, rtt, outstanding, self.limit);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Duration = Duration::from_millis(100);
+
+    /// A schedule that lets 20 KB more than the path holds be on its way, as it knows the path; 1 MB/s. Returns the last round trip.
+    fn run(unbound: &mut Unbound, from_s: u64, to_s: u64, path: Duration) -> Duration {
+        let mut rtt = path;
+        for ms in (from_s * 1_000..to_s * 1_000).step_by(10) {
+            let known = unbound.rtt_min().unwrap_or(path);
+            let outstanding = (known.as_millis() * 1_000 + 20_000).min(unbound.limit());
+            rtt = path.max(Duration::from_millis(outstanding / 1_000));
+            unbound.on_rtt(Instant::ZERO + Duration::from_millis(ms), rtt, outstanding, true);
+        }
+        rtt
+    }
+
+    #[test]
+    fn the_queue_of_the_schedule_does_not_grow() {
+        let mut unbound = Unbound::default();
+        assert!(run(&mut unbound, 1, 300, RTT) <= RTT + RTT / 4);
+        assert_eq!(unbound.rtt_min(), Some(RTT));
+    }
+
+    #[test]
+    fn a_longer_path_is_found() {
+        let mut unbound = Unbound::default();
+        run(&mut unbound, 1, 30, RTT);
+        run(&mut unbound, 30, 60, RTT * 2);
+        assert_eq!(unbound.rtt_min(), Some(RTT * 2));
+    }
+}
