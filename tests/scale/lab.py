@@ -1,6 +1,8 @@
 """Namespaces and gateways for the tests of this folder; everything made here goes when the program ends."""
 
 import atexit
+import contextlib
+import ctypes
 import json
 import os
 import signal
@@ -33,6 +35,33 @@ def namespace(name):
     atexit.register(ip, "netns", "del", name, check=False)
     ip("link", "set", "lo", "up", netns=name)
     return name
+
+
+@contextlib.contextmanager
+def within(netns):
+    """This thread in a namespace; sockets made there stay there."""
+    with open("/proc/thread-self/ns/net") as home:
+        enter(netns)
+        try:
+            yield
+        finally:
+            set_namespace(home)
+
+
+def enter(netns):
+    """This thread goes to a namespace."""
+    with open(f"/run/netns/{netns}") as file:
+        set_namespace(file)
+
+
+def set_namespace(file):
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.setns(file.fileno(), 0x40000000):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def mac(netns, device):
+    return json.loads(ip("-j", "link", "show", "dev", device, netns=netns))[0]["address"]
 
 
 def veth(one, one_name, other, other_name):

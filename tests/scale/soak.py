@@ -21,7 +21,6 @@ gone, its own keep-alive has to find out. The clients here have one, of 5 s, so 
 
 import argparse
 import asyncio
-import ctypes
 import json
 import os
 import random
@@ -60,14 +59,6 @@ def build():
     for number in range(CLIENTS):
         lab.ip("addr", "add", f"10.71.1.{number + 1}/16", "dev", "e", netns=names["c"])
     return names
-
-
-def enter(netns):
-    """This thread goes to a namespace."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    with open(f"/run/netns/{netns}") as file:
-        if libc.setns(file.fileno(), 0x40000000):
-            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
 class Soak:
@@ -126,7 +117,7 @@ class Soak:
                 await asyncio.sleep(0.02)
 
     def clients(self):
-        enter(self.names["c"])
+        lab.enter(self.names["c"])
 
         async def all_of_them():
             await asyncio.gather(self.datagrams(), *(self.client(number) for number in range(CLIENTS)))

@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+"""Somebody off the path forges segments of the server's while a client downloads: none of his bytes may come to it. Needs root.
+
+    server --+-- gateway -- emulated radio link -- client
+    forger --+
+
+    PACELINE=target/release/paceline tests/scale/injection.py [RUNS] [--without]
+
+The forger knows addresses and ports, and numbers that miss by a little; a look at the server's wire tells him from where. Each segment of
+his is one that the client refuses as it comes: the acknowledgement lies up to 64 MB behind, or within one, two or four windows of what is right
+(RFC 5961, Section 5.2); it has none; the sequence number is beyond the window; or the timestamp is old (RFC 7323, Section 5). So without
+a gateway (--without) no byte comes through, and with one, transparent or split, none may either.
+
+What is checked, for each of RUNS downloads in each mode: every byte by its seed; and that the gateway accelerated the flow and
+judged what was forged.
+"""
+
+import argparse
+import contextlib
+import json
+import platform
+import random
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import forge
+import lab
+import traffic
+
+SERVER, CLIENT = "10.72.0.1", "10.72.1.1"
+TRANSPARENT, SPLIT = 8000, 8001
+SIZE = 2_000_000
+CONFIG = """
+mode = "transparent"
+[[rule]]
+port = 8001
+mode = "split"
+"""
+# The largest window of the server's (net.ipv4.tcp_rmem of its namespace), as client and gateway read it.
+WINDOW = 65_536
+FORGED = bytes([0x66]) * 1_000
+# Of every 5 ms.
+BLOWS = 5
+
+
+def build():
+    names = {name: lab.namespace(name) for name in ("s", "f", "g", "e", "c")}
+    lab.ip("link", "add", "br0", "type", "bridge", netns=names["s"])
+    for other, port in (("g", "w"), ("f", "e")):
+        lab.veth(names["s"], other, names[other], port)
+        lab.ip("link", "set", other, "master", "br0", netns=names["s"])
+    lab.ip("link", "set", "br0", "up", netns=names["s"])
+    lab.veth(names["e"], "w", names["g"], "r")
+    lab.veth(names["c"], "e", names["e"], "r")
+    lab.bridge(names["g"], "w", "r")
+    lab.ip("addr", "add", f"{SERVER}/16", "dev", "br0", netns=names["s"])
+    lab.ip("addr", "add", f"{CLIENT}/16", "dev", "e", netns=names["c"])
+    lab.sysctl(names["s"], net__ipv4__tcp_rmem=f"4096 {WINDOW} {WINDOW}")
+    return names
+
+
+class Forger:
+    """Strikes at one connection after the other, as each begins."""
+
+    def __init__(self, names):
+        with lab.within(names["s"]):
+            self.ear = forge.Ear("br0")
+        with lab.within(names["f"]):
+            self.wire = forge.Wire("e", lab.mac(names["c"], "e"))
+        self.random = random.Random(1)
+        self.sent = {}
+        self.ends = threading.Event()
+        self.forget()
+        # Linux 6.7 takes no acknowledgement of what was never sent; before, all within a window behind.
+        self.is_strict = tuple(map(int, platform.release().split(".")[:2])) >= (6, 7)
+
+    def forget(self):
+        self.client = self.server = None
+        self.shift = 0
+
+    def listen(self):
+        for segment in self.ear.hear():
+            if segment.source == socket.inet_aton(SERVER):
+                if segment.flags & forge.ACK and not segment.flags & forge.SYN:
+                    self.server = segment
+            elif segment.flags & forge.SYN:
+                self.forget()
+                self.shift = segment.shift
+            elif segment.flags & forge.ACK:
+                self.client = segment
+
+    def strike(self):
+        """None while it is not known at what."""
+        client, server = self.client, self.server
+        if client is None or server is None or client.ports != server.ports[::-1] or server.stamps is None:
+            return
+        kind = self.random.choice(("far behind", "behind", "ahead", "none", "beyond", "old"))
+        # What is right: an acknowledgement of the client's newest byte, a byte that its window takes, and the newest timestamps.
+        ack, window = client.end, client.window << self.shift
+        seq = forge.add(client.ack, self.random.randrange(max(window, 1)))
+        stamps, flags = server.stamps, forge.ACK | forge.PSH
+        near = self.random.randrange(WINDOW << self.random.randrange(3))
+        if kind == "far behind":
+            ack -= WINDOW + self.random.randrange(1 << 26)
+        elif kind == "behind":
+            # Below the client's first byte: its request is shorter than that.
+            ack -= 100 + near if self.is_strict else 100 + WINDOW + near
+        elif kind == "ahead":
+            ack += 1 + near
+        elif kind == "none":
+            ack, flags = 0, forge.PSH
+        elif kind == "beyond":
+            # Windows grow while it is on its way: a megabyte is more than by as much as they can.
+            seq = forge.add(client.ack, window + (1 << 20) + near)
+        else:
+            stamps = (stamps[0] - 2_000 - self.random.randrange(1 << 20), stamps[1])
+        # Who has seen nothing has no timestamps; then those of before do not matter.
+        options = forge.timestamps(*stamps) if kind == "old" or self.random.random() < 0.5 else b""
+        self.wire.send(forge.tcp(SERVER, CLIENT, server.ports, seq, ack, flags, FORGED, options))
+        self.sent[kind] = self.sent.get(kind, 0) + 1
+
+    def run(self):
+        while not self.ends.is_set():
+            self.listen()
+            for _ in range(BLOWS):
+                self.strike()
+            time.sleep(0.005)
+
+
+def download(port, seed):
+    """Returns the bytes that differ from the server's, and of those that lie in a row of eight that are forged."""
+    with socket.create_connection((SERVER, port), timeout=60) as stream:
+        stream.sendall(f"down {SIZE} {seed} 65536 0\n".encode())
+        got = bytearray()
+        while len(got) < SIZE:
+            part = stream.recv(1 << 20)
+            if not part:
+                break
+            got += part
+    expected, blocks = bytearray(), traffic.stream(seed)
+    while len(expected) < SIZE:
+        expected += next(blocks)
+    if got == expected[:SIZE]:
+        return 0, 0
+    wrong = abs(SIZE - len(got)) + sum(one != other for one, other in zip(got, expected))
+    return wrong, bytes(got).count(FORGED[:8]) * 8
+
+
+def bombard(names, runs):
+    forger = Forger(names)
+    thread = threading.Thread(target=forger.run)
+    thread.start()
+    rows = {}
+    try:
+        with lab.within(names["c"]):
+            for port, mode in ((TRANSPARENT, "transparent"), (SPLIT, "split")):
+                found = [download(port, 1_000 * port + run) for run in range(runs)]
+                wrong, bad = sum(wrong for wrong, _ in found), sum(wrong > 0 for wrong, _ in found)
+                rows[mode] = {"runs": runs, "runs_with_wrong_bytes": bad, "wrong_bytes": wrong}
+                rows[mode]["forged_bytes"] = sum(forged for _, forged in found)
+                print(f"{mode}: {rows[mode]}", flush=True)
+    finally:
+        forger.ends.set()
+        thread.join()
+    return rows, forger.sent
+
+
+def parsed():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("runs", type=int, nargs="?", default=100)
+    parser.add_argument("--without", action="store_true", help="no gateway: what the client's kernel refuses by itself")
+    return parser.parse_args()
+
+
+def main(options):
+    names = build()
+    radio = ["--rate", "60mbit", "--rtt", "20ms", "--queue", "400 packets", "--loss", "0.2%"]
+    lab.running(names["e"], lab.PROGRAM, "emulate", "w", "r", *radio, stdout=subprocess.DEVNULL)
+    gateway = None if options.without else lab.Gateway(names["g"], "w", "r", CONFIG)
+    for port in (TRANSPARENT, SPLIT):
+        lab.server(names["s"], SERVER, port)
+    rows, sent = bombard(names, options.runs)
+    counters = {}
+    if gateway:
+        gateway.end()
+        counters = {name: gateway.counters()[name] for name in ("flows_accelerated", "flows_split", "passed_unacceptable")}
+    print(json.dumps({"gateway": gateway is not None, "modes": rows, "forged_segments": sent, "counters": counters}))
+    assert all(row["wrong_bytes"] == 0 for row in rows.values()), "somebody else's bytes are in a download"
+    assert len(sent) == 6, "not everything was tried"
+    if gateway:
+        assert counters["flows_accelerated"] >= options.runs, "transparent flows were not accelerated"
+        assert counters["flows_split"] == options.runs, "flows were not split"
+        # Those at split flows are judged by the flow's own connections, and not counted here.
+        assert counters["passed_unacceptable"] > sum(sent.values()) / 5, "the gateway has judged little of it"
+    print("held")
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(KeyboardInterrupt):
+        sys.exit(main(parsed()))
