@@ -45,7 +45,7 @@ pub(crate) use acceptance::SynIs;
 use acceptance::Uplink;
 use ack_filter::AckFilter;
 use clocks::Clocks;
-use path_mtu::PathMtu;
+pub(crate) use path_mtu::PathMtu;
 use recovery::Recovery;
 use resumption::Resumption;
 use timers::Timers;

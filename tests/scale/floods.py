@@ -1,0 +1,216 @@
+#!/usr/bin/env python3
+"""Floods into a running gateway beside honest flows: they are accelerated, as fast as without, and memory stays within its limit. Needs root.
+
+    server --+-- gateway --+-- emulated radio link -- clients
+    attacker +             + attacker
+
+    PACELINE=target/release/paceline tests/scale/floods.py [--seconds N] [--mbps N] [--only FLOOD,...] [--mode MODE] [--json FILE]
+                                                           [--short]
+
+Clients download and pause, in turns of two seconds, with a flood (tests/scale/blows.py) of 10 Mbit/s and without by turns, so that what else the
+machine does falls on both. What is checked of each flood: at least 99 % of the honest flows that end are accelerated; their mean completion
+time is at most 1.2 times that of the quiet turns; every byte is right; and the largest resident size of the process is at most the sum
+that the gateway names as it starts, and a tenth.
+
+--short is for `make test`: a second of each flood, nothing about time.
+"""
+
+import argparse
+import asyncio
+import json
+import re
+import statistics
+import subprocess
+import sys
+import time
+
+import lab
+import traffic
+
+SERVER, PORT = "10.73.0.1", 8000
+CLIENTS = 8
+SIZE = 150_000
+POOL = 64 << 20
+CONFIG = f"""
+mode = "{{mode}}"
+[limits]
+max-buffer-bytes = {POOL}
+max-flows = 20_000
+"""
+FLOODS = ("syn", "syn-fin", "icmp", "bare-ack", "tiny", "sack", "fragments", "datagrams")
+TURN_S = 2.0
+
+
+def build():
+    names = {name: lab.namespace(name) for name in ("s", "g", "n", "e", "c", "f")}
+    for switch, own, legs in (("s", "w", (("g", "w"), ("f", "w"))), ("n", "r", (("g", "r"), ("e", "w"), ("f", "r")))):
+        switch = names[switch]
+        for other, port in legs:
+            lab.veth(switch, other, names[other], port)
+        lab.bridge(switch, *(other for other, _ in legs))
+        # His hosts' addresses, where a learning bridge would find them.
+        for port, leg in (("w", "f" if own == "w" else "g"), ("r", "f" if own == "r" else "g")):
+            lab.fdb(switch, leg, lab.mac(names["f"], port) if lab.ip("link", "show", port, netns=names["f"], check=False) else None)
+    lab.veth(names["c"], "e", names["e"], "r")
+    lab.bridge(names["g"], "w", "r")
+    lab.ip("addr", "add", f"{SERVER}/16", "dev", "br0", netns=names["s"])
+    for number in range(CLIENTS):
+        lab.ip("addr", "add", f"10.73.1.{number + 1}/16", "dev", "e", netns=names["c"])
+    return names
+
+
+class Blower:
+    """The attacker's process."""
+
+    def __init__(self, names, flood, mbps):
+        macs = [lab.mac(names["f"], port) for port in "wr"]
+        command = [sys.executable, f"{lab.HERE}/blows.py", flood, *macs, mbps]
+        self.child = lab.running(names["f"], *command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        if self.child.stdout.readline() != b"ready\n":
+            sys.exit(f"the flood {flood} did not begin")
+        self.bits, self.seconds = 0, 0.0
+
+    def blow(self, seconds):
+        self.child.stdin.write(f"{seconds}\n".encode())
+        self.child.stdin.flush()
+        self.bits += int(self.child.stdout.readline().split()[0])
+        self.seconds += seconds
+
+    def end(self):
+        lab.stop(self.child)
+
+
+class Honest:
+    """Clients that download one after the other, each with a connection of its own."""
+
+    def __init__(self):
+        self.seed, self.wrong = 0, []
+
+    async def client(self, number, until, times):
+        while time.monotonic() < until:
+            self.seed += 1
+            began = time.monotonic()
+            what, _ = await traffic.fetch("down", SERVER, PORT, SIZE, self.seed, local=f"10.73.1.{number + 1}")
+            times.append(time.monotonic() - began)
+            if what:
+                self.wrong.append(what)
+            await asyncio.sleep(0.05)
+
+    def turn(self, seconds):
+        """Returns how long each transfer took."""
+        times = []
+
+        async def all_of_them():
+            until = time.monotonic() + seconds
+            await asyncio.gather(*(self.client(number, until, times) for number in range(CLIENTS)))
+
+        asyncio.run(all_of_them())
+        return times
+
+
+def resident(pid):
+    """The largest resident size so far, in bytes."""
+    with open(f"/proc/{pid}/status") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("VmHWM:")) * 1_024
+
+
+def announced(gateway):
+    """The sum that the gateway names as it starts, in bytes."""
+    with open(gateway.path("log")) as file:
+        found = re.search(r"memory: at most (\d+) bytes", file.read())
+    return int(found[1]) if found else sys.exit("the gateway names no limit of its memory")
+
+
+def records(gateway):
+    """Honest flows that were accelerated and have ended."""
+    with open(gateway.path("records")) as file:
+        flows = [json.loads(line) for line in file]
+    return [flow for flow in flows if flow["client"].startswith("10.73.1.") and flow["downlink_bytes"] >= SIZE]
+
+
+def under(names, flood, options):
+    """One flood at a gateway of its own."""
+    gateway = lab.Gateway(names["g"], "w", "r", CONFIG.format(mode=options.mode), "--records")
+    limit, honest = announced(gateway), Honest()
+    blower = Blower(names, flood, options.mbps)
+    quiet, attacked = [], []
+    with lab.within(names["c"]):
+        for _ in range(max(1, round(options.seconds / TURN_S / 2))):
+            if not options.short:
+                quiet += honest.turn(TURN_S)
+            attacked += asyncio.run(both(honest, blower, 1.0 if options.short else TURN_S))
+    blower.end()
+    memory = resident(gateway.pid())
+    gateway.end()
+    done = len(quiet) + len(attacked) - len(honest.wrong)
+    row = {
+        "flood": flood,
+        "mbps": round(blower.bits / blower.seconds / 1e6, 2),
+        "honest": done,
+        "accelerated": round(len(records(gateway)) / max(done, 1), 4),
+        "wrong": len(honest.wrong),
+        "quiet_s": round(statistics.mean(quiet), 4) if quiet else None,
+        "attacked_s": round(statistics.mean(attacked), 4),
+        "ratio": round(statistics.mean(attacked) / statistics.mean(quiet), 3) if quiet else None,
+        "resident_mb": round(memory / 1e6, 1),
+        "limit_mb": round(limit / 1e6, 1),
+        "half_open_dropped": gateway.counters()["half_open_dropped"],
+    }
+    print(" ".join(f"{key}={value}" for key, value in row.items()), flush=True)
+    return row
+
+
+async def both(honest, blower, seconds):
+    """A turn with the flood."""
+    blow = asyncio.get_running_loop().run_in_executor(None, blower.blow, seconds)
+    times = await asyncio.to_thread(within_thread(honest.turn), seconds)
+    await blow
+    return times
+
+
+def within_thread(turn):
+    """Threads inherit the namespace of the one that starts them."""
+    return turn
+
+
+def judge(rows, short):
+    missed = []
+    for row in rows:
+        bounds = [("accelerated", row["accelerated"] >= 0.99), ("wrong", row["wrong"] == 0)]
+        bounds.append(("resident_mb", row["resident_mb"] <= 1.1 * row["limit_mb"]))
+        if not short:
+            bounds.append(("ratio", row["ratio"] <= 1.2))
+        missed += [f"{row['flood']}: {name} is {row[name]}" for name, held in bounds if not held]
+    return missed
+
+
+def parsed():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seconds", type=float, default=40.0, help="of each flood, half of them quiet")
+    parser.add_argument("--mbps", type=float, default=10.0)
+    parser.add_argument("--only", type=lambda text: text.split(","), default=list(FLOODS))
+    parser.add_argument("--mode", default="transparent", choices=("transparent", "split", "auto"))
+    parser.add_argument("--json", help="write the rows there")
+    parser.add_argument("--short", action="store_true")
+    return parser.parse_args()
+
+
+def main(options):
+    names = build()
+    radio = ["--rate", "40mbit", "--rtt", "30ms", "--queue", "400 packets"]
+    lab.running(names["e"], lab.PROGRAM, "emulate", "w", "r", *radio, stdout=subprocess.DEVNULL)
+    lab.server(names["s"], SERVER, PORT)
+    rows = [under(names, flood, options) for flood in options.only]
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump({"mode": options.mode, "rows": rows}, file, indent=1)
+    missed = judge(rows, options.short)
+    assert not missed, missed
+    print("held")
+
+
+if __name__ == "__main__":
+    options = parsed()
+    if options.short:
+        options.seconds = 1.0
+    main(options)
