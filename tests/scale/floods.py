@@ -1,9 +1,6 @@
 #!/usr/bin/env python3
 """Floods into a running gateway beside honest flows: they are accelerated, as fast as without, and memory stays within its limit. Needs root.
 
-    server --+-- gateway --+-- emulated radio link -- clients
-    attacker +             + attacker
-
     PACELINE=target/release/paceline tests/scale/floods.py [--seconds N] [--mbps N] [--only FLOOD,...] [--mode MODE] [--json FILE]
                                                            [--short]
 
@@ -18,10 +15,10 @@ that the gateway names as it starts, and a tenth.
 import argparse
 import asyncio
 import json
-import re
 import statistics
 import subprocess
 import sys
+import threading
 import time
 
 import lab
@@ -39,24 +36,6 @@ max-flows = 20_000
 """
 FLOODS = ("syn", "syn-fin", "icmp", "bare-ack", "tiny", "sack", "fragments", "datagrams")
 TURN_S = 2.0
-
-
-def build():
-    names = {name: lab.namespace(name) for name in ("s", "g", "n", "e", "c", "f")}
-    for switch, own, legs in (("s", "w", (("g", "w"), ("f", "w"))), ("n", "r", (("g", "r"), ("e", "w"), ("f", "r")))):
-        switch = names[switch]
-        for other, port in legs:
-            lab.veth(switch, other, names[other], port)
-        lab.bridge(switch, *(other for other, _ in legs))
-        # His hosts' addresses, where a learning bridge would find them.
-        for port, leg in (("w", "f" if own == "w" else "g"), ("r", "f" if own == "r" else "g")):
-            lab.fdb(switch, leg, lab.mac(names["f"], port) if lab.ip("link", "show", port, netns=names["f"], check=False) else None)
-    lab.veth(names["c"], "e", names["e"], "r")
-    lab.bridge(names["g"], "w", "r")
-    lab.ip("addr", "add", f"{SERVER}/16", "dev", "br0", netns=names["s"])
-    for number in range(CLIENTS):
-        lab.ip("addr", "add", f"10.73.1.{number + 1}/16", "dev", "e", netns=names["c"])
-    return names
 
 
 class Blower:
@@ -108,19 +87,6 @@ class Honest:
         return times
 
 
-def resident(pid):
-    """The largest resident size so far, in bytes."""
-    with open(f"/proc/{pid}/status") as file:
-        return next(int(line.split()[1]) for line in file if line.startswith("VmHWM:")) * 1_024
-
-
-def announced(gateway):
-    """The sum that the gateway names as it starts, in bytes."""
-    with open(gateway.path("log")) as file:
-        found = re.search(r"memory: at most (\d+) bytes", file.read())
-    return int(found[1]) if found else sys.exit("the gateway names no limit of its memory")
-
-
 def records(gateway):
     """Honest flows that were accelerated and have ended."""
     with open(gateway.path("records")) as file:
@@ -130,17 +96,17 @@ def records(gateway):
 
 def under(names, flood, options):
     """One flood at a gateway of its own."""
-    gateway = lab.Gateway(names["g"], "w", "r", CONFIG.format(mode=options.mode), "--records")
-    limit, honest = announced(gateway), Honest()
+    gateway = lab.Gateway(names["g"], "w", "r", CONFIG.format(mode=options.mode), ["--records"])
+    limit, honest = lab.announced_memory(gateway), Honest()
     blower = Blower(names, flood, options.mbps)
     quiet, attacked = [], []
     with lab.within(names["c"]):
         for _ in range(max(1, round(options.seconds / TURN_S / 2))):
             if not options.short:
                 quiet += honest.turn(TURN_S)
-            attacked += asyncio.run(both(honest, blower, 1.0 if options.short else TURN_S))
+            attacked += attacked_turn(honest, blower, 1.0 if options.short else TURN_S)
     blower.end()
-    memory = resident(gateway.pid())
+    memory = lab.status(gateway.pid(), "VmHWM")
     gateway.end()
     done = len(quiet) + len(attacked) - len(honest.wrong)
     row = {
@@ -160,17 +126,13 @@ def under(names, flood, options):
     return row
 
 
-async def both(honest, blower, seconds):
+def attacked_turn(honest, blower, seconds):
     """A turn with the flood."""
-    blow = asyncio.get_running_loop().run_in_executor(None, blower.blow, seconds)
-    times = await asyncio.to_thread(within_thread(honest.turn), seconds)
-    await blow
+    blow = threading.Thread(target=blower.blow, args=(seconds,))
+    blow.start()
+    times = honest.turn(seconds)
+    blow.join()
     return times
-
-
-def within_thread(turn):
-    """Threads inherit the namespace of the one that starts them."""
-    return turn
 
 
 def judge(rows, short):
@@ -196,7 +158,7 @@ def parsed():
 
 
 def main(options):
-    names = build()
+    names = lab.stage("10.73", CLIENTS)
     radio = ["--rate", "40mbit", "--rtt", "30ms", "--queue", "400 packets"]
     lab.running(names["e"], lab.PROGRAM, "emulate", "w", "r", *radio, stdout=subprocess.DEVNULL)
     lab.server(names["s"], SERVER, PORT)

@@ -1,9 +1,6 @@
 #!/usr/bin/env python3
 """Somebody off the path forges segments of the server's while a client downloads: none of his bytes may come to it. Needs root.
 
-    server --+-- gateway -- emulated radio link -- client
-    forger --+
-
     PACELINE=target/release/paceline tests/scale/injection.py [RUNS] [--without]
 
 The forger knows addresses and ports, and numbers that miss by a little; a look at the server's wire tells him from where. Each segment of
@@ -30,7 +27,7 @@ import forge
 import lab
 import traffic
 
-SERVER, CLIENT = "10.72.0.1", "10.72.1.1"
+SERVER = "10.72.0.1"
 TRANSPARENT, SPLIT = 8000, 8001
 SIZE = 2_000_000
 CONFIG = """
@@ -44,90 +41,87 @@ WINDOW = 65_536
 # What each kind of forged segment carries tells where wrong bytes come from.
 KINDS = {"far behind": b"a", "behind": b"b", "ahead": b"c", "none": b"d", "beyond": b"e", "old": b"f"}
 LENGTH = 1_000
+# What a client asks for its download is shorter.
+REQUEST_MAX = 100
 # Of every 5 ms.
 BLOWS = 5
 
 
-def build():
-    names = {name: lab.namespace(name) for name in ("s", "f", "g", "e", "c")}
-    lab.ip("link", "add", "br0", "type", "bridge", netns=names["s"])
-    for other, port in (("g", "w"), ("f", "e")):
-        lab.veth(names["s"], other, names[other], port)
-        lab.ip("link", "set", other, "master", "br0", netns=names["s"])
-    lab.ip("link", "set", "br0", "up", netns=names["s"])
-    lab.veth(names["e"], "w", names["g"], "r")
-    lab.veth(names["c"], "e", names["e"], "r")
-    lab.bridge(names["g"], "w", "r")
-    lab.ip("addr", "add", f"{SERVER}/16", "dev", "br0", netns=names["s"])
-    lab.ip("addr", "add", f"{CLIENT}/16", "dev", "e", netns=names["c"])
-    lab.sysctl(names["s"], net__ipv4__tcp_rmem=f"4096 {WINDOW} {WINDOW}")
-    return names
+class Flow:
+    """A download, as a look at the wire shows it."""
+
+    def __init__(self, syn):
+        self.first, self.shift = forge.add(syn.seq, 1), syn.shift
+        self.client = self.server = None
 
 
 class Forger:
-    """Strikes at one connection after the other, as each begins."""
+    """Strikes at downloads from a server, whose numbers he hears."""
 
-    def __init__(self, names):
+    def __init__(self, names, server):
+        self.server = socket.inet_aton(server)
         with lab.within(names["s"]):
             self.ear = forge.Ear("br0")
         with lab.within(names["f"]):
-            self.wire = forge.Wire("e", lab.mac(names["c"], "e"))
+            self.wire = forge.Wire("w", lab.mac(names["c"], "r"))
         self.random = random.Random(1)
-        self.sent = {}
+        self.flows, self.sent = {}, dict.fromkeys(KINDS, 0)
         self.ends = threading.Event()
-        self.forget()
         # Linux 6.7 takes no acknowledgement of what was never sent; before, all within a window behind.
         self.is_strict = tuple(map(int, platform.release().split(".")[:2])) >= (6, 7)
 
-    def forget(self):
-        self.client = self.server = None
-        self.shift = 0
-
     def listen(self):
         for segment in self.ear.hear():
-            if segment.source == socket.inet_aton(SERVER):
-                if segment.flags & forge.ACK and not segment.flags & forge.SYN:
-                    self.server = segment
+            downwards = segment.source == self.server
+            name = (segment.destination, segment.ports[1]) if downwards else (segment.source, segment.ports[0])
+            if segment.flags & (forge.RST | forge.FIN):
+                self.flows.pop(name, None)
             elif segment.flags & forge.SYN:
-                self.forget()
-                self.shift = segment.shift
-            elif segment.flags & forge.ACK:
-                self.client = segment
+                if not downwards:
+                    self.flows[name] = Flow(segment)
+            elif name in self.flows and downwards:
+                self.flows[name].server = segment
+            elif name in self.flows:
+                self.flows[name].client = segment
 
     def strike(self):
-        """None while it is not known at what."""
-        client, server = self.client, self.server
-        if client is None or server is None or client.ports != server.ports[::-1] or server.stamps is None:
+        """Nothing where nobody downloads: numbers of what a client uploads are soon right that were not."""
+        flow = self.random.choice(list(self.flows.values())) if self.flows else None
+        if flow is None or flow.client is None or flow.server is None or flow.server.stamps is None:
+            return
+        client, server = flow.client, flow.server
+        if not 0 < forge.distance(client.end, flow.first) < REQUEST_MAX:
             return
         kind = self.random.choice(list(KINDS))
         # What is right: an acknowledgement of the client's newest byte, a byte that its window takes, and the newest timestamps.
-        ack, window = client.end, client.window << self.shift
+        ack, window = client.end, client.window << flow.shift
         seq = forge.add(client.ack, self.random.randrange(max(window, 1)))
         stamps, flags = server.stamps, forge.ACK | forge.PSH
         near = self.random.randrange(WINDOW << self.random.randrange(3))
         if kind == "far behind":
             ack -= WINDOW + self.random.randrange(1 << 26)
         elif kind == "behind":
-            # Below the client's first byte: its request is shorter than that.
-            ack -= 100 + near if self.is_strict else 100 + WINDOW + near
+            # Below the client's first byte.
+            ack -= REQUEST_MAX + near if self.is_strict else REQUEST_MAX + WINDOW + near
         elif kind == "ahead":
-            ack += 1 + near
+            ack += REQUEST_MAX + near
         elif kind == "none":
             ack, flags = 0, forge.PSH
         elif kind == "beyond":
-            # Windows grow while it is on its way, and a machine may stand still meanwhile: none of this download gets as far as this.
+            # Windows grow while it is on its way, and a machine may stand still meanwhile: no download gets as far as this.
             seq = forge.add(client.ack, window + (1 << 24) + near)
         else:
             stamps = (stamps[0] - 2_000 - self.random.randrange(1 << 20), stamps[1])
         # Who has seen nothing has no timestamps; then those of before do not matter.
         options = forge.timestamps(*stamps) if kind == "old" or self.random.random() < 0.5 else b""
-        self.wire.send(forge.tcp(SERVER, CLIENT, server.ports, seq, ack, flags, KINDS[kind] * LENGTH, options))
-        self.sent[kind] = self.sent.get(kind, 0) + 1
+        ends = socket.inet_ntoa(server.source), socket.inet_ntoa(server.destination)
+        self.wire.send(forge.tcp(*ends, server.ports, seq, ack, flags, KINDS[kind] * LENGTH, options))
+        self.sent[kind] += 1
 
-    def run(self):
+    def run(self, blows=BLOWS):
         while not self.ends.is_set():
             self.listen()
-            for _ in range(BLOWS):
+            for _ in range(blows):
                 self.strike()
             time.sleep(0.005)
 
@@ -154,7 +148,7 @@ def download(port, seed):
 
 
 def bombard(names, runs):
-    forger = Forger(names)
+    forger = Forger(names, SERVER)
     thread = threading.Thread(target=forger.run)
     thread.start()
     rows = {}
@@ -180,7 +174,8 @@ def parsed():
 
 
 def main(options):
-    names = build()
+    names = lab.stage("10.72", 1)
+    lab.sysctl(names["s"], net__ipv4__tcp_rmem=f"4096 {WINDOW} {WINDOW}")
     radio = ["--rate", "60mbit", "--rtt", "20ms", "--queue", "400 packets", "--loss", "0.2%"]
     lab.running(names["e"], lab.PROGRAM, "emulate", "w", "r", *radio, stdout=subprocess.DEVNULL)
     gateway = None if options.without else lab.Gateway(names["g"], "w", "r", CONFIG)
@@ -193,7 +188,7 @@ def main(options):
         counters = {name: gateway.counters()[name] for name in ("flows_accelerated", "flows_split", "passed_unacceptable")}
     print(json.dumps({"gateway": gateway is not None, "modes": rows, "forged_segments": sent, "counters": counters}))
     assert all(row["wrong_bytes"] == 0 for row in rows.values()), "somebody else's bytes are in a download"
-    assert sent.keys() == KINDS.keys(), "not everything was tried"
+    assert all(sent.values()), "not everything was tried"
     if gateway:
         assert counters["flows_accelerated"] >= options.runs, "transparent flows were not accelerated"
         assert counters["flows_split"] == options.runs, "flows were not split"
