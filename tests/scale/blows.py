@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Floods, as somebody with a host at each side of a gateway sends them: `blows.py FLOOD WAN_MAC RADIO_MAC MBPS`.
+"""Floods, as somebody with a host at each side of a gateway sends them: `blows.py FLOOD WAN_MAC RADIO_MAC MBPS NETWORK`.
 
 His hosts have addresses of their own, and he may forge those of others. Each line `SECONDS` on the standard input is answered, after so many
 seconds of the flood, with the bits and packets that left. `quiet` sends nothing, which is what a flood is held against.
@@ -12,10 +12,11 @@ import time
 import forge
 from forge import ACK, FIN, PSH, SYN
 
-# Of others: a server, and clients of 10.73.1.0/24.
-SERVER, SERVER_PORT = "10.73.0.1", 8000
-# His own, behind the radio link and in front of it.
-CLIENTS, SERVERS = "10.73.66.", "10.73.99."
+# The first half of all addresses. Others' are those of a server, .0.1, and of clients, .1.1 to .1.16; his own are .66. behind the radio link,
+# and .99. in front of it.
+NETWORK = sys.argv[5] if len(sys.argv) > 5 else "10.73"
+SERVER, SERVER_PORT = f"{NETWORK}.0.1", 8000
+CLIENTS, SERVERS = f"{NETWORK}.66.", f"{NETWORK}.99."
 FLOWS = 1_000
 # Of each flood, sent over and over.
 PACKETS = 20_000
@@ -55,7 +56,7 @@ def anybody():
 
 def somebody():
     """A client, and a port as Linux gives them."""
-    return f"10.73.1.{random.randrange(1, 17)}", random.randrange(32_768, 61_000)
+    return f"{NETWORK}.1.{random.randrange(1, 17)}", random.randrange(32_768, 61_000)
 
 
 def opened(count=FLOWS):
@@ -205,7 +206,7 @@ class Blower:
         return int(sent), count
 
 
-def main(flood, wan_mac, radio_mac, mbps):
+def main(flood, wan_mac, radio_mac, mbps, _):
     random.seed(1)
     # What is sent on one side goes to his host on the other.
     blower = Blower(flood, (forge.Wire("w", radio_mac), forge.Wire("r", wan_mac)), float(mbps))

@@ -41,9 +41,9 @@ TURN_S = 2.0
 class Blower:
     """The attacker's process."""
 
-    def __init__(self, names, flood, mbps):
+    def __init__(self, names, flood, mbps, network="10.73"):
         macs = [lab.mac(names["f"], port) for port in "wr"]
-        command = [sys.executable, f"{lab.HERE}/blows.py", flood, *macs, mbps]
+        command = [sys.executable, f"{lab.HERE}/blows.py", flood, *macs, mbps, network]
         self.child = lab.running(names["f"], *command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         if self.child.stdout.readline() != b"ready\n":
             sys.exit(f"the flood {flood} did not begin")

@@ -15,6 +15,8 @@ import time
 PROGRAM = os.path.abspath(os.environ.get("PACELINE", "target/debug/paceline"))
 HERE = os.path.dirname(os.path.abspath(__file__))
 PREFIX = f"pl{os.getpid() % 100000}"
+# What was made is removed then, too.
+signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))
 
 
 def skip(why):

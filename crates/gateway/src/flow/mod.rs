@@ -16,6 +16,8 @@ mod timers;
 mod trial;
 mod uplink;
 mod watch;
+#[cfg(test)]
+mod work;
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
