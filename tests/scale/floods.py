@@ -27,7 +27,7 @@ import traffic
 SERVER, PORT = "10.73.0.1", 8000
 CLIENTS = 8
 SIZE = 150_000
-POOL = 64 << 20
+POOL = int(__import__("os").environ.get("POOL", 64 << 20))
 CONFIG = f"""
 mode = "{{mode}}"
 [limits]

@@ -156,7 +156,9 @@ impl Table {
     pub(crate) fn recount(&mut self) -> u64 {
         let mut kept = 0;
         for (_, subscriber) in &mut self.subscribers {
-            let Some((before, now)) = subscriber.other.as_mut().map(|other| other.recount()) else { continue };
+            let Some((before, now)) = subscriber.other.as_mut().map(|other| other.recount()) else {
+                continue;
+            };
             subscriber.holdings.replace(before, now);
             kept += now.kept;
         }

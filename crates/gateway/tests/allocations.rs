@@ -121,7 +121,11 @@ fn nothing_is_allocated_per_packet_of_a_split_flow() {
 /// behind them, reports of every other byte, acknowledgements that wait.
 fn hoard(gateway: &mut Gateway, now: Instant, flow: u32, a_subscriber: u32, pieces: u32) {
     let key = FlowKey {
-        src: (std::net::Ipv4Addr::from(0x0a00_0000 + flow / a_subscriber), 1_024 + (flow % a_subscriber) as u16).into(),
+        src: (
+            std::net::Ipv4Addr::from(0x0a00_0000 + flow / a_subscriber),
+            1_024 + (flow % a_subscriber) as u16,
+        )
+            .into(),
         dst: "10.9.0.1:443".parse().unwrap(),
     };
     let mut send = |port, key, seq, ack, flags, options, len| {

@@ -61,8 +61,7 @@ extern "C" fn tell(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_v
 const SYSCALL_AT: usize = 24;
 
 /// What sockets are of: control and metrics, netlink, packets.
-const FAMILIES: [i32; 5] =
-    [libc::AF_UNIX, libc::AF_NETLINK, libc::AF_PACKET, libc::AF_INET, libc::AF_INET6];
+const FAMILIES: [i32; 5] = [libc::AF_UNIX, libc::AF_NETLINK, libc::AF_PACKET, libc::AF_INET, libc::AF_INET6];
 
 const ALLOWED: &[i64] = &[
     // Packets, and whoever asks.
@@ -248,7 +247,8 @@ mod tests {
             "vsock" => drop(unsafe { libc::socket(libc::AF_VSOCK, libc::SOCK_STREAM, 0) }),
             _ => {
                 let sockets = std::net::UdpSocket::bind("127.0.0.1:0").is_ok();
-                let threads = std::thread::spawn(|| std::fs::read("/proc/self/status").is_ok()).join().unwrap();
+                let threads =
+                    std::thread::spawn(|| std::fs::read("/proc/self/status").is_ok()).join().unwrap();
                 let programs = Command::new("true").status().is_ok_and(|status| status.success());
                 assert!(sockets && threads && programs);
             }

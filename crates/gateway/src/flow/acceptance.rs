@@ -127,7 +127,9 @@ impl Flow {
         }
         match self.phase {
             _ if is_same => SynIs::OfTheFlow,
-            Phase::Opening if is_new => SynIs::OfTheFlow,
+            // Anybody may have sent a SYN with the server's address, before the client's or after it. The client's begins a flow of its own; of the
+            // server's the answer to that counts. Where both ends open at once (RFC 9293, Section 3.5), each answers the other, too.
+            Phase::Opening if is_new && from == WAN => SynIs::Strange,
             Phase::Opening | Phase::Closed => SynIs::AnotherFlow,
             Phase::Open | Phase::Resumed => {
                 if from == RADIO {

@@ -30,7 +30,8 @@ fn beside_tcp_it_has_the_share_of_a_flow() {
         // Four times what a share is, for two seconds; TCP sends a packet each millisecond.
         for ms in 1..2_000u64 {
             for number in 0..4 {
-                if let Offered::Leaves(packet) = other.offer(at(ms * 1_000), datagram(number), true, |_| true) {
+                if let Offered::Leaves(packet) = other.offer(at(ms * 1_000), datagram(number), true, |_| true)
+                {
                     left += packet.ip_len() as u64;
                 }
             }

@@ -197,7 +197,8 @@ fn memory_for_datagrams_that_wait() {
         let tcp = world.gateway.buffered_bytes();
         for n in 0..100_000 {
             let key = clients[n % clients.len()];
-            let datagram = Packet::build_udp(key.reversed(), paceline_wire::Payload::from(vec![0; 200])).to_vec();
+            let datagram =
+                Packet::build_udp(key.reversed(), paceline_wire::Payload::from(vec![0; 200])).to_vec();
             world.inject(WAN, Packet::parse(&[], &datagram, &mut pool).unwrap());
             assert!(world.gateway.buffered_bytes() <= POOL as u64);
         }
