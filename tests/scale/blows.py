@@ -192,7 +192,7 @@ class Blower:
         began, sent, count = time.monotonic(), 0.0, 0
         while (now := time.monotonic() - began) < seconds:
             # What a pause of this process has kept back does not come in one go.
-            due = min(self.rate * now, sent + self.rate * 0.05)
+            due = min(self.rate * now, sent + self.rate * 0.25)
             while sent < due and self.packets:
                 side, packet, bits = self.packets[self.next]
                 self.next = (self.next + 1) % len(self.packets)

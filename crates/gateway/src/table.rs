@@ -25,6 +25,8 @@ use crate::subscriber::{PathEstimate, Subscriber, prefix};
 use crate::timers::{Timers, disarm};
 
 mod other;
+#[cfg(feature = "serde")]
+mod sound;
 mod turns;
 
 /// A flow and its place in circles and timers.

@@ -38,6 +38,13 @@ impl Uplink {
         Uplink { sent: first - 1 + u64::from(len), ..Uplink::at(first) }
     }
 
+    /// Positions below `most`, in their order.
+    #[cfg(feature = "serde")]
+    pub(super) fn is_sound(&self, most: u64) -> bool {
+        self.acked <= self.sent
+            && [self.first, self.sent, self.edge, self.window_max].into_iter().all(|one| one < most)
+    }
+
     /// Of a flow that goes on here.
     pub(super) fn at(position: u64) -> Self {
         Uplink { first: position, acked: position, sent: position, window_max: 0, edge: 0 }

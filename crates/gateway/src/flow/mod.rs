@@ -12,6 +12,8 @@ mod opening;
 mod path_mtu;
 mod recovery;
 mod resumption;
+#[cfg(feature = "serde")]
+mod sound;
 mod timers;
 mod trial;
 mod uplink;
