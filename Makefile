@@ -13,7 +13,7 @@ POINTS ?= 10000
 RIVALS := rivals-traces rivals-loss rivals-objects
 SPLIT := split-profiles split-tables split-three-bdp split-uplink
 
-.PHONY: help demo test build prove live rivals live-rivals split live-split results reproduce harm map lint doc check deb fuzz bench soak speed clean setup
+.PHONY: help demo test build prove live rivals live-rivals split live-split results reproduce harm map lint doc check deb fuzz bench soak floods speed clean setup
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -105,9 +105,17 @@ fuzz: ## every fuzz target for FUZZ_SECONDS each (nightly Rust and cargo-fuzz)
 bench: ## cost of the gateway beside kernel forwarding and a null forwarder (root)
 	$(CARGO) run --release --locked --package paceline-cli -- bench gateway
 
-soak: setup ## SOAK_SECONDS of mixed load, faults, reloads and upgrades; nothing may leak, hang or be lost (root)
+soak: setup ## SOAK_SECONDS of mixed load, attackers, faults, reloads and upgrades; nothing may leak, hang or be lost (root)
 	$(CARGO) build --release --locked --package paceline-cli
-	PACELINE=$(TARGET)/release/paceline tests/scale/soak.py $(SOAK_SECONDS)
+	PACELINE=$(TARGET)/release/paceline tests/scale/soak.py $(SOAK_SECONDS) --series $(TARGET)/soak.json
+	@test -x $(TARGET)/plots/bin/pip || python3 -m venv $(TARGET)/plots
+	@$(TARGET)/plots/bin/pip install --quiet matplotlib
+	$(TARGET)/plots/bin/python tests/scale/plot.py $(TARGET)/soak.json $(TARGET)/soak.png
+
+floods: setup ## each flood beside honest flows: acceleration, completion times, memory; and forged segments (root)
+	$(CARGO) build --release --locked --package paceline-cli
+	PACELINE=$(TARGET)/release/paceline tests/scale/floods.py
+	PACELINE=$(TARGET)/release/paceline tests/scale/injection.py 100
 
 speed: ## how fast the simulator is: time, instructions, memory, and ns-3 beside it (docs/speed.md)
 	$(CARGO) bench --locked --package paceline-sim

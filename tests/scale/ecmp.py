@@ -82,14 +82,7 @@ def change(names, members):
 
 async def clients(names, seconds, results):
     """Each client downloads all the time: long transfers, and short ones that open flows anew."""
-    import ctypes
-    import os
-
-    # This process' own thread enters the clients' namespace.
-    libc = ctypes.CDLL(None, use_errno=True)
-    with open(f"/run/netns/{names['c']}") as netns:
-        if libc.setns(netns.fileno(), 0x40000000):
-            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    lab.enter(names["c"])
     end = time.monotonic() + seconds
 
     async def client(number):

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
 """A gateway under mixed load, faults, reloads and an upgrade each minute; then nothing may have leaked, hung or lost. Needs root.
 
-    server -- gateway -- emulated radio link -- clients
-
-    PACELINE=target/release/paceline tests/scale/soak.py [SECONDS] [--every SECONDS] [--restart | --stay] [--calm]
+    PACELINE=target/release/paceline tests/scale/soak.py [SECONDS] [--every SECONDS] [--restart | --stay] [--calm] [--peace] [--series FILE]
 
 Load: downloads and uploads of 1 byte to 4 MB, slow ones, connections cut in their middle, datagrams beside them, through transparent
 and split flows. Faults: the link loses a little all the time, stands still for up to half a second, and fails: one of the gateway's
-interfaces goes down and comes back; --calm leaves these out. Every minute (--every) the gateway's file is changed and reloaded, and the
+interfaces goes down and comes back, loses its carrier, or is deleted and made anew; --calm leaves these out. Attackers: one off the path
+forges segments beside all downloads (tests/scale/injection.py), and floods of 2 Mbit/s come and go (tests/scale/blows.py); --peace leaves them
+out. Every minute (--every) the gateway's file is changed and reloaded, and the
 gateway is upgraded (`--take-over`), which no transfer may notice. With --restart it is stopped and started instead: transparent flows
 go on, split ones end, as the manual says. With --stay it is the same process all the time.
 
-What is checked: each byte by its seed; no transfer hangs; at the end, memory, descriptors, flows, rules and namespaces are what
-they were after the first minute. As each upgrade is a new process, what leaks slowly shows with --stay only.
+What is checked: each byte by its seed; no transfer hangs; memory never exceeds what the gateway names as it starts; at the end, memory,
+descriptors, flows and rules are what they were after the first minute. --series keeps what tests/scale/plot.py draws. As each upgrade is a new process, what leaks slowly shows with --stay only.
 
 A restart takes with it what split flows had acknowledged and not delivered. Who sends hears so with its next packet. A client that only
 waits for a server that has sent all and has nothing in flight never sends again, so nothing could tell it; as with any peer that is
@@ -21,7 +21,6 @@ gone, its own keep-alive has to find out. The clients here have one, of 5 s, so 
 
 import argparse
 import asyncio
-import ctypes
 import json
 import os
 import random
@@ -29,14 +28,19 @@ import shutil
 import signal
 import socket
 import subprocess
+import threading
 import time
 
+import injection
 import lab
 import traffic
+from floods import FLOODS, Blower
 
-SERVER, PORT = "10.71.0.1", 8000
+NETWORK, SERVER = "10.71", "10.71.0.1"
 CLIENTS = 16
 TRANSPARENT, SPLIT = 8000, 8001
+# Downloads of which the time is kept.
+SMALL = 100_000
 CONFIG = """
 [limits]
 idle-timeout-s = 60
@@ -50,35 +54,20 @@ weight = {weight}
 """
 
 
-def build():
-    names = {name: lab.namespace(name) for name in ("s", "g", "e", "c")}
-    lab.veth(names["s"], "e", names["g"], "w")
-    lab.veth(names["e"], "w", names["g"], "r")
-    lab.veth(names["c"], "e", names["e"], "r")
-    lab.bridge(names["g"], "w", "r")
-    lab.ip("addr", "add", f"{SERVER}/16", "dev", "e", netns=names["s"])
-    for number in range(CLIENTS):
-        lab.ip("addr", "add", f"10.71.1.{number + 1}/16", "dev", "e", netns=names["c"])
-    return names
-
-
-def enter(netns):
-    """This thread goes to a namespace."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    with open(f"/run/netns/{netns}") as file:
-        if libc.setns(file.fileno(), 0x40000000):
-            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-
-
 class Soak:
     def __init__(self, names, gateway, options):
         self.names, self.gateway, self.options = names, gateway, options
-        self.end = time.monotonic() + options.seconds
+        self.began = time.monotonic()
+        self.end = self.began + options.seconds
         self.random = random.Random(1)
         self.wrong, self.cut, self.reset, self.whole, self.longest = [], 0, 0, 0, 0.0
+        self.ports_made, self.floods, self.forged = 0, 0, 0
         # When no gateway ran for a moment: split flows end there.
         self.restarts = []
         self.upgrades, self.tried = 0, 0
+        # Of small downloads: when they ended, and how long they took. What is held, by the second.
+        self.small, self.series = [], []
+        self.limit = lab.announced_memory(gateway)
         radio = ["--rate", "60mbit", "--rtt", "20ms", "--queue", "400 packets", "--loss", "0.2%"]
         self.link = lab.running(names["e"], lab.PROGRAM, "emulate", "w", "r", *radio, stdout=subprocess.DEVNULL)
 
@@ -107,6 +96,8 @@ class Soak:
             if what is None:
                 self.whole += 1
                 self.longest = max(self.longest, gap)
+                if way == "down" and size <= SMALL and not pause:
+                    self.small.append((time.monotonic() - self.began, time.monotonic() - began))
             elif port == SPLIT and restarted and what != "hung" and "wrong" not in what:
                 self.reset += 1
             else:
@@ -126,7 +117,7 @@ class Soak:
                 await asyncio.sleep(0.02)
 
     def clients(self):
-        enter(self.names["c"])
+        lab.enter(self.names["c"])
 
         async def all_of_them():
             await asyncio.gather(self.datagrams(), *(self.client(number) for number in range(CLIENTS)))
@@ -135,15 +126,43 @@ class Soak:
 
     def fault(self):
         """Something happens to the link for a moment."""
-        if self.random.random() < 0.3:
-            port = self.random.choice("wr")
-            lab.ip("link", "set", port, "down", netns=self.names["g"])
+        kind = self.random.random()
+        if kind < 0.3:
+            # Its own port, or the other end of the cable.
+            port, netns = self.random.choice((("w", "g"), ("r", "g"), ("g", "s"), ("g", "n")))
+            lab.ip("link", "set", port, "down", netns=self.names[netns])
             time.sleep(self.random.uniform(0.05, 0.5))
-            lab.ip("link", "set", port, "up", netns=self.names["g"])
+            lab.ip("link", "set", port, "up", netns=self.names[netns])
+            return
+        if kind < 0.4 and not self.options.restart:
+            lab.ip("link", "del", "r", netns=self.names["g"])
+            time.sleep(self.random.uniform(0.05, 0.5))
+            lab.make_radio_port(self.names)
+            self.ports_made += 1
+            # Split flows are the kernel's to end where the port is gone.
+            self.restarts += [time.monotonic() - 1, time.monotonic()]
             return
         os.kill(self.link.pid, signal.SIGSTOP)
         time.sleep(self.random.uniform(0.05, 0.5))
         os.kill(self.link.pid, signal.SIGCONT)
+
+    def attackers(self):
+        """Until the end: forged segments all the time, floods by turns."""
+        forger = injection.Forger(self.names, SERVER)
+        forging = threading.Thread(target=forger.run, args=(1,))
+        forging.start()
+        try:
+            while time.monotonic() < self.end:
+                flood = self.random.choice(FLOODS)
+                blower = Blower(self.names, flood, 2, NETWORK)
+                blower.blow(min(10.0, max(1.0, self.end - time.monotonic())))
+                blower.end()
+                self.floods += 1
+                time.sleep(3)
+        finally:
+            forger.ends.set()
+            forging.join()
+        self.forged = sum(forger.sent.values())
 
     def reload(self, minute):
         self.gateway.configure(CONFIG.format(weight=1 + minute % 9))
@@ -164,8 +183,7 @@ class Soak:
     def held(self):
         """What a leak would raise."""
         pid = self.gateway.pid()
-        with open(f"/proc/{pid}/status") as file:
-            rss = next(int(line.split()[1]) for line in file if line.startswith("VmRSS:"))
+        rss = lab.status(pid, "VmRSS") // 1_024
         # The table of rescaled windows cannot be listed: nft 1.0.6 aborts at its concatenations.
         listing = ["ip", "netns", "exec", self.names["g"], "nft", "list", "table", "netdev", "paceline-w-r"]
         nft = subprocess.run(listing, capture_output=True, text=True)
@@ -178,11 +196,14 @@ class Soak:
         }
 
     async def story(self):
-        minute, next_fault = 0, time.monotonic() + 5
+        minute, next_fault, next_look = 0, time.monotonic() + 5, time.monotonic() + 1
         step = self.options.every or min(60.0, max(8.0, self.options.seconds / 4))
         next_minute = time.monotonic() + step
         while time.monotonic() < self.end:
             await asyncio.sleep(0.2)
+            if time.monotonic() >= next_look:
+                next_look += 2
+                self.series.append({"at": time.monotonic() - self.began, **await asyncio.to_thread(self.held)})
             if time.monotonic() >= next_fault and not self.options.calm:
                 await asyncio.to_thread(self.fault)
                 next_fault = time.monotonic() + self.random.uniform(1, 10)
@@ -200,17 +221,22 @@ class Soak:
 
 
 async def main(options):
-    names = build()
+    names = lab.stage(NETWORK, CLIENTS)
     gateway = lab.Gateway(names["g"], "w", "r", CONFIG.format(weight=1))
     for port in (TRANSPARENT, SPLIT):
         lab.server(names["s"], SERVER, port)
     soak = Soak(names, gateway, options)
     soak.first = soak.held()
-    load = asyncio.get_running_loop().run_in_executor(None, soak.clients)
+    load = [asyncio.get_running_loop().run_in_executor(None, soak.clients)]
+    if not options.peace:
+        load.append(asyncio.get_running_loop().run_in_executor(None, soak.attackers))
     await soak.story()
-    await load
-    # FINs, and what lingers for a minute after them.
-    for _ in range(150):
+    await asyncio.gather(*load)
+    if options.series:
+        with open(options.series, "w") as file:
+            json.dump({"limit_kb": soak.limit // 1_024, "series": soak.series, "small": soak.small}, file)
+    # FINs, and what lingers for a minute after them; half-open flows stay for four.
+    for _ in range(300):
         last = soak.held()
         if last["flows"] == 0:
             break
@@ -225,12 +251,19 @@ async def main(options):
         "longest_silence_s": round(soak.longest, 2),
         "upgrades": soak.upgrades,
         "upgrades_tried": soak.tried,
+        "ports_made_anew": soak.ports_made,
+        "floods": soak.floods,
+        "forged_segments": soak.forged,
+        "small_downloads_s": quantiles(soak.small),
+        "resident_max_mb": round(max(held["rss_kb"] for held in soak.series) / 1_000, 1),
+        "limit_mb": round(soak.limit / 1e6, 1),
         "split": split,
         "split_let_go": let_go,
         "first": soak.first,
         "last": last,
     }))
     assert not soak.wrong, soak.wrong[:10]
+    assert max(held["rss_kb"] for held in soak.series) * 1_024 <= 1.1 * soak.limit, "memory exceeds what was named"
     assert last["flows"] == 0, "flows are left"
     assert 2 * soak.upgrades >= soak.tried, "the gateway was seldom replaced"
     # Counters go on through upgrades, not through restarts.
@@ -251,6 +284,12 @@ async def main(options):
     print("held")
 
 
+def quantiles(small):
+    """The middle one, and of a hundred the last but one."""
+    times = sorted(took for _, took in small)
+    return [round(times[len(times) * part // 100], 3) for part in (50, 99)] if times else []
+
+
 def parsed():
     parser = argparse.ArgumentParser()
     parser.add_argument("seconds", type=float, nargs="?", default=1800.0)
@@ -259,6 +298,8 @@ def parsed():
     how.add_argument("--restart", action="store_true", help="stop and start in place of upgrades")
     how.add_argument("--stay", action="store_true", help="no upgrades")
     parser.add_argument("--calm", action="store_true", help="no faults but lost packets")
+    parser.add_argument("--peace", action="store_true", help="nobody attacks")
+    parser.add_argument("--series", help="a file for what tests/scale/plot.py draws")
     return parser.parse_args()
 
 

@@ -29,7 +29,7 @@ use nix::libc::{SIGHUP, SIGUSR2};
 use nix::unistd::getppid;
 use paceline_gateway::GatewayConfig;
 use paceline_linux::{
-    Ended, EventLoop, EventLoopConfig, Housekeeping, NullForwarder, Termination, privilege, timer,
+    Ended, EventLoop, EventLoopConfig, Housekeeping, NullForwarder, Termination, privilege, seccomp, timer,
 };
 use paceline_wire::Node;
 
@@ -136,7 +136,7 @@ fn drive<N: Node>(
             return Err(Error::io("take over", &error));
         }
     }
-    drop_privileges();
+    confine();
     let rescaling = match (rescaling, attached.rescale_config()?) {
         (Some(rescaling), Some(config)) => {
             Some(rescaling.start(config, inherited.map(|inherited| inherited.stream)))
@@ -192,10 +192,13 @@ fn drive<N: Node>(
     tell(node, Moment::End).map_err(|error| Error::io("write what is left", &error))
 }
 
-/// Before there are other threads, and when what needs more is open.
-fn drop_privileges() {
+/// Before there are other threads, and when what needs more is open: this process keeps the privileges and system calls that it needs.
+fn confine() {
     if let Err(error) = privilege::drop() {
-        tracing::warn!("keeps privileges that it does not need: {error}");
+        return tracing::warn!("keeps privileges that it does not need: {error}");
+    }
+    if let Err(error) = seccomp::restrict() {
+        tracing::warn!("any system call is possible from here on: {error}");
     }
 }
 

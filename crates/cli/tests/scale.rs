@@ -7,14 +7,15 @@ use std::process::Command;
 use paceline_linux::netns::check_permitted;
 
 /// Runs a script of tests/scale with this program; it says itself what it skips.
-fn script(name: &str, seconds: &str) {
+fn script(name: &str, arguments: &[&str]) {
     if let Err(error) = check_permitted() {
         eprintln!("skipped: {error}");
         return;
     }
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/scale/").to_owned() + name;
     let output = Command::new("python3")
-        .args([&path, seconds])
+        .arg(&path)
+        .args(arguments)
         .env("PACELINE", env!("CARGO_BIN_EXE_paceline"))
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .output();
@@ -29,12 +30,25 @@ fn script(name: &str, seconds: &str) {
 
 #[test]
 fn a_gateway_of_three_goes_and_comes_back_under_load() {
-    script("ecmp.py", "9");
+    script("ecmp.py", &["9"]);
+}
+
+/// `PACELINE_INJECTION_RUNS=100` is the whole of it, some minutes.
+#[test]
+fn nobody_puts_bytes_into_a_download() {
+    let runs = std::env::var("PACELINE_INJECTION_RUNS").unwrap_or_else(|_| "3".into());
+    script("injection.py", &[&runs]);
+}
+
+/// The whole of it, with completion times beside those without floods, is `tests/scale/floods.py` (docs/scale.md).
+#[test]
+fn floods_cost_nobody_acceleration_or_memory() {
+    script("floods.py", &["--short"]);
 }
 
 /// Left out of `make test`: `cargo test -p paceline-cli --test scale -- --ignored`.
 #[test]
 #[ignore = "takes over half a minute; the whole of it is half an hour (docs/scale.md)"]
 fn half_a_minute_of_everything() {
-    script("soak.py", "30");
+    script("soak.py", &["30"]);
 }

@@ -164,8 +164,7 @@ impl Gateway {
         }
     }
 
-    /// So long did a packet wait for this gateway to look at it: from as much as the target of a queue on, whatever stands there is
-    /// that of a crowded machine, and no subscriber's own.
+    /// So long did a packet wait for this gateway to look at it: from the target of a queue on, what stands there is a crowded machine's.
     pub fn note_wait(&mut self, waited: Duration) {
         self.table.crowded = waited >= QueueBoundConfig::default().target;
     }
@@ -469,11 +468,20 @@ impl Gateway {
         if !shared {
             return self.shared.forward(from, packet);
         }
-        match self.table.other_to_client(&self.shared.config, now, dst, packet) {
+        let Shared { config, buffered, .. } = &mut self.shared;
+        match self.table.other_to_client(config, now, dst, packet, buffered) {
             Offered::Leaves(packet) => self.shared.forward(from, packet),
             Offered::Waits => self.shared.counters.other_queued += 1,
             Offered::Dropped => self.shared.counters.other_dropped += 1,
         }
+    }
+
+    /// The next of what is not TCP whose turn has come.
+    fn next_other(&mut self, now: Instant) -> Option<(PortId, Packet)> {
+        let Shared { counters, buffered, .. } = &mut self.shared;
+        let next = self.table.next_other(now, &mut counters.other_dropped, buffered)?;
+        counters.packets_out += 1;
+        Some((RADIO, next))
     }
 
     /// A packet of a split flow; it comes back if it is of none.
@@ -556,15 +564,12 @@ impl Node for Gateway {
                 self.shared.counters.packets_out += 1;
                 return Some(next);
             }
-            if let Some(next) = self.table.next_other(now, &mut self.shared.counters.other_dropped) {
-                self.shared.counters.packets_out += 1;
-                return Some((RADIO, next));
+            if let Some(next) = self.next_other(now) {
+                return Some(next);
             }
             let Some((id, limit)) = self.table.next_sender(now, self.shared.config.schedule.mode) else {
                 // The last TCP flow that waited may just have gone.
-                let next = self.table.next_other(now, &mut self.shared.counters.other_dropped)?;
-                self.shared.counters.packets_out += 1;
-                return Some((RADIO, next));
+                return self.next_other(now);
             };
             if let Some(member) = self.table.split(id) {
                 let mut ctx = self.shared.context(now);

@@ -11,7 +11,8 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use paceline_wire::{FlowKey, Packet, PortId};
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::auto::Memory;
 use crate::config::GatewayConfig;
@@ -42,6 +43,7 @@ pub struct State<'a> {
 /// A [`State`] that was read.
 #[derive(Deserialize)]
 pub struct TakenOver {
+    #[serde(deserialize_with = "checked_table")]
     table: Table,
     split: Vec<FlowKey>,
     #[serde(default)]
@@ -53,6 +55,11 @@ pub struct TakenOver {
     memory: Memory,
     #[serde(default)]
     passed_syns: PassedSyns,
+}
+
+/// A table that is none is not read: a digest tells only that nothing was damaged on the way.
+fn checked_table<'de, D: Deserializer<'de>>(from: D) -> Result<Table, D::Error> {
+    Table::deserialize(from)?.checked().map_err(D::Error::custom)
 }
 
 impl TakenOver {

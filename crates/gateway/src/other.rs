@@ -16,6 +16,8 @@ use alloc::collections::VecDeque;
 
 use paceline_wire::{Duration, Instant, Packet};
 
+use crate::pool::Holdings;
+use crate::store;
 use busy::Busy;
 use codel::CoDel;
 
@@ -45,6 +47,11 @@ pub(crate) const REMEMBERED: Duration = Duration::from_secs(60);
 pub(crate) struct Other {
     waiting: VecDeque<(Instant, Packet)>,
     waiting_bytes: u64,
+    /// The memory of what waits, and that as counted among what its subscriber and all keep.
+    #[cfg_attr(feature = "serde", serde(default))]
+    kept: u64,
+    #[cfg_attr(feature = "serde", serde(default))]
+    charged: u64,
     /// Bytes that may leave although TCP flows wait.
     credit: u64,
     /// Bytes that left at about this time and are not known to have arrived.
@@ -80,8 +87,14 @@ impl Other {
         self.uplink_bytes += bytes;
     }
 
-    /// A datagram came for the client. `contended`: TCP flows of the subscriber wait for their turn.
-    pub(crate) fn offer(&mut self, now: Instant, packet: Packet, contended: bool) -> Offered {
+    /// A datagram came for the client. `contended`: TCP flows of the subscriber wait for their turn. `may_keep` says whether there is memory.
+    pub(crate) fn offer(
+        &mut self,
+        now: Instant,
+        packet: Packet,
+        contended: bool,
+        may_keep: impl FnOnce(u64) -> bool,
+    ) -> Offered {
         let bytes = packet.ip_len() as u64;
         self.last = now;
         self.busy.on_packet(now, &packet);
@@ -90,10 +103,11 @@ impl Other {
             self.downlink_bytes += bytes;
             return Offered::Leaves(packet);
         }
-        if self.waiting_bytes + bytes > WAITING_MAX {
+        if self.waiting_bytes + bytes > WAITING_MAX || !may_keep(cost(&packet)) {
             return Offered::Dropped;
         }
         self.waiting_bytes += bytes;
+        self.kept += cost(&packet);
         self.waiting.push_back((now, packet));
         Offered::Waits
     }
@@ -108,7 +122,8 @@ impl Other {
                 return None;
             }
             let (_, packet) = self.waiting.pop_front()?;
-            self.waiting_bytes -= bytes;
+            self.waiting_bytes = self.waiting_bytes.saturating_sub(bytes);
+            self.kept = self.kept.saturating_sub(cost(&packet));
             if late || self.codel.drops(now, wait, self.waiting_bytes) {
                 *dropped += 1;
                 continue;
@@ -170,6 +185,20 @@ impl Other {
         self.outstanding
     }
 
+    /// What it keeps, as counted before and now.
+    pub(crate) fn settle(&mut self) -> (Holdings, Holdings) {
+        let holdings = |kept| Holdings { kept, promised: 0 };
+        (holdings(core::mem::replace(&mut self.charged, self.kept)), holdings(self.kept))
+    }
+
+    /// The same of what another program wrote down, which may have counted otherwise.
+    #[cfg(feature = "serde")]
+    pub(crate) fn recount(&mut self) -> (Holdings, Holdings) {
+        self.waiting_bytes = self.waiting.iter().map(|(_, packet)| packet.ip_len() as u64).sum();
+        self.kept = self.waiting.iter().map(|(_, packet)| cost(packet)).sum();
+        self.settle()
+    }
+
     /// Bytes that wait.
     pub(crate) fn waiting_bytes(&self) -> u64 {
         self.waiting_bytes
@@ -186,6 +215,11 @@ impl Other {
     pub(crate) fn is_over(&self, now: Instant) -> bool {
         self.waiting.is_empty() && self.last + REMEMBERED <= now
     }
+}
+
+/// What a packet that waits counts for, as one of a flow's.
+fn cost(packet: &Packet) -> u64 {
+    store::cost(0, packet.payload().len() as u64)
 }
 
 #[cfg(test)]

@@ -65,6 +65,29 @@ impl Ring {
         core::iter::successors(self.front, move |&id| Some(links(id).after)).take(self.len as usize)
     }
 
+    /// Whoever follows `front` are just these members, and each knows both of its neighbours.
+    #[cfg(feature = "serde")]
+    pub(crate) fn is_whole(
+        &self,
+        members: impl Iterator<Item = u32>,
+        links: impl Fn(u32) -> Option<Links>,
+    ) -> bool {
+        let mut missing: alloc::collections::BTreeSet<u32> = members.collect();
+        if missing.len() != self.len as usize || self.front.is_some() != (self.len > 0) {
+            return false;
+        }
+        let mut next = self.front;
+        while let Some(id) = next.take_if(|id| missing.remove(id)) {
+            let Some(own) = links(id) else { return false };
+            let is_known = |other: u32, back: fn(Links) -> u32| links(other).map(back) == Some(id);
+            if !is_known(own.after, |links| links.before) || !is_known(own.before, |links| links.after) {
+                return false;
+            }
+            next = Some(own.after);
+        }
+        missing.is_empty() && next == self.front
+    }
+
     /// The front goes to the back.
     pub(crate) fn rotate<T: Linked>(&mut self, members: &mut Slab<T>) {
         self.front = self.front.map(|front| links(members, front).after);

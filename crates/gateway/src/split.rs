@@ -189,9 +189,11 @@ impl Split {
         let side = if from == WAN { Some(&mut pair.server) } else { pair.client.as_mut() };
         match (error.mtu, side) {
             (Some(mtu), Some(side)) if side.connection.is_in_flight(error.seq) => {
-                side.connection.on_path_mtu(ctx.now, u32::try_from(mtu).unwrap_or(u32::MAX));
-                ctx.subscriber = table.holdings_of_subscriber(pair.place);
-                self.after(ctx, table, id);
+                if side.path_mtu.on_message(ctx.now, mtu) {
+                    side.connection.on_path_mtu(ctx.now, u32::try_from(mtu).unwrap_or(u32::MAX));
+                    ctx.subscriber = table.holdings_of_subscriber(pair.place);
+                    self.after(ctx, table, id);
+                }
                 true
             }
             // The client hears of a server out of reach as without a gateway, and may try again: if it is about the SYN (RFC 5927,

@@ -75,7 +75,7 @@ pub(crate) struct Subscriber {
     pub(crate) repairing: u32,
     /// The gateway's own circle in which it stands, and where.
     pub(crate) class: Option<usize>,
-    links: Links,
+    pub(crate) links: Links,
     /// Bytes in flight of all flows.
     pub(crate) outstanding: u64,
     /// What its flows hold of the memory that all share.

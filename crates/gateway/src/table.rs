@@ -25,6 +25,8 @@ use crate::subscriber::{PathEstimate, Subscriber, prefix};
 use crate::timers::{Timers, disarm};
 
 mod other;
+#[cfg(feature = "serde")]
+mod sound;
 mod turns;
 
 /// A flow and its place in circles and timers.
@@ -151,10 +153,17 @@ impl Table {
         self.half_open.set_key(key);
     }
 
-    /// What the transparent flows keep, counted anew: another program may have counted otherwise.
+    /// What transparent flows and packets other than TCP keep, counted anew: another program may have counted otherwise.
     #[cfg(feature = "serde")]
     pub(crate) fn recount(&mut self) -> u64 {
         let mut kept = 0;
+        for (_, subscriber) in &mut self.subscribers {
+            let Some((before, now)) = subscriber.other.as_mut().map(|other| other.recount()) else {
+                continue;
+            };
+            subscriber.holdings.replace(before, now);
+            kept += now.kept;
+        }
         for (_, entry) in &mut self.entries {
             if let Member::Flow(flow) = &mut entry.member {
                 flow.recount(&mut kept);

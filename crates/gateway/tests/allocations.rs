@@ -5,7 +5,7 @@
 use std::alloc::System;
 use std::sync::Mutex;
 
-use paceline_gateway::config::FlowMode;
+use paceline_gateway::config::{FlowMode, LimitsConfig};
 use paceline_gateway::{Gateway, GatewayConfig, RADIO, WAN};
 use paceline_wire::{Duration, Flags, FlowKey, Instant, Node, Packet, Payload, Seq, TcpOptionsRepr, TcpRepr};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
@@ -119,9 +119,13 @@ fn nothing_is_allocated_per_packet_of_a_split_flow() {
 
 /// What two hosts that want to make it keep as much as they can of a flow: single bytes beyond what the client takes, packets without data
 /// behind them, reports of every other byte, acknowledgements that wait.
-fn hoard(gateway: &mut Gateway, now: Instant, flow: u32) {
+fn hoard(gateway: &mut Gateway, now: Instant, flow: u32, a_subscriber: u32, pieces: u32) {
     let key = FlowKey {
-        src: (std::net::Ipv4Addr::from(0x0a00_0000 + flow / 8), 1_024 + (flow % 8) as u16).into(),
+        src: (
+            std::net::Ipv4Addr::from(0x0a00_0000 + flow / a_subscriber),
+            1_024 + (flow % a_subscriber) as u16,
+        )
+            .into(),
         dst: "10.9.0.1:443".parse().unwrap(),
     };
     let mut send = |port, key, seq, ack, flags, options, len| {
@@ -140,34 +144,45 @@ fn hoard(gateway: &mut Gateway, now: Instant, flow: u32) {
     send(RADIO, key, 0, 0, Flags::SYN, options, 0);
     send(WAN, key.reversed(), 0, 1, Flags::SYN | Flags::ACK, options, 0);
     send(RADIO, key, 1, 1, Flags::ACK, none, 0);
-    for n in 0..300 {
+    for n in 0..pieces {
         send(WAN, key.reversed(), 1 + n, 1, Flags::ACK, none, 1);
         send(WAN, key.reversed(), 2 + n, 1, Flags::ACK, none, 0);
     }
-    for n in 0..20 {
+    for n in 0..pieces / 15 {
         let mut options = TcpOptionsRepr::default();
         options.sack_blocks.push(Seq(3 + 2 * n), Seq(4 + 2 * n));
         send(RADIO, key, 1, 1, Flags::ACK, options, 0);
     }
 }
 
-#[test]
-fn what_is_kept_is_within_the_limit() {
+/// So many flows of these kinds, which keep what they can or are just open, take no more than the pool, a tenth, and each flow's own part.
+fn take(mode: FlowMode, flows: u32, a_subscriber: u32, hoards: bool) {
     const LIMIT: usize = 16 << 20;
-    let _alone = ALONE.lock().unwrap();
-    let mut config = GatewayConfig::default();
+    let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut config = GatewayConfig { mode, ..GatewayConfig::default() };
     config.limits.max_buffer_bytes = LIMIT;
     let (mut gateway, now) = (Gateway::new(config), Instant::ZERO + Duration::from_secs(1));
     let region = Region::new(ALLOCATOR);
-    for flow in 0..2_000 {
-        hoard(&mut gateway, now, flow);
-    }
+    (0..flows).for_each(|flow| hoard(&mut gateway, now, flow, a_subscriber, if hoards { 300 } else { 0 }));
     let change = region.change();
     let taken = change.bytes_allocated - change.bytes_deallocated;
-    let flows = gateway.flows();
-    // A flow's own state is bounded by the number of flows.
-    let own = flows * 3_500;
-    println!("{taken} bytes for {flows} flows, {} charged", gateway.buffered_bytes());
-    assert!(flows > 1_000 && gateway.buffered_bytes() as usize <= LIMIT);
-    assert!(taken <= LIMIT / 10 * 11 + own, "{taken} bytes for {flows} flows");
+    let (open, charged) = (gateway.flows(), gateway.buffered_bytes() as usize);
+    println!("{mode:?}, {a_subscriber} a subscriber: {taken} bytes for {open} flows, {charged} charged");
+    assert!(open >= flows as usize / 2 && charged <= LIMIT, "{open} flows, {charged} charged");
+    let kept = if hoards { LIMIT / 10 * 11 } else { charged };
+    assert!(taken <= kept + open * LimitsConfig::FLOW_BYTES, "{taken} bytes for {open} flows");
+}
+
+#[test]
+fn what_is_kept_is_within_the_limit() {
+    take(FlowMode::Transparent, 2_000, 8, true);
+    take(FlowMode::Split, 2_000, 8, true);
+}
+
+#[test]
+fn flows_that_keep_nothing_are_within_their_part() {
+    for a_subscriber in [1, 8] {
+        take(FlowMode::Transparent, 4_000, a_subscriber, false);
+        take(FlowMode::Split, 4_000, a_subscriber, false);
+    }
 }

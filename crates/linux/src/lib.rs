@@ -28,6 +28,7 @@ mod overheard;
 mod port;
 pub mod privilege;
 mod quantiles;
+pub mod seccomp;
 mod signal;
 mod slice;
 mod sockopt;

@@ -117,7 +117,7 @@ impl State {
     fn see(&mut self, packet: &Packet, look: fn(&mut State, Tcp<'_>, (SocketAddr, SocketAddr))) {
         let (Some(tcp), Some(key)) = (packet.tcp(), packet.flow_key()) else { return };
         if packet.payload().bytes().is_some_and(|bytes| !bytes.is_empty()) {
-            // An attacker's (`Watch::attack`), of which no end believes anything.
+            // An attacker's (`Watch::meddle`), of which no end believes anything.
             return;
         }
         if !tcp.flags().contains(Flags::RST) {

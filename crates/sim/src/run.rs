@@ -90,9 +90,14 @@ pub trait Watch {
         true
     }
 
-    /// What somebody who is no end of the scenario sends to the gateway at this moment, and at which side. Such packets carry bytes, those of
-    /// the scenario's ends only lengths: so they are told apart.
-    fn attack(&mut self, _now: Instant, _gateway: &Gateway) -> Vec<(PortId, Packet)> {
+    /// Whether it does anything to the gateway.
+    fn meddles(&self) -> bool {
+        false
+    }
+
+    /// What befalls the gateway at this moment: another may go on in its place. Returned is what somebody who is no end of the scenario sends to
+    /// it, and at which side. Such packets carry bytes, those of the scenario's ends only lengths: so they are told apart.
+    fn meddle(&mut self, _now: Instant, _gateway: &mut Gateway) -> Vec<(PortId, Packet)> {
         Vec::new()
     }
 
@@ -201,7 +206,7 @@ impl Run<'_> {
         if self.topology.network.run_until(now) == Progress::Stuck {
             return Err(ScenarioError::Stuck);
         }
-        self.attack(now, watch);
+        self.meddle(now, watch);
         let network = &self.topology.network;
         let enough = |up: bool| {
             let direction = if up { "_up" } else { "_down" };
@@ -219,11 +224,15 @@ impl Run<'_> {
         if watch.goes_on(now) { Ok(()) } else { Err(ScenarioError::GivenUp) }
     }
 
-    fn attack(&mut self, now: Instant, watch: &mut dyn Watch) {
+    fn meddle(&mut self, now: Instant, watch: &mut dyn Watch) {
         let Topology { network, gateway, .. } = &mut self.topology;
         let Some(id) = gateway.as_ref().map(|gateway| gateway.id) else { return };
-        let SimNode::Gateway(node) = network.node(id) else { return };
-        for (port, packet) in watch.attack(now, node) {
+        // To touch a node is an event of the network's, for those who do nothing as well: only where there is somebody who may.
+        if !watch.meddles() {
+            return;
+        }
+        let SimNode::Gateway(node) = network.node_mut(id) else { return };
+        for (port, packet) in watch.meddle(now, node) {
             network.node_mut(id).handle_packet(now, port, packet);
         }
     }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::PeerCredentials;
-use paceline_gateway::config::OtherMode;
+use paceline_gateway::config::{LimitsConfig, OtherMode};
 use paceline_gateway::{Gateway, GatewayConfig, SplitTakenOver, TakenOver};
 use paceline_linux::shift_file::ShiftFile;
 use paceline_linux::{Fallback, Housekeeping, clock};
@@ -41,6 +41,13 @@ pub(super) fn run(args: &GatewayArgs, config: GatewayConfig) -> Result<()> {
     let config_prefixes = (config.sharing.subscriber_prefix_v4, config.sharing.subscriber_prefix_v6);
     let datagrams = config.sharing.other == OtherMode::Shared;
     let pool_bytes = Some(workers::pool_bytes(&config.limits));
+    tracing::info!(
+        "memory: at most {} bytes, of which {} for packets and {} for {} flows",
+        workers::memory_bytes(&config.limits),
+        workers::pool_bytes(&config.limits),
+        config.limits.max_flows.saturating_mul(LimitsConfig::FLOW_BYTES),
+        config.limits.max_flows
+    );
     // Before any file is made.
     args.metrics.map_or(Ok(()), http::check)?;
     if !args.take_over {

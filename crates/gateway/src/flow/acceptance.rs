@@ -38,6 +38,13 @@ impl Uplink {
         Uplink { sent: first - 1 + u64::from(len), ..Uplink::at(first) }
     }
 
+    /// Positions below `most`, in their order.
+    #[cfg(feature = "serde")]
+    pub(super) fn is_sound(&self, most: u64) -> bool {
+        self.acked <= self.sent
+            && [self.first, self.sent, self.edge, self.window_max].into_iter().all(|one| one < most)
+    }
+
     /// Of a flow that goes on here.
     pub(super) fn at(position: u64) -> Self {
         Uplink { first: position, acked: position, sent: position, window_max: 0, edge: 0 }
@@ -127,7 +134,9 @@ impl Flow {
         }
         match self.phase {
             _ if is_same => SynIs::OfTheFlow,
-            Phase::Opening if is_new => SynIs::OfTheFlow,
+            // Anybody may have sent a SYN with the server's address, before the client's or after it. The client's begins a flow of its own; of the
+            // server's the answer to that counts. Where both ends open at once (RFC 9293, Section 3.5), each answers the other, too.
+            Phase::Opening if is_new && from == WAN => SynIs::Strange,
             Phase::Opening | Phase::Closed => SynIs::AnotherFlow,
             Phase::Open | Phase::Resumed => {
                 if from == RADIO {

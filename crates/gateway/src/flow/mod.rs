@@ -12,10 +12,14 @@ mod opening;
 mod path_mtu;
 mod recovery;
 mod resumption;
+#[cfg(feature = "serde")]
+mod sound;
 mod timers;
 mod trial;
 mod uplink;
 mod watch;
+#[cfg(test)]
+mod work;
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -45,7 +49,7 @@ pub(crate) use acceptance::SynIs;
 use acceptance::Uplink;
 use ack_filter::AckFilter;
 use clocks::Clocks;
-use path_mtu::PathMtu;
+pub(crate) use path_mtu::PathMtu;
 use recovery::Recovery;
 use resumption::Resumption;
 use timers::Timers;

@@ -16,7 +16,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// What is known.
 #[derive(Clone, Copy, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub(super) struct PathMtu {
+pub(crate) struct PathMtu {
     /// Bytes of IP; zero while none is known.
     bytes: u64,
     noted_at: Instant,
@@ -24,7 +24,7 @@ pub(super) struct PathMtu {
 
 impl PathMtu {
     /// A router says so. True if it is news.
-    fn on_message(&mut self, now: Instant, bytes: u64) -> bool {
+    pub(crate) fn on_message(&mut self, now: Instant, bytes: u64) -> bool {
         let age = now.saturating_since(self.noted_at);
         let is_news = self.bytes == 0 || age >= FORGOTTEN || (bytes < self.bytes && age >= PAUSE);
         if is_news {
@@ -132,5 +132,28 @@ mod tests {
         let known = gateway.table.flow(id).path_mtu;
         assert!((552..2_000 - 10).contains(&known.bytes), "{known:?}");
         assert_eq!(gateway.table.flow(id).store.bytes(), kept);
+    }
+
+    /// A split flow's own sender cuts its packets anew at each message that is believed: ten a second are.
+    #[test]
+    fn a_split_flow_believes_ten_messages_a_second() {
+        let config = GatewayConfig { mode: crate::config::FlowMode::Split, ..GatewayConfig::default() };
+        let mut gateway = Gateway::new(config);
+        let now = Instant::ZERO + Duration::from_secs(1);
+        let tell = |gateway: &mut Gateway, port, packet| {
+            gateway.handle_packet(now, port, packet);
+            core::iter::from_fn(|| gateway.poll_transmit(now)).collect::<alloc::vec::Vec<_>>()
+        };
+        tell(&mut gateway, RADIO, packet(key(), 0, 0, Flags::SYN, 0));
+        tell(&mut gateway, WAN, packet(key().reversed(), 0, 1, Flags::SYN | Flags::ACK, 0));
+        tell(&mut gateway, RADIO, packet(key(), 1, 1, Flags::ACK, 0));
+        let sent = tell(&mut gateway, WAN, packet(key().reversed(), 1, 1, Flags::ACK, 1_000));
+        assert!(sent.iter().any(|(port, packet)| *port == RADIO && packet.payload().len() == 1_000));
+        for mtu in (600..900).rev() {
+            tell(&mut gateway, RADIO, too_big(1, mtu));
+        }
+        let sent = tell(&mut gateway, WAN, packet(key().reversed(), 1_001, 1, Flags::ACK, 1_400));
+        let longest = sent.iter().filter(|(port, _)| *port == RADIO).map(|(_, packet)| packet.ip_len()).max();
+        assert_eq!(longest, Some(899), "of 300 messages in one moment the first one counts");
     }
 }

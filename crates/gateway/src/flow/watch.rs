@@ -182,8 +182,8 @@ impl Flow {
         let smoothed = self.rtt.smoothed().unwrap_or_default();
         let loaded = rtt.is_some_and(|rtt| smoothed > rtt + rtt / 4 + LOADED);
         let seen = Seen {
-            delivered: delivered - self.watch.told_delivered,
-            lost: if loaded { 0 } else { lost - self.watch.told_lost },
+            delivered: delivered.saturating_sub(self.watch.told_delivered),
+            lost: if loaded { 0 } else { lost.saturating_sub(self.watch.told_lost) },
             rate: self.path.share.max(self.rate.rate().unwrap_or_default()),
             rtt,
             server_rtt: self.server_rtt.get(),

@@ -18,7 +18,7 @@ fn datagram(number: u32) -> Packet {
 fn without_tcp_that_waits_everything_leaves_at_once() {
     let mut other = Other::default();
     for number in 0..1_000 {
-        assert!(matches!(other.offer(at(1), datagram(number), false), Offered::Leaves(_)));
+        assert!(matches!(other.offer(at(1), datagram(number), false, |_| true), Offered::Leaves(_)));
     }
     assert_eq!(other.waiting_bytes(), 0);
 }
@@ -30,7 +30,8 @@ fn beside_tcp_it_has_the_share_of_a_flow() {
         // Four times what a share is, for two seconds; TCP sends a packet each millisecond.
         for ms in 1..2_000u64 {
             for number in 0..4 {
-                if let Offered::Leaves(packet) = other.offer(at(ms * 1_000), datagram(number), true) {
+                if let Offered::Leaves(packet) = other.offer(at(ms * 1_000), datagram(number), true, |_| true)
+                {
                     left += packet.ip_len() as u64;
                 }
             }
@@ -79,7 +80,7 @@ proptest! {
                     "192.0.2.1:443".parse().unwrap(),
                     core::net::SocketAddr::new("10.0.0.2".parse().unwrap(), number as u16),
                 );
-                match other.offer(at(now), Packet::build_udp(key, Payload::Length(1_200)), contended) {
+                match other.offer(at(now), Packet::build_udp(key, Payload::Length(1_200)), contended, |_| true) {
                     Offered::Leaves(packet) => left.push(packet.udp_ports().unwrap().1.into()),
                     Offered::Waits => {}
                     Offered::Dropped => refused += 1,

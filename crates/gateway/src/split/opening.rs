@@ -103,6 +103,10 @@ impl Pair {
     /// A packet of the server, which has not answered yet.
     pub(super) fn on_answer(&mut self, now: Instant, packet: &Packet, config: &GatewayConfig) -> Opened {
         let (Some(opening), Some(tcp)) = (&mut self.opening, packet.tcp()) else { return Opened::Passes };
+        if tcp.flags().contains(Flags::SYN) && !tcp.flags().contains(Flags::ACK) {
+            // Anybody may have sent it. A server that opens at the same time answers as well (RFC 9293, Section 3.5).
+            return Opened::NotYet;
+        }
         if tcp.flags().contains(Flags::SYN) {
             opening.server = Some(ServerSyn { origin: origin_of(tcp), mss: mss_of(tcp, &self.key) });
         }

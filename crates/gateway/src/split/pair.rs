@@ -16,6 +16,7 @@ use super::gaps::Gaps;
 use super::opening::Opening;
 use crate::auto::{Reason, UplinkDelay};
 use crate::config::GatewayConfig;
+use crate::flow::PathMtu;
 use crate::pool::PIECE_MIN;
 use crate::ring::Links;
 use crate::{RADIO, WAN};
@@ -98,6 +99,9 @@ pub(super) struct Side {
     id: u16,
     /// The other end's packets come as super-packets: then the device takes such, too.
     super_packets: bool,
+    /// The smallest MTU on the way that was told and believed.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub(super) path_mtu: PathMtu,
 }
 
 /// Our choice: more are kept as one, as old as the oldest of them. Full-sized segments of 6 MB.
@@ -303,7 +307,7 @@ impl Pair {
 
 impl Side {
     pub(super) fn new(connection: Connection, marks: PathMarks) -> Side {
-        Side { connection, marks, id: 0, super_packets: false }
+        Side { connection, marks, id: 0, super_packets: false, path_mtu: PathMtu::default() }
     }
 
     /// The next packet, of up to `most` segments, on the way that those of the other end take.

@@ -7,6 +7,7 @@ use paceline_wire::{Instant, Packet};
 use super::Table;
 use crate::config::GatewayConfig;
 use crate::other::Offered;
+use crate::pool::may_keep;
 use crate::subscriber::prefix;
 use crate::timers::disarm;
 
@@ -38,6 +39,7 @@ impl Table {
         now: Instant,
         client: IpAddr,
         packet: Packet,
+        buffered: &mut u64,
     ) -> Offered {
         let Some(&index) = self.by_prefix.get(&prefix(&config.sharing, client)) else {
             return Offered::Leaves(packet);
@@ -45,22 +47,32 @@ impl Table {
         let subscriber = &mut self.subscribers[index as usize];
         let bytes = packet.ip_len() as u64;
         let contended = subscriber.contended(now, bytes);
-        let offered = subscriber.other.get_or_insert_default().offer(now, packet, contended);
+        let (pool, holdings) = (config.limits.max_buffer_bytes as u64, subscriber.holdings);
+        let may_keep = |bytes| may_keep(pool, *buffered, holdings, bytes);
+        let offered = subscriber.other.get_or_insert_default().offer(now, packet, contended, may_keep);
         if matches!(offered, Offered::Leaves(_)) {
             subscriber.on_other_sent(now, bytes);
             self.capacity.on_sent(now, bytes);
         }
+        self.settle_other(index, buffered);
         self.stir(index);
         self.arm_other(index);
         offered
     }
 
     /// The next packet other than TCP whose turn has come; `dropped` counts those that had none.
-    pub(crate) fn next_other(&mut self, now: Instant, dropped: &mut u64) -> Option<Packet> {
+    pub(crate) fn next_other(
+        &mut self,
+        now: Instant,
+        dropped: &mut u64,
+        buffered: &mut u64,
+    ) -> Option<Packet> {
         while let Some(&index) = self.stirred.last() {
             if let Some(subscriber) = self.subscribers.get_mut(index as usize) {
                 let contended = subscriber.contended(now, OTHER_ROOM);
                 let next = subscriber.other.as_mut().and_then(|other| other.take(now, contended, dropped));
+                self.settle_other(index, buffered);
+                let subscriber = &mut self.subscribers[index as usize];
                 if let Some(packet) = next {
                     let bytes = packet.ip_len() as u64;
                     subscriber.on_other_sent(now, bytes);
@@ -105,6 +117,14 @@ impl Table {
             subscriber.stirred = true;
             self.stirred.push(index);
         }
+    }
+
+    /// What waits is charged to the subscriber, and to the memory that all share.
+    fn settle_other(&mut self, index: u32, buffered: &mut u64) {
+        let subscriber = &mut self.subscribers[index as usize];
+        let Some((before, now)) = subscriber.other.as_mut().map(|other| other.settle()) else { return };
+        subscriber.holdings.replace(before, now);
+        *buffered = (*buffered + now.kept).saturating_sub(before.kept);
     }
 
     fn arm_other(&mut self, index: u32) {

@@ -98,6 +98,24 @@ fn answers_to_a_syn_that_was_not_seen() {
     });
 }
 
+/// Before the client opens, and while it does: none of them is an answer, and each has a number of its own. Linux goes on.
+#[test]
+fn syns_of_the_server_before_it_is_asked() {
+    for mode in [FlowMode::Transparent, FlowMode::Split, FlowMode::Auto] {
+        let alone = World::new(config(mode)).run(|_| {});
+        let mut world = World::new(config(mode));
+        let attacked = world.run(|world| {
+            if world.server().is_none() {
+                let seq = world.random.below(1 << 32) as u32;
+                world.inject_to_nobody(WAN, segment(victim().reversed(), header(seq, 0, Flags::SYN), &[]));
+            }
+        });
+        assert!(attacked <= 1.1 * alone + 0.24, "{mode:?}: {attacked:.2} s attacked, {alone:.2} s alone");
+        let counters = world.gateway.counters();
+        assert_eq!(counters.flows_accelerated + counters.flows_split, 1, "{mode:?}");
+    }
+}
+
 #[test]
 fn blind_data_of_the_server() {
     each(|world, server, _| {

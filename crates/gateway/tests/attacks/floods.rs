@@ -172,6 +172,50 @@ fn memory_for_single_bytes() {
     }
 }
 
+/// Datagrams wait beside the data of clients that acknowledge nothing: what waits is charged as what is kept is.
+#[test]
+fn memory_for_datagrams_that_wait() {
+    const POOL: usize = 16 << 20;
+    for mode in [FlowMode::Transparent, FlowMode::Split] {
+        let mut config = config(mode);
+        config.limits.max_buffer_bytes = POOL;
+        // So that TCP waits.
+        config.sharing.capacity_mbps = Some(0.1);
+        let mut world = World::new(config);
+        let mut pool = BufferPool::new(1 << 30);
+        let clients: Vec<FlowKey> = (0..20)
+            .map(|n| FlowKey { src: SocketAddr::new(address(2, n), 1_024), ..conspirators(0) })
+            .collect();
+        for &key in &clients {
+            open(&mut world, key, TcpOptionsRepr { window_scale: Some(7), ..Default::default() });
+            for n in 0..100 {
+                let data = header(1 + 1_000 * n, 1, Flags::ACK);
+                let sent = segment(key.reversed(), data, &[1; 1_000]).to_vec();
+                world.inject(WAN, Packet::parse(&[], &sent, &mut pool).unwrap());
+            }
+        }
+        let tcp = world.gateway.buffered_bytes();
+        for n in 0..100_000 {
+            let key = clients[n % clients.len()];
+            let datagram =
+                Packet::build_udp(key.reversed(), paceline_wire::Payload::from(vec![0; 200])).to_vec();
+            world.inject(WAN, Packet::parse(&[], &datagram, &mut pool).unwrap());
+            assert!(world.gateway.buffered_bytes() <= POOL as u64);
+        }
+        let counters = *world.gateway.counters();
+        assert!(counters.other_queued > 100 && counters.other_dropped > 0, "{mode:?}: {counters:?}");
+        assert!(world.gateway.buffered_bytes() > tcp, "{mode:?}: what waits is not counted");
+        let in_use = pool.in_use() - 300 * 2_048;
+        assert!(in_use <= 2 * POOL, "{mode:?}: {in_use} bytes");
+        // Nobody waits for longer than a tenth of a second, and then nothing is charged for it.
+        world.now += Duration::from_secs(1);
+        world.gateway.handle_timeout(world.now);
+        while world.gateway.poll_transmit(world.now).is_some() {}
+        // Less than one of them is left: a bare packet of the honest flow.
+        assert!(world.gateway.buffered_bytes() < tcp + 2_000, "{mode:?}: what has gone is still counted");
+    }
+}
+
 /// Data for a client that never acknowledges, in as many flows as there may be.
 #[test]
 fn data_that_nobody_takes() {

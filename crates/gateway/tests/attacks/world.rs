@@ -136,6 +136,13 @@ impl World {
         self.is_judging = false;
     }
 
+    /// The same of a packet that only the gateway sees.
+    pub fn inject_to_nobody(&mut self, port: PortId, packet: Packet) {
+        self.pump();
+        self.gateway.handle_packet(self.now, port, packet);
+        while self.gateway.poll_transmit(self.now).is_some() {}
+    }
+
     /// The victim downloads while `blow` strikes every 5 ms; returns the seconds that it took.
     pub fn run(&mut self, mut blow: impl FnMut(&mut World)) -> f64 {
         let (start, limit) = (self.now, self.now + Duration::from_secs(60));

@@ -3,6 +3,8 @@
 //! He knows addresses, ports and when something happens, and guesses numbers that miss by one, two or four windows: by less than what would
 //! be believed without a gateway, too. He floods the table with SYNs, and tells of path MTUs.
 //!
+//! In the same seeds another process takes over from the gateway, its configuration is read anew, and each of its ports is lost for a while.
+//!
 //! No byte of his leaves the gateway but as he sent it, so that its receiver is the judge; no transfer fails; memory and table stay within their
 //! limits; and all transfers together take no more than 1.2 times as long as without him.
 
@@ -11,15 +13,15 @@ use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::rc::Rc;
 
-use paceline_gateway::{Gateway, RADIO, WAN};
-use paceline_path::Delivered;
+use paceline_gateway::{Gateway, GatewayConfig, RADIO, SplitTakenOver, TakenOver, WAN};
 use paceline_path::random::Random;
+use paceline_path::{Delivered, OutageEffect, OutageWindow, Outages};
 use paceline_sim::result::RunResult;
-use paceline_sim::{Scenario, ScenarioError, Tap, Watch, run, run_watched};
-use paceline_wire::{Flags, FlowKey, Instant, Packet, Payload, PortId, Seq, TcpRepr};
+use paceline_sim::{Scenario, ScenarioError, Tap, Watch, run_watched};
+use paceline_wire::{Duration, Flags, FlowKey, Instant, Packet, Payload, PortId, Seq, TcpRepr};
 use rustc_hash::FxHashMap;
 
-use crate::{FAULTS_LAST, draw, seeds_of};
+use crate::{FAULTS_LAST, draw, draw_gateway, seeds_of};
 
 /// Seeds of a test run.
 const RUNS: u64 = 2_000;
@@ -111,7 +113,88 @@ impl Tap for Look {
     }
 }
 
+/// What befalls a gateway whether somebody attacks it or not.
+struct Fates {
+    random: Random,
+    config: GatewayConfig,
+    handovers: u32,
+    reloads: u32,
+}
+
+impl Fates {
+    fn new(seed: u64, config: &GatewayConfig) -> Fates {
+        Fates { random: Random::named(seed, "fates"), config: config.clone(), handovers: 0, reloads: 0 }
+    }
+
+    /// Of every 100 ms.
+    fn befall(&mut self, now: Instant, gateway: &mut Gateway) {
+        if now >= Instant::ZERO + FAULTS_LAST {
+            return;
+        }
+        match self.random.below(80) {
+            0 => {
+                self.handovers += 1;
+                *gateway = successor(gateway, &self.config);
+            }
+            1 => {
+                self.reloads += 1;
+                let mut config = draw_gateway(&mut self.random);
+                config.limits = self.config.limits.clone();
+                gateway.set_policy(&config);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Watch for Fates {
+    fn looks_at_ends(&self) -> bool {
+        false
+    }
+
+    fn meddles(&self) -> bool {
+        true
+    }
+
+    fn meddle(&mut self, now: Instant, gateway: &mut Gateway) -> Vec<(PortId, Packet)> {
+        self.befall(now, gateway);
+        Vec::new()
+    }
+}
+
+/// The gateway of another process, which goes on with the state of this one.
+fn successor(gateway: &Gateway, config: &GatewayConfig) -> Gateway {
+    let written = rmp_serde::to_vec_named(&gateway.state()).unwrap();
+    let state: TakenOver = rmp_serde::from_slice(&written).unwrap();
+    let flows = gateway.split_states().map(|flow| {
+        let written = rmp_serde::to_vec_named(&flow).unwrap();
+        rmp_serde::from_slice(&written).unwrap()
+    });
+    let flows: Vec<SplitTakenOver> = flows.collect();
+    let next = Gateway::take_over(config.clone(), Box::new(()), state, flows);
+    assert_eq!((next.flows(), next.split_flows()), (gateway.flows(), gateway.split_flows()));
+    assert_eq!(next.buffered_bytes(), gateway.buffered_bytes());
+    next
+}
+
+/// In half of all seeds a port of the gateway is lost for a while: what is sent through it meanwhile is lost, in both directions.
+fn lose_ports(seed: u64, scenario: &mut Scenario, before: usize) {
+    let mut random = Random::named(seed, "ports");
+    for hop in [before - 1, before] {
+        if random.below(2) == 0 {
+            continue;
+        }
+        let start = Duration::from_millis(1) + random.duration_up_to(FAULTS_LAST / 2);
+        let end = start + Duration::from_millis(1) + random.duration_up_to(Duration::from_secs(3));
+        let windows = vec![OutageWindow { start, end }];
+        let lost = Outages { windows, periodic: None, effect: OutageEffect::Drop };
+        let link = &mut scenario.path[hop];
+        (link.down.outage, link.up.outage) = (lost.clone(), lost);
+    }
+}
+
 struct Attacker {
+    fates: Fates,
     seen: Rc<RefCell<Seen>>,
     random: Random,
     /// He is beside the clients, too.
@@ -182,7 +265,12 @@ impl Watch for Attacker {
         false
     }
 
-    fn attack(&mut self, now: Instant, gateway: &Gateway) -> Vec<(PortId, Packet)> {
+    fn meddles(&self) -> bool {
+        true
+    }
+
+    fn meddle(&mut self, now: Instant, gateway: &mut Gateway) -> Vec<(PortId, Packet)> {
+        self.fates.befall(now, gateway);
         let seen = Rc::clone(&self.seen);
         if gateway.flows() > MAX_FLOWS || gateway.buffered_bytes() > MEMORY as u64 {
             let (flows, bytes) = (gateway.flows(), gateway.buffered_bytes());
@@ -206,6 +294,7 @@ fn attacked(
     seed: u64,
     scenario: &Scenario,
     before: usize,
+    fates: &mut Fates,
 ) -> Result<(RunResult, Vec<String>), ScenarioError> {
     let seen = Rc::new(RefCell::new(Seen::default()));
     let look = |place| Box::new(Look { seen: Rc::clone(&seen), place }) as Box<dyn Tap>;
@@ -218,8 +307,11 @@ fn attacked(
     ];
     let mut random = Random::named(seed, "attacker");
     let at_radio = random.below(2) == 0;
-    let mut attacker = Attacker { seen: Rc::clone(&seen), random, at_radio };
+    let own = Fates::new(seed, &fates.config);
+    let mut attacker = Attacker { fates: own, seen: Rc::clone(&seen), random, at_radio };
     let result = run_watched(scenario, taps, &mut attacker)?;
+    fates.handovers += attacker.fates.handovers;
+    fates.reloads += attacker.fates.reloads;
     let findings = seen.borrow().findings.clone();
     Ok((result, findings))
 }
@@ -231,14 +323,18 @@ fn seconds(result: &RunResult) -> f64 {
 #[test]
 fn an_attacker_harms_no_transfer() {
     let (mut failures, mut alone, mut with) = (Vec::new(), 0.0, 0.0);
+    let (mut handovers, mut reloads) = (0, 0);
     for seed in seeds_of(RUNS) {
         let mut scenario = draw(seed);
         let Some(gateway) = &mut scenario.gateway else { continue };
         (gateway.config.limits.max_flows, gateway.config.limits.max_buffer_bytes) = (MAX_FLOWS, MEMORY);
-        let before = gateway.links_before;
-        alone += seconds(&run(&scenario).unwrap());
-        let (result, found) = attacked(seed, &scenario, before).unwrap();
+        let (before, config) = (gateway.links_before, gateway.config.clone());
+        lose_ports(seed, &mut scenario, before);
+        let mut fates = Fates::new(seed, &config);
+        alone += seconds(&run_watched(&scenario, Vec::new(), &mut fates).unwrap());
+        let (result, found) = attacked(seed, &scenario, before, &mut fates).unwrap();
         with += seconds(&result);
+        (handovers, reloads) = (handovers + fates.handovers, reloads + fates.reloads);
         let errors: Vec<_> = result.flows.iter().filter_map(|flow| flow.error.as_ref()).collect();
         if !found.is_empty() || !result.findings.is_empty() || !errors.is_empty() {
             let first = found.first();
@@ -246,6 +342,8 @@ fn an_attacker_harms_no_transfer() {
         }
     }
     assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n"));
-    println!("all transfers together: {with:.1} s attacked, {alone:.1} s alone");
+    println!(
+        "all transfers together: {with:.1} s attacked, {alone:.1} s alone; {handovers} handovers, {reloads} reloads"
+    );
     assert!(with <= 1.2 * alone, "{with:.1} s attacked, {alone:.1} s alone");
 }

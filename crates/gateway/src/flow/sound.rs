@@ -1,0 +1,25 @@
+//! Whether a flow that was read from another process can be one: of its numbers others are computed, without a look at each.
+
+use super::Flow;
+
+/// No position of a stream comes as far: at 100 Gbit/s, from the second wrap of the sequence numbers on, after eleven years.
+const POSITION_MAX: u64 = 1 << 62;
+/// RFC 7323, Section 2.3: a field of 16 bits, shifted by 14.
+const WINDOW_MAX: u64 = 1 << 30;
+const SHIFT_MAX: u8 = 14;
+
+impl Flow {
+    /// Positions are in their order, windows and shifts as large as they can be.
+    pub(crate) fn is_sound(&self) -> bool {
+        let positions = [self.received, self.passed, self.right_edge, self.virtual_window.edge()];
+        let una = self.board.una();
+        let streams = positions.into_iter().all(|position| position < POSITION_MAX)
+            && una <= self.board.sent()
+            && self.board.sent() <= self.received.max(una)
+            && self.uplink.is_none_or(|uplink| uplink.is_sound(POSITION_MAX));
+        let windows =
+            [self.window, self.window_max, self.room].into_iter().all(|window| window <= WINDOW_MAX);
+        let shifts = [self.shifts.client, self.shifts.shown, self.shifts.server];
+        streams && windows && shifts.into_iter().all(|shift| shift <= SHIFT_MAX)
+    }
+}

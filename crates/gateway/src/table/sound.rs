@@ -1,0 +1,67 @@
+//! Whether a table that was read from another process holds together: who follows whom in each circle, and whose flows are whose. What can be
+//! counted anew is.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use super::Table;
+use crate::member::Member;
+use crate::pool::Holdings;
+use crate::share::CLASSES;
+
+impl Table {
+    /// The table, if it can be one.
+    pub(crate) fn checked(mut self) -> Result<Table, &'static str> {
+        if !self
+            .entries
+            .iter()
+            .all(|(_, entry)| self.subscribers.contains(entry.member.subscriber() as usize))
+        {
+            return Err("a flow has no subscriber");
+        }
+        let flows = || self.entries.iter().map(|(_, entry)| &entry.member);
+        if flows().any(|member| matches!(member, Member::Flow(flow) if !flow.is_sound())) {
+            return Err("a flow's numbers contradict each other");
+        }
+        let classes = self.entries.iter().map(|(_, entry)| entry.class);
+        let classes = classes.chain(self.subscribers.iter().map(|(_, subscriber)| subscriber.class));
+        if classes.flatten().any(|class| class >= CLASSES) {
+            return Err("there is no such class");
+        }
+        if !self.circles_are_whole() {
+            return Err("a circle is broken");
+        }
+        self.count_anew();
+        Ok(self)
+    }
+
+    fn circles_are_whole(&self) -> bool {
+        let mut members: BTreeMap<u32, Vec<(u32, usize)>> = BTreeMap::new();
+        for (id, entry) in &self.entries {
+            let of_subscriber = members.entry(entry.member.subscriber()).or_default();
+            of_subscriber.extend(entry.class.map(|class| (id as u32, class)));
+        }
+        let own = |index: usize| members.get(&(index as u32)).map_or(&[][..], Vec::as_slice);
+        let links = |id: u32| self.entries.get(id as usize).map(|entry| entry.links);
+        let active = self.subscribers.iter().filter_map(|(id, one)| Some((id as u32, one.class?)));
+        let active: Vec<(u32, usize)> = active.collect();
+        let links_of_active = |id: u32| self.subscribers.get(id as usize).map(|one| one.links);
+        self.subscribers.iter().all(|(index, one)| one.rings.are_whole(own(index), links))
+            && self.active.are_whole(&active, links_of_active)
+    }
+
+    /// Sums over flows.
+    fn count_anew(&mut self) {
+        for (_, subscriber) in &mut self.subscribers {
+            (subscriber.flows, subscriber.ended, subscriber.repairing) = (0, 0, 0);
+            subscriber.holdings = Holdings::default();
+        }
+        for (_, entry) in &self.entries {
+            let subscriber = &mut self.subscribers[entry.member.subscriber() as usize];
+            subscriber.flows += 1;
+            subscriber.ended += u32::from(entry.has_ended);
+            subscriber.repairing += u32::from(entry.repairing);
+            subscriber.holdings.replace(Holdings::default(), entry.holdings);
+        }
+    }
+}
