@@ -1,4 +1,4 @@
-//! Any header that can be asked for is what is read afterwards. Shared by the fuzz target `build` and by the replay of its corpus.
+//! Any header that can be asked for is what is read afterwards. Shared by the fuzz target `headers` and by the replay of its corpus.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 

@@ -14,7 +14,7 @@ fn packets_replayed() {
 
 #[test]
 fn headers_replayed() {
-    replay("build", 20_000, crate::building::exercise);
+    replay("headers", 20_000, crate::building::exercise);
 }
 
 proptest! {
