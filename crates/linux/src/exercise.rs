@@ -87,16 +87,16 @@ pub fn shift_file(data: &[u8]) {
     let end = |host: u8| SocketAddr::from((Ipv4Addr::new(203, 0, 113, host), 4_321));
     let (key, value) = (FlowKey::new(end(1), end(2)), Fallback::Reset);
     let has = |flows: &ShiftFile, value: Fallback| flows.load().contains(&(key, value));
-    if flows.insert(key, value).is_ok() {
+    // A file of ours has no flow twice, as one that was made up may.
+    if !flows.load().iter().any(|(other, _)| *other == key) && flows.insert(key, value).is_ok() {
         assert!(has(&flows, value));
         let shifts = Shifts { client: 1, shown: 7, server: 2, added: true };
         flows.insert(key, shifts).unwrap();
         assert!(has(&flows, shifts.into()) && !has(&flows, value));
         let again = ShiftFile::adopt(flows.descriptor().unwrap(), 1_000).unwrap();
         assert_eq!((again.load(), again.len()), (flows.load(), flows.len()));
-        assert!(flows.remove(&key) && !has(&flows, shifts.into()));
+        assert!(flows.remove(&key) && !has(&flows, shifts.into()) && !flows.remove(&key));
     }
-    assert!(!flows.remove(&key));
     file.rewind().unwrap();
     let mut written = Vec::new();
     file.read_to_end(&mut written).unwrap();

@@ -241,7 +241,10 @@ impl<'a, M: Middle> World<'a, M> {
         let other = 1 - side;
         let [written, mut position] = [self.sides[other].written, self.sides[other].read];
         let Some(connection) = self.sides[side].connection() else { return };
-        if let Some(payload) = connection.read(now, max) {
+        // It cuts at the borders of what came as one.
+        let mut left = max;
+        while let Some(payload) = connection.read(now, left).filter(|payload| !payload.is_empty()) {
+            left -= payload.len();
             for &byte in payload.bytes().unwrap() {
                 assert_eq!(byte, pattern(other, position), "byte {position} for side {side}");
                 position += 1;
@@ -442,7 +445,8 @@ impl<'a, M: Middle> World<'a, M> {
                 return;
             }
             if turn % 8 == 7 {
-                // Timers are all that is left.
+                // Timers are all that is left. They are not known before everybody has been asked.
+                self.pump();
                 let next = [self.middle.poll_timeout(), self.sides[0].host.poll_timeout()];
                 let next = next.into_iter().chain([self.sides[1].host.poll_timeout()]).flatten().min();
                 let Some(next) = next else { break };
@@ -453,7 +457,8 @@ impl<'a, M: Middle> World<'a, M> {
         let told = [0, 1].map(|side| (self.sides[side].written, self.sides[side].read));
         let now = self.now;
         let status = [0, 1].map(|side| self.sides[side].connection().map(|c| (c.state(), c.status(now))));
-        assert!(self.is_done(), "not all arrived: {told:?} {status:?}");
+        let next = [0, 1].map(|side| self.sides[side].host.poll_timeout());
+        assert!(self.is_done(), "not all arrived at {now:?}, timers {next:?}: {told:?} {status:?}");
     }
 
     /// All that was written was read, or an end gave up after as many losses as the RFC allows.
@@ -466,7 +471,7 @@ impl<'a, M: Middle> World<'a, M> {
 }
 
 /// Our choice: what a target can do in some hundred microseconds.
-const STEPS_MAX: usize = 200;
+const STEPS_MAX: usize = 64;
 const QUEUE_MAX: usize = 256;
 const SENT_MAX: usize = 10_000;
 /// Enough for the longest backoff of a timeout, and for a window of one segment.

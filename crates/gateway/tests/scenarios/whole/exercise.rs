@@ -6,29 +6,29 @@ use paceline_wire::{Instant, Node, Packet, PortId};
 
 #[cfg(feature = "serde")]
 use crate::twins::Twins;
-use crate::world::{Choices, Middle, World};
+use super::world::{Choices, Middle, World};
 
 /// `data`: the gateway's configuration, then hosts and what happens, a few bytes each.
-pub(crate) fn transparent(data: &[u8]) {
+pub fn transparent(data: &[u8]) {
     let mut choices = Choices(data);
     let config = config(&mut choices, FlowMode::Transparent);
     World::new(choices.0, Alone::new(config)).run();
 }
 
 /// As [`transparent`], split.
-pub(crate) fn split(data: &[u8]) {
+pub fn split(data: &[u8]) {
     let mut choices = Choices(data);
     let config = config(&mut choices, FlowMode::Split);
     World::new(choices.0, Alone::new(config)).run();
 }
 
-#[cfg(feature = "serde")]
 /// In either mode, a gateway that goes from process to process, beside one that stays.
-pub(crate) fn handover(data: &[u8]) {
+#[cfg(feature = "serde")]
+pub fn handover(data: &[u8]) {
     let mut choices = Choices(data);
     let mode = choices.one_of(&[FlowMode::Transparent, FlowMode::Split, FlowMode::Auto]);
     let config = config(&mut choices, mode);
-    World::new(choices.0, Twins::new(config)).run();
+    World::new(choices.0, Twins::new(config, u32::MAX)).run();
 }
 
 /// Its parts, and small limits.
@@ -103,5 +103,21 @@ impl Node for Alone {
 
     fn poll_timeout(&self) -> Option<Instant> {
         self.gateway.poll_timeout()
+    }
+}
+
+#[cfg(feature = "serde")]
+impl Middle for Twins {
+    fn makes_acks(&self) -> bool {
+        self.config.mode != FlowMode::Transparent
+    }
+
+    fn turn(&mut self, _: u8) {
+        self.move_now();
+    }
+
+    fn check(&self) {
+        check(&self.moves, &self.config);
+        assert_eq!(self.moves.buffered_bytes(), self.stays.buffered_bytes());
     }
 }
