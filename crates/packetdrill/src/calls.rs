@@ -296,7 +296,11 @@ pub(crate) unsafe extern "C" fn close(_: This, fd: c_int) -> c_int {
             _ => connection.abort(now),
         }
     }
-    let closed = stack.sockets.close(fd).map(|_| 0).ok_or(libc::EBADF);
+    let closed = stack.sockets.close(fd);
+    if let Some(Kind::Connection(id)) = closed.map(|socket| socket.kind) {
+        stack.was_closed.push(id);
+    }
+    let closed = closed.map(|_| 0).ok_or(libc::EBADF);
     stack.poll();
     stack::settle(stack);
     told(closed) as c_int
@@ -329,6 +333,10 @@ pub(crate) unsafe extern "C" fn getsockopt(
             room.fill(0);
             let count = room.len().min(bytes.len());
             room[..count].copy_from_slice(&bytes[..count]);
+            // The kernel's struct may be longer than what is filled in here; the rest is zero.
+            if name != libc::TCP_INFO {
+                *len = count as socklen_t;
+            }
         }
         0
     });
@@ -349,6 +357,9 @@ fn option(fd: c_int, level: c_int, name: c_int) -> Result<Vec<u8>, c_int> {
             let status = stack.connection(fd)?.status(now);
             Ok(tcp_info(&status, now, socket.last_data).into())
         }
+        // Nothing is told of the congestion control beside TCP_INFO.
+        (libc::IPPROTO_TCP, libc::TCP_CC_INFO) => Ok(Vec::new()),
+        (libc::SOL_SOCKET, libc::SO_MEMINFO) => Ok(vec![0; 9 * size_of::<u32>()]),
         _ => Err(libc::ENOPROTOOPT),
     }
 }
@@ -365,6 +376,12 @@ pub(crate) unsafe extern "C" fn setsockopt(
     let bytes = unsafe { room(value.cast_mut(), len as usize) };
     let number = bytes.first_chunk().map_or(0, |bytes| i32::from_ne_bytes(*bytes));
     let mut stack = stack::lock();
+    if (level, name) == (libc::SOL_SOCKET, libc::SO_SNDBUF)
+        && let Ok(connection) = stack.connection(fd)
+    {
+        // Of twice as much, Linux takes about a half for what segments need besides their payload.
+        connection.set_send_buffer(number as u64);
+    }
     let outcome = stack.sockets.get_mut(fd).and_then(|socket| match (level, name) {
         (libc::SOL_SOCKET, libc::SO_REUSEADDR) => Ok(0),
         (libc::SOL_SOCKET, libc::SO_SNDBUF) => {
@@ -402,7 +419,7 @@ pub(crate) unsafe extern "C" fn netdev_receive(
             let count = bytes.len().min(room.len());
             room[..count].copy_from_slice(&bytes[..count]);
             *len = count;
-            *time_us = left.as_micros() as c_longlong;
+            *time_us = (left.as_nanos() / 1_000) as c_longlong;
         }
     }
     stack::settle(stack);
@@ -419,7 +436,7 @@ pub(crate) unsafe extern "C" fn usleep(_: This, us: c_uint) -> c_int {
 pub(crate) unsafe extern "C" fn gettimeofday(_: This, time: *mut timeval, _: *mut c_void) -> c_int {
     let mut stack = stack::lock();
     stack.advance(LOOK);
-    let us = stack.now.as_micros();
+    let us = stack.now.as_nanos() / 1_000;
     // SAFETY: the arguments of gettimeofday(2).
     unsafe { time.write(timeval { tv_sec: (us / 1_000_000) as i64, tv_usec: (us % 1_000_000) as i64 }) };
     0

@@ -44,13 +44,18 @@ impl Offload {
             if tcp.flags().contains(Flags::SYN) {
                 flow.first = Some(seq.add(1));
             }
-            let Some(first) = flow.first.filter(|_| len > 0) else { continue };
+            let flags = tcp.flags() - Flags::PSH;
+            let Some(first) = flow.first.filter(|_| len > 0) else {
+                if let Some(mut tcp) = packet.tcp_mut() {
+                    tcp.set_flags(flags);
+                }
+                continue;
+            };
             let from = u64::from(seq.0.wrapping_sub(first.0));
             let piece = flow.piece(from, from + len, limit(status), &mut started_here);
             let joins = last.is_some_and(|(other, end)| other == piece && end == from);
             last = Some((piece, from + len));
             let ends_write = flow.writes.contains(&(from + len));
-            let flags = tcp.flags() - Flags::PSH;
             let push = if joins || ends_write { Flags::PSH } else { Flags::empty() };
             if let Some(mut tcp) = packet.tcp_mut() {
                 tcp.set_flags(flags | push);

@@ -20,6 +20,8 @@ pub(crate) struct Stack {
     pub(crate) offload: Offload,
     /// Opened by peers and not asked for yet.
     pub(crate) accepted: Vec<ConnectionId>,
+    /// Whose descriptors are closed.
+    pub(crate) was_closed: Vec<ConnectionId>,
     /// When each packet left, and its bytes.
     out: VecDeque<(Instant, Vec<u8>)>,
     local: Option<IpAddr>,
@@ -76,6 +78,7 @@ impl Stack {
             sockets: Sockets::default(),
             offload: Offload::default(),
             accepted: Vec::new(),
+            was_closed: Vec::new(),
             out: VecDeque::new(),
             local: None,
             next_port: 33_000,
@@ -117,14 +120,17 @@ impl Stack {
     pub(crate) fn receive(&mut self, bytes: &[u8]) {
         let Some(packet) = Packet::parse(&[], bytes, &mut self.pool) else { return };
         let (key, has_data) = (packet.flow_key(), !packet.payload().is_empty());
-        self.endpoint.handle_packet(self.now, PORT, packet);
-        let now = self.now;
-        let is_of = |key: &FlowKey| self.endpoint.ids().find(|id| self.key_of(*id) == Some(key.reversed()));
-        if let Some(id) = key.as_ref().and_then(is_of).filter(|_| has_data)
-            && let Some(socket) = self.sockets.of(id)
-        {
-            socket.last_data = now;
+        let is_of = |key: FlowKey| self.endpoint.ids().find(|id| self.key_of(*id) == Some(key.reversed()));
+        let (id, now) = (key.and_then(is_of).filter(|_| has_data), self.now);
+        match id.map(|id| (id, self.sockets.of(id))) {
+            Some((_, Some(socket))) => socket.last_data = now,
+            // RFC 1122, Section 4.2.2.13: nobody will read it, which a reset tells.
+            Some((id, None)) if self.was_closed.contains(&id) => {
+                self.endpoint.remove(id);
+            }
+            _ => {}
         }
+        self.endpoint.handle_packet(now, PORT, packet);
         self.poll();
     }
 

@@ -27,6 +27,11 @@ impl Connection {
         self.may_send() && self.queue.is_writable()
     }
 
+    /// Fixes the send buffer at so many bytes of payload: it grows no more (SO_SNDBUF).
+    pub fn set_send_buffer(&mut self, bytes: u64) {
+        self.queue.set_buffer(self.config.send_buffer.build(bytes, bytes));
+    }
+
     /// Bytes that can be written now. For one who moves data on as soon as there is room, and does not wait for
     /// [`is_writable`](Self::is_writable).
     pub fn room(&self) -> u64 {
