@@ -115,7 +115,8 @@ impl ShiftFile {
             }
             Found::Free(_) | Found::Nothing => return Err(Full),
         };
-        self.generation += 1;
+        // What a foreign file says may be anything.
+        self.generation = self.generation.saturating_add(1);
         let record = encode(&key, fallback.into(), self.generation);
         self.record_mut(place).copy_from_slice(&record);
         Ok(())

@@ -11,7 +11,7 @@ use std::slice;
 
 use libc::{epoll_event, iovec, loff_t, msghdr, nfds_t, pollfd, size_t, sockaddr, socklen_t, ssize_t, timeval};
 use paceline_tcp::{CloseReason, Connection, State};
-use paceline_wire::{Duration, Payload};
+use paceline_wire::{Duration, Instant, Payload};
 
 use crate::address;
 use crate::info::tcp_info;
@@ -158,12 +158,13 @@ fn transmit(fd: c_int, bytes: &[u8]) -> Outcome {
             return Some(Err(failure(connection).unwrap_or(libc::EPIPE)));
         }
         let payload = Payload::from(bytes[count..].to_vec());
-        let (taken, key) = (connection.write(&payload), connection.key());
+        let (taken, key, now) = (connection.write(&payload), connection.key(), Instant::ZERO);
+        let status = connection.status(now);
         count += taken;
         if let Ok(socket) = stack.sockets.get_mut(fd) {
             socket.written += taken as u64;
             let written = socket.written;
-            stack.offload.wrote(key, written);
+            stack.offload.wrote(key, &status, written);
         }
         stack.poll();
         (count == bytes.len()).then_some(Ok(count as isize))
@@ -379,8 +380,8 @@ pub(crate) unsafe extern "C" fn setsockopt(
     if (level, name) == (libc::SOL_SOCKET, libc::SO_SNDBUF)
         && let Ok(connection) = stack.connection(fd)
     {
-        // Of twice as much, Linux takes about a half for what segments need besides their payload.
-        connection.set_send_buffer(number as u64);
+        // Linux doubles it (socket(7)), and counts memory; here it is payload.
+        connection.set_send_buffer(2 * number as u64);
     }
     let outcome = stack.sockets.get_mut(fd).and_then(|socket| match (level, name) {
         (libc::SOL_SOCKET, libc::SO_REUSEADDR) => Ok(0),

@@ -21,16 +21,30 @@ struct Flow {
     first: Option<Seq>,
     /// The offset behind all that was sent.
     sent: u64,
-    /// Ends of what was written.
+    /// The largest window of the peer.
+    window: u64,
+    /// Ends of what was written, and of its parts.
     writes: Vec<u64>,
     /// Start and end of each super-packet.
     pieces: Vec<(u64, u64)>,
 }
 
 impl Offload {
-    /// So many more bytes were written.
-    pub(crate) fn wrote(&mut self, key: FlowKey, total: u64) {
-        self.flows.entry(key).or_default().writes.push(total);
+    /// Bytes were written, `total` in all. PSH is also due inside of a long write, after each half of the peer's window (forced_push).
+    pub(crate) fn wrote(&mut self, key: FlowKey, status: &Status, total: u64) {
+        let flow = self.flows.entry(key).or_default();
+        flow.window = flow.window.max(status.snd_wnd);
+        let mut pushed = flow.writes.last().copied().unwrap_or(0);
+        let piece = sysctl::min_tso_segments() * u64::from(status.snd_mss.max(1));
+        let mut at = pushed + piece;
+        while at < total {
+            if at > pushed + flow.window / 2 {
+                flow.writes.push(at);
+                pushed = at;
+            }
+            at += piece;
+        }
+        flow.writes.push(total);
     }
 
     /// Sets the flag of the packets of one connection that leave at one time.

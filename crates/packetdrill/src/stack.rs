@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use paceline_tcp::{Connection, ConnectionId, Endpoint, PORT, State};
-use paceline_wire::{BufferPool, Duration, FlowKey, Instant, Node, Packet};
+use paceline_wire::{BufferPool, Duration, Flags, FlowKey, Instant, Node, Packet};
 
 use crate::offload::Offload;
 use crate::sockets::{Kind, Sockets};
@@ -119,7 +119,9 @@ impl Stack {
     /// A packet arrives.
     pub(crate) fn receive(&mut self, bytes: &[u8]) {
         let Some(packet) = Packet::parse(&[], bytes, &mut self.pool) else { return };
-        let (key, has_data) = (packet.flow_key(), !packet.payload().is_empty());
+        let is_syn = packet.tcp().is_some_and(|tcp| tcp.flags().contains(Flags::SYN));
+        // From its handshake on, as Linux counts.
+        let (key, has_data) = (packet.flow_key(), is_syn || !packet.payload().is_empty());
         let is_of = |key: FlowKey| self.endpoint.ids().find(|id| self.key_of(*id) == Some(key.reversed()));
         let (id, now) = (key.and_then(is_of).filter(|_| has_data), self.now);
         match id.map(|id| (id, self.sockets.of(id))) {

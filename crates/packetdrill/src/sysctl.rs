@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use paceline_tcp::{Config, ReceiveBuffer};
+use paceline_tcp::{Config, DetectionName, ReceiveBuffer};
 
 /// As the namespace says now; what it does not say is as in Linux.
 pub(crate) fn config() -> Config {
@@ -11,7 +11,11 @@ pub(crate) fn config() -> Config {
     let is_on = |name: &str, default: u64| one(name, default) != 0;
     let text = |name: &str| fs::read_to_string(format!("{FOLDER}/{name}")).unwrap_or_default();
     let default = Config::default();
+    // RACK comes with probes of the tail here; without them, RFC 6675 is what there is.
+    let probes = is_on("tcp_early_retrans", 3);
+    let detection = if probes { default.detection } else { DetectionName::Rfc6675 };
     Config {
+        detection,
         congestion: text("tcp_congestion_control").trim().parse().unwrap_or(default.congestion),
         // Linux counts the memory that segments take, here a half of it (tcp_adv_win_scale 1).
         receive_buffer: ReceiveBuffer::Auto { initial: (receive / 2) as u32, max: receive_max as u32 },

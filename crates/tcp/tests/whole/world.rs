@@ -107,11 +107,16 @@ impl Side {
         if tcp.flags().contains(Flags::ACK) {
             self.acks.insert(tcp.ack().0);
         }
-        let end = tcp.end_seq();
+        self.note_end(packet);
+        self.clock = tcp.timestamps().map_or(self.clock, |(value, _)| value);
+    }
+
+    /// Up to here somebody has sent in its name.
+    fn note_end(&mut self, packet: &Packet) {
+        let Some(end) = packet.tcp().map(|tcp| tcp.end_seq()) else { return };
         if self.sent.is_none_or(|sent| (end.0.wrapping_sub(sent.0) as i32) > 0) {
             self.sent = Some(end);
         }
-        self.clock = tcp.timestamps().map_or(self.clock, |(value, _)| value);
     }
 }
 
@@ -356,6 +361,7 @@ impl<'a, M: Middle> World<'a, M> {
         self.forged_acks[1 - side].insert(ack.0);
         let mut packet = Packet::build_tcp(key(side), &repr, payload);
         packet.complete_checksum();
+        self.sides[side].note_end(&packet);
         self.middle.handle_packet(self.now, PortId(side as u8), packet);
     }
 
@@ -375,6 +381,7 @@ impl<'a, M: Middle> World<'a, M> {
         }
         // A forged segment that is longer than it should be would carry bytes of no stream.
         if packet.payload().is_empty() {
+            self.sides[side].note_end(&packet);
             self.middle.handle_packet(self.now, PortId(side as u8), packet);
         }
     }
