@@ -383,6 +383,12 @@ pub(crate) unsafe extern "C" fn setsockopt(
         // Linux doubles it (socket(7)), and counts memory; here it is payload.
         connection.set_send_buffer(2 * number as u64);
     }
+    if (level, name) == (libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT)
+        && let Ok(connection) = stack.connection(fd)
+    {
+        connection.set_user_timeout((number > 0).then(|| Duration::from_millis(number as u64)));
+        return 0;
+    }
     let outcome = stack.sockets.get_mut(fd).and_then(|socket| match (level, name) {
         (libc::SOL_SOCKET, libc::SO_REUSEADDR) => Ok(0),
         (libc::SOL_SOCKET, libc::SO_SNDBUF) => {
