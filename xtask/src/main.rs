@@ -7,6 +7,7 @@ mod advisories;
 mod auto;
 mod bounds;
 mod compare;
+mod fuzz;
 mod licenses;
 mod model;
 mod purity;
@@ -26,7 +27,13 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let findings = match arguments.first().map(String::as_str) {
         Some("check") => {
-            [tidy::check(&root), purity::check(&root), licenses::check(&root), advisories::check(&root)]
+            [
+                tidy::check(&root),
+                purity::check(&root),
+                licenses::check(&root),
+                advisories::check(&root),
+                fuzz::check(&root),
+            ]
                 .into_iter()
                 .flat_map(|outcome| outcome.unwrap_or_else(|error| vec![error]))
                 .collect()

@@ -5,7 +5,9 @@ mod board;
 pub(crate) mod capture;
 pub(crate) mod control;
 mod doctor;
-mod handover;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod exercise;
+pub(crate) mod handover;
 mod http;
 mod metrics;
 mod notify;

@@ -1,70 +1,7 @@
-//! `paceline`: accelerate TCP over mobile access links, and measure it on real packets.
-
-mod args;
-mod bench;
-mod capture;
-mod compare;
-mod cpu_time;
-mod demo;
-mod emulate;
-mod error;
-mod flows;
-mod gateway;
-mod interrupt;
-mod kept;
-mod map;
-mod output;
-mod plot;
-mod pool;
-mod predict;
-mod profiles;
-mod reproduce;
-mod result;
-mod run;
-mod scenario;
-mod sweep;
-mod top;
-mod trace;
-mod units;
+//! `paceline`: the program is the library of this crate, so that tests and fuzz targets reach its parts.
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
-use args::{BenchCommand, Cli, Command, ReproduceCommand};
-use error::Result;
-
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    match dispatch(cli.command).and_then(|()| output::finish()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("paceline: {error}");
-            error.exit_code()
-        }
-    }
-}
-
-fn dispatch(command: Command) -> Result<()> {
-    match command {
-        Command::Demo(args) => demo::command(&args),
-        Command::Run(args) => run::command(&args),
-        Command::Sweep(args) => sweep::command(&args),
-        Command::Compare(args) => compare::command(&args),
-        Command::Profiles(args) => profiles::command(&args),
-        Command::Map(args) => map::command(&args),
-        Command::Reproduce(ReproduceCommand::Or(args)) => reproduce::or::command(&args),
-        Command::Reproduce(ReproduceCommand::Ncl(args)) => reproduce::ncl::command(&args),
-        Command::Reproduce(ReproduceCommand::Accelerator(args)) => reproduce::accelerator::command(&args),
-        Command::Reproduce(ReproduceCommand::Rre(args)) => reproduce::rre::command(&args),
-        Command::Reproduce(ReproduceCommand::Drwa(args)) => reproduce::drwa::command(&args),
-        Command::Predict(args) => predict::command(&args),
-        Command::Gateway(args) => gateway::command(&args),
-        Command::Top(args) => top::command(&args),
-        Command::Capture(args) => capture::command(&args),
-        Command::Flows(args) => flows::command(&args),
-        Command::Emulate(args) => emulate::command(&args),
-        Command::Trace(command) => trace::command(&command),
-        Command::Bench(BenchCommand::Gateway(args)) => bench::command(&args),
-    }
+    paceline::main()
 }

@@ -77,3 +77,12 @@ fn handle(key: KeyEvent, view: &mut View) -> bool {
 }
 
 const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Two reports, one after the other, whatever they say.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn exercise(before: crate::gateway::rows::Report, after: crate::gateway::rows::Report) {
+    let (flows, subscribers) = (after.flows.len(), after.subscribers.len());
+    let traffic = Traffic::between(Some(&before), after);
+    assert_eq!((traffic.flows.len(), traffic.subscribers.len()), (flows, subscribers));
+    assert!(traffic.flows.iter().all(|row| row.len() == table::FLOW_COLUMNS.len()));
+}

@@ -65,7 +65,7 @@ pub(crate) fn parse(ip: &[u8]) -> Option<IcmpError> {
 }
 
 fn parse_v4(ip: &[u8]) -> Option<IcmpError> {
-    let icmp = ip.get(usize::from(ip[0] & 15) * 4..)?;
+    let icmp = ip.get(header_len_v4(ip)?..)?;
     // Type 3: destination unreachable; code 4: fragmentation needed.
     if *ip.get(9)? != 1 || *icmp.first()? != 3 {
         return None;
@@ -77,9 +77,15 @@ fn parse_v4(ip: &[u8]) -> Option<IcmpError> {
     }
     let address =
         |at: usize| Some(IpAddr::V4(Ipv4Addr::from(<[u8; 4]>::try_from(inner.get(at..at + 4)?).ok()?)));
-    let tcp = inner.get(usize::from(inner[0] & 15) * 4..)?;
+    let tcp = inner.get(header_len_v4(inner)?..)?;
     let source = Ipv4Addr::from(<[u8; 4]>::try_from(ip.get(12..16)?).ok()?);
     about(source.into(), address(12)?, address(16)?, tcp, mtu)
+}
+
+/// RFC 791, Section 3.1: five words at least. With fewer, addresses would be taken for ports.
+fn header_len_v4(ip: &[u8]) -> Option<usize> {
+    let words = ip.first()? & 15;
+    (words >= 5).then_some(usize::from(words) * 4)
 }
 
 fn parse_v6(ip: &[u8]) -> Option<IcmpError> {

@@ -12,6 +12,9 @@ pub mod bound;
 mod client_drwa;
 pub mod config;
 mod counters;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod exercise;
 mod flight;
 mod flow;
 mod gateway;

@@ -68,7 +68,7 @@ impl<'a> Frame<'a> {
         };
         match packet.tcp_offset() {
             Some(tcp_offset) => self.describe_tcp(&mut packet, tcp_offset)?,
-            None => packet.set_offload(self.offload()?),
+            None => packet.set_offload(self.offload(packet.header().len() + payload.len())?),
         }
         Ok((packet, payload))
     }
@@ -95,13 +95,14 @@ impl<'a> Frame<'a> {
         Ok(())
     }
 
-    /// What to send an opaque packet with: the virtio header, its positions counted from the network header.
-    fn offload(&self) -> Result<Option<[u8; virtio::HEADER_LEN]>, FrameError> {
+    /// What to send an opaque packet of `len` bytes, padding left out, with: the virtio header, its positions counted from the network
+    /// header.
+    fn offload(&self, len: usize) -> Result<Option<[u8; virtio::HEADER_LEN]>, FrameError> {
         if !self.virtio.needs_checksum() && self.virtio.gso_type == virtio::GSO_NONE {
             return Ok(None);
         }
         let inside = |position: u16| {
-            let position = usize::from(position).checked_sub(self.ip_start).filter(|&at| at <= self.ip.len());
+            let position = usize::from(position).checked_sub(self.ip_start).filter(|&at| at <= len);
             position.map(|at| at as u16).ok_or(FrameError::Malformed)
         };
         let mut header = self.virtio;

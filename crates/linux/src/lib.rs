@@ -18,6 +18,9 @@ mod af_packet;
 pub mod clock;
 pub mod emulator;
 mod event_loop;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod exercise;
 mod fallback;
 mod filter;
 mod frame;

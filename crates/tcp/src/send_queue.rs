@@ -67,6 +67,11 @@ impl SendQueue {
         len
     }
 
+    /// Another buffer, for what is there and what comes.
+    pub(crate) fn set_buffer(&mut self, buffer: Box<dyn SendBuffer>) {
+        self.buffer = buffer;
+    }
+
     /// Bytes that the buffer still takes.
     pub(crate) fn room(&self) -> u64 {
         self.buffer.size().saturating_sub(self.end - self.una)

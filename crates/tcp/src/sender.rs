@@ -76,6 +76,12 @@ pub(crate) struct Sender {
     timer: Option<(TimerKind, Instant)>,
     pub(crate) backoff: u32,
     pub(crate) retransmits: u32,
+    /// For how long what was sent may stay unacknowledged, if the application has said so (RFC 9293, Section 3.8.3: R2).
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub(crate) user_timeout: Option<Duration>,
+    /// Since when the peer owes an answer; of a meaning while `retransmits` or `probes_out` count.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub(crate) unanswered_since: Instant,
     pub(crate) probes_out: u32,
     pub(crate) window_probe: bool,
     hack1: hack1::Hack1,
@@ -174,6 +180,8 @@ impl Sender {
             timer: None,
             backoff: 0,
             retransmits: 0,
+            user_timeout: None,
+            unanswered_since: Instant::ZERO,
             probes_out: 0,
             window_probe: false,
             hack1: hack1::Hack1::default(),

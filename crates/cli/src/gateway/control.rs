@@ -126,7 +126,7 @@ impl Drop for Control {
 /// What may be asked.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, tag = "get")]
-enum Request {
+pub(super) enum Request {
     Flows,
     /// Everything, for a process that takes over (`handover.rs`).
     State,

@@ -6,6 +6,8 @@
 //! been done; the predecessor answers `go` and ends without undoing anything. Until then it can go on as if nothing had been.
 
 mod digest;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod exercise;
 mod split;
 
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};

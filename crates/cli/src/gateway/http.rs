@@ -124,13 +124,14 @@ fn answer(path: Option<&str>, metrics: &Metrics) -> Vec<u8> {
 }
 
 /// What a request is so far.
-enum Asked {
+#[derive(Debug, PartialEq)]
+pub(super) enum Asked {
     More,
     Wrong,
     Path(String),
 }
 
-fn path_of(bytes: &[u8]) -> Asked {
+pub(super) fn path_of(bytes: &[u8]) -> Asked {
     let mut headers = [httparse::EMPTY_HEADER; 64];
     let mut request = httparse::Request::new(&mut headers);
     match request.parse(bytes) {

@@ -60,6 +60,9 @@ pub(crate) fn name_matches(name: &str, selection: &str) -> bool {
         .all(|part| name.split(',').any(|p| p == part))
 }
 
+/// Our choice: days of runs. A short file can name more than fit any memory.
+const VARIANTS_MAX: usize = 10_000;
+
 /// Every combination, the last dimension changing fastest. Without `[[vary]]` there is one variant, called `base`.
 ///
 /// # Errors
@@ -70,6 +73,9 @@ pub(super) fn expand(document: &Table, vary: &[Vary]) -> Result<Vec<(String, Tab
     let mut cells = vec![(String::new(), base)];
     for (index, dimension) in vary.iter().enumerate() {
         let cases = dimension.cases().map_err(|why| (index, why))?;
+        if cells.len() * cases.len() > VARIANTS_MAX {
+            return Err((index, format!("more than {VARIANTS_MAX} variants; vary less in one file")));
+        }
         let mut next = Vec::with_capacity(cells.len() * cases.len());
         for (name, table) in &cells {
             for case in &cases {

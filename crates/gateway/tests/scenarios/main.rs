@@ -29,7 +29,10 @@ mod shown;
 mod slow_reader;
 mod split;
 #[cfg(feature = "serde")]
+mod twins;
+#[cfg(feature = "serde")]
 mod upgrade;
 mod vanished;
+mod whole;
 mod whole_pieces;
 mod window_limited;

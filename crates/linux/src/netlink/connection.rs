@@ -89,12 +89,12 @@ impl Inner {
     }
 }
 
-struct Header {
+pub(crate) struct Header {
     kind: u16,
-    sequence: u32,
+    pub(crate) sequence: u32,
 }
 
-fn next_message(bytes: &[u8]) -> Option<(Header, &[u8], &[u8])> {
+pub(crate) fn next_message(bytes: &[u8]) -> Option<(Header, &[u8], &[u8])> {
     let length = u32::from_ne_bytes(bytes.get(0..4)?.try_into().ok()?) as usize;
     let kind = u16::from_ne_bytes(bytes.get(4..6)?.try_into().ok()?);
     let sequence = u32::from_ne_bytes(bytes.get(8..12)?.try_into().ok()?);
@@ -104,7 +104,7 @@ fn next_message(bytes: &[u8]) -> Option<(Header, &[u8], &[u8])> {
 }
 
 /// Gives each message its sequence number and returns how many there are.
-fn number_messages(messages: &mut [u8], first: u32) -> u32 {
+pub(crate) fn number_messages(messages: &mut [u8], first: u32) -> u32 {
     let mut count = 0u32;
     let mut at = 0;
     while let Some(length) = messages.get(at..at + 4).and_then(|b| b.try_into().ok()).map(u32::from_ne_bytes)
@@ -118,11 +118,11 @@ fn number_messages(messages: &mut [u8], first: u32) -> u32 {
 }
 
 /// Error zero is an acknowledgement.
-fn error_of(message: &[u8]) -> io::Result<()> {
+pub(crate) fn error_of(message: &[u8]) -> io::Result<()> {
     let code = message.get(16..20).and_then(|b| b.try_into().ok()).map(i32::from_ne_bytes);
     match code {
         Some(0) => Ok(()),
-        Some(code) => Err(io::Error::from_raw_os_error(-code)),
+        Some(code) => Err(io::Error::from_raw_os_error(code.saturating_neg())),
         None => Err(io::Error::from(io::ErrorKind::InvalidData)),
     }
 }

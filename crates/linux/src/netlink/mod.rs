@@ -10,10 +10,14 @@ mod rule;
 mod watch;
 
 pub(crate) use connection::Connection;
+#[cfg(any(test, fuzzing))]
+pub(crate) use connection::{error_of, next_message, number_messages};
 pub use link::LinkInfo;
 pub use route::{Route, RouteTarget};
 pub use rule::{Protocol, Rule};
 pub use watch::LinkWatch;
+#[cfg(any(test, fuzzing))]
+pub(crate) use watch::{INDICES_MAX, Interest};
 
 use crate::system_error::SystemError;
 

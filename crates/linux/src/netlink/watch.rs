@@ -18,17 +18,23 @@ use crate::system_error::{Context, SystemError};
 /// Listens to the kernel.
 pub struct LinkWatch {
     socket: Socket,
-    names: Vec<String>,
-    /// The numbers under which they were seen last: a renamed interface is told of by its new name.
-    indices: Vec<u32>,
-    /// Of rules that matter when they are deleted.
-    priority: Option<u32>,
+    interest: Interest,
     datagram: Vec<u8>,
+}
+
+/// What matters.
+#[derive(Debug)]
+pub(crate) struct Interest {
+    pub(crate) names: Vec<String>,
+    /// The numbers under which they were seen last: a renamed interface is told of by its new name.
+    pub(crate) indices: Vec<u32>,
+    /// Of rules that matter when they are deleted.
+    pub(crate) priority: Option<u32>,
 }
 
 impl std::fmt::Debug for LinkWatch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LinkWatch").field("names", &self.names).finish_non_exhaustive()
+        f.debug_struct("LinkWatch").field("interest", &self.interest).finish_non_exhaustive()
     }
 }
 
@@ -40,7 +46,8 @@ impl LinkWatch {
         let netlink = Netlink::open()?;
         let indices = names.iter().filter_map(|name| Some(netlink.link(name).ok()?.index)).collect();
         let names = names.iter().map(|&name| name.to_owned()).collect();
-        Ok(LinkWatch { socket, names, indices, priority, datagram: Vec::with_capacity(DATAGRAM_MAX) })
+        let interest = Interest { names, indices, priority };
+        Ok(LinkWatch { socket, interest, datagram: Vec::with_capacity(DATAGRAM_MAX) })
     }
 
     /// Reads what the kernel has said, a part of it if that is much, and whether something that matters may be different.
@@ -49,7 +56,7 @@ impl LinkWatch {
         for _ in 0..DATAGRAMS_MAX {
             self.datagram.clear();
             match self.socket.recv_from(&mut self.datagram, 0) {
-                Ok(_) => changed |= self.is_about_ours(),
+                Ok(_) => changed |= self.interest.is_met_by(&self.datagram),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 // ENOBUFS: the kernel had more to say than there is room for.
                 Err(_) => changed = true,
@@ -57,10 +64,12 @@ impl LinkWatch {
         }
         changed
     }
+}
 
-    fn is_about_ours(&mut self) -> bool {
-        let datagram = std::mem::take(&mut self.datagram);
-        let mut rest = datagram.as_slice();
+impl Interest {
+    /// Whether any message of a datagram is about something that matters.
+    pub(crate) fn is_met_by(&mut self, datagram: &[u8]) -> bool {
+        let mut rest = datagram;
         let mut is_ours = false;
         while let Some(length) = rest.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes) as usize) {
             let Some(message) = rest.get(..length).filter(|message| message.len() >= HEADER_LENGTH) else {
@@ -79,7 +88,6 @@ impl LinkWatch {
             };
             rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
         }
-        self.datagram = datagram;
         is_ours
     }
 
@@ -131,7 +139,7 @@ const DATAGRAM_MAX: usize = 32 << 10;
 /// Read in one turn. Our choice: well under a millisecond of work; the rest waits for the next turn.
 const DATAGRAMS_MAX: usize = 32;
 /// Our choice: twice as many interfaces as a gateway has, each once before and once after it was made anew.
-const INDICES_MAX: usize = 8;
+pub(crate) const INDICES_MAX: usize = 8;
 
 #[cfg(test)]
 mod tests {

@@ -44,7 +44,7 @@ pub fn base_chains() -> Result<Vec<BaseChain>, SystemError> {
     Ok(chains)
 }
 
-fn base_chain(message: &[u8]) -> Option<BaseChain> {
+pub(crate) fn base_chain(message: &[u8]) -> Option<BaseChain> {
     let chain = attributes(message);
     let hook = nested(find(&chain, CHAIN_HOOK)?);
     Some(BaseChain {

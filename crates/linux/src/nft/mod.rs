@@ -14,5 +14,7 @@ mod rescale;
 mod table;
 
 pub use fail_open::{FailOpen, FailOpenConfig, Refreshed};
+#[cfg(any(test, fuzzing))]
+pub(crate) use inspect::base_chain;
 pub use inspect::{BaseChain, base_chains};
 pub use rescale::{CHANGES_MAX, FlowChange, RescaleConfig, RescaleTable};

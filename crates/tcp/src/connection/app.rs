@@ -1,6 +1,6 @@
 //! What the application may do.
 
-use paceline_wire::{Instant, Payload};
+use paceline_wire::{Duration, Instant, Payload};
 
 use super::{CloseReason, Connection, State};
 
@@ -25,6 +25,17 @@ impl Connection {
     /// Whether the application should write: there is room, and if it was turned away, a third is free.
     pub fn is_writable(&self) -> bool {
         self.may_send() && self.queue.is_writable()
+    }
+
+    /// Fixes the send buffer at so many bytes of payload: it grows no more (SO_SNDBUF).
+    pub fn set_send_buffer(&mut self, bytes: u64) {
+        self.queue.set_buffer(self.config.send_buffer.build(bytes, bytes));
+    }
+
+    /// How long what was sent may stay unacknowledged before the connection is given up; none: as many retransmissions as
+    /// [`Config::retries`](crate::Config::retries) says (RFC 9293, Section 3.8.3; Linux TCP_USER_TIMEOUT).
+    pub fn set_user_timeout(&mut self, limit: Option<Duration>) {
+        self.sender.user_timeout = limit;
     }
 
     /// Bytes that can be written now. For one who moves data on as soon as there is room, and does not wait for

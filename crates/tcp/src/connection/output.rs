@@ -90,7 +90,7 @@ impl Connection {
     /// `most` is zero where the memory that data lies in does not matter.
     fn transmit(&mut self, now: Instant, most: u32, packet: &mut Packet) -> bool {
         if self.output.resets() {
-            self.poll_reset(packet);
+            self.poll_reset(now, packet);
             return true;
         }
         match self.state {
@@ -113,12 +113,12 @@ impl Connection {
     }
 
     #[cold]
-    fn poll_reset(&mut self, packet: &mut Packet) {
+    fn poll_reset(&mut self, now: Instant, packet: &mut Packet) {
         match self.output.reset.take() {
-            Some(seq) => self.build_reset(seq, false, packet),
+            Some(seq) => self.build_reset(now, seq, false, packet),
             None => {
                 self.output.abort = false;
-                self.build_reset(self.snd_seq(self.sender.board.nxt()), true, packet);
+                self.build_reset(now, self.snd_seq(self.sender.board.nxt()), true, packet);
             }
         }
     }
@@ -276,10 +276,13 @@ impl Connection {
     }
 
     #[cold]
-    fn build_reset(&self, seq: Seq, acks: bool, packet: &mut Packet) {
+    fn build_reset(&self, now: Instant, seq: Seq, acks: bool, packet: &mut Packet) {
+        // RFC 7323, Section 3.2: a reset should have them, too.
+        let timestamps = self.agreed.timestamps.then(|| (self.sender.timestamp(now), self.ts_recent));
+        let options = TcpOptionsRepr { timestamps, ..TcpOptionsRepr::default() };
         let flags = if acks { Flags::RST | Flags::ACK } else { Flags::RST };
         let ack = if acks { self.snd_seq(self.receiver.nxt) } else { Seq(0) };
-        let repr = TcpRepr { seq, ack, flags, ..TcpRepr::default() };
+        let repr = TcpRepr { seq, ack, flags, options, ..TcpRepr::default() };
         packet.become_tcp(&self.template, &repr, Payload::Length(0));
     }
 }

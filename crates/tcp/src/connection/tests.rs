@@ -294,6 +294,22 @@ fn an_idle_peer_is_probed_and_given_up() {
 }
 
 #[test]
+fn an_application_says_how_long_the_peer_may_owe_an_answer() {
+    let (mut connection, _) = open(Config::default());
+    connection.set_user_timeout(Some(Duration::from_secs(3)));
+    connection.write_length(1_000);
+    let mut last = at(20);
+    while connection.poll_transmit(last).is_some() {}
+    while let Some(due) = connection.poll_timeout() {
+        last = last.max(due);
+        connection.handle_timeout(last);
+        while connection.poll_transmit(last).is_some() {}
+    }
+    assert_eq!(connection.close_reason(), Some(CloseReason::TimedOut));
+    assert_eq!(last, at(3_020));
+}
+
+#[test]
 fn every_second_segment_is_acknowledged_but_the_first_ones_at_once() {
     // A window that is open already: while it grows, every segment is acknowledged.
     let (mut connection, sent) =

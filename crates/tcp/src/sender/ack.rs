@@ -194,15 +194,16 @@ impl Sender {
         // have held all along (tcp_clean_rtx_queue).
         flags.original_delivered |=
             account.original_delivered && (self.sack_ok || !account.retransmission_acked);
+        let mut told = 0;
         if flags.una_advanced {
             flags.set_timer = acked > 0;
-            self.newreno_advanced(acked);
+            told = self.newreno_advanced(acked);
         }
         if account.reord_ack < prior_fack {
             self.check_reordering(account.reord_ack);
         }
         let rtts = account.rtts();
-        let newly = account.newly_acked + account.newly_sacked + dsack_delivered;
+        let newly = (account.newly_acked + account.newly_sacked + dsack_delivered).saturating_sub(told);
         let ack_delayed = acked == 1
             && !account.acked_were_sacked
             && !had_sacked

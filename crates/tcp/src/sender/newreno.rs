@@ -21,12 +21,15 @@ impl Sender {
         true
     }
 
-    /// SND.UNA has advanced over `acked` segments: all but the hole's own had been counted (tcp_remove_reno_sacks).
-    pub(super) fn newreno_advanced(&mut self, acked: u32) {
-        self.newreno.sacked = self.newreno.sacked.saturating_sub(acked.saturating_sub(1));
+    /// SND.UNA has advanced over `acked` segments: all but the hole's own had been counted (tcp_remove_reno_sacks). Returns how many
+    /// of them duplicate ACKs had told of, so that they are not counted as delivered again.
+    pub(super) fn newreno_advanced(&mut self, acked: u32) -> u32 {
+        let told = self.newreno.sacked.min(acked.saturating_sub(1));
+        self.newreno.sacked -= told;
         if self.board.is_empty() {
             self.newreno.sacked = 0;
         }
+        told
     }
 
     /// Nothing is known of what has left any more.

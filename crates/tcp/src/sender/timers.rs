@@ -61,7 +61,12 @@ impl Sender {
     }
 
     pub(super) fn set_timer(&mut self, kind: TimerKind, at: Instant) {
-        self.timer = Some((kind, at));
+        // No longer than the application waits (tcp_clamp_rto_to_user_timeout).
+        let end = match self.user_timeout {
+            Some(limit) if self.retransmits > 0 => self.unanswered_since + limit,
+            _ => at,
+        };
+        self.timer = Some((kind, at.min(end)));
     }
 
     pub(super) fn set_reordering_timer(&mut self, at: Instant) {
@@ -123,6 +128,7 @@ impl Sender {
     /// tcp_send_loss_probe: a new segment if there is one, else the last one again.
     fn on_probe_timeout(&mut self, now: Instant) {
         if self.tlp_high_seq.is_none() && !self.board.is_empty() {
+            self.note_unanswered(now);
             self.forced = Some(Forced::Probe);
             self.tlp_retransmitted = false;
             self.totals.probes += 1;
@@ -185,7 +191,10 @@ impl Sender {
         if self.snd_wnd == 0 {
             return self.on_closed_window(now);
         }
-        if self.retransmits >= self.config.retries {
+        if self.retransmits == 0 && self.tlp_high_seq.is_none() {
+            self.note_unanswered(now);
+        }
+        if self.gives_up(now, self.retransmits) {
             return false;
         }
         self.totals.timeouts += 1;
@@ -196,6 +205,17 @@ impl Sender {
         let at = now + self.rto();
         self.set_timer(TimerKind::Retransmission, at);
         true
+    }
+
+    /// The first segment is about to be sent again.
+    fn note_unanswered(&mut self, now: Instant) {
+        self.unanswered_since = self.board.iter().next().map_or(now, |segment| segment.sent_at);
+    }
+
+    /// After so many tries, or after as long as the application has said.
+    fn gives_up(&self, now: Instant, tries: u32) -> bool {
+        let waited = now.saturating_since(self.unanswered_since);
+        tries >= self.config.retries || self.user_timeout.is_some_and(|limit| tries > 0 && waited >= limit)
     }
 
     /// The peer has taken back its window, and what is in flight lies beyond it: sending it again probes the window (the first
@@ -218,7 +238,10 @@ impl Sender {
         if !waiting || !self.board.is_empty() {
             return true;
         }
-        if self.probes_out >= self.config.retries {
+        if self.probes_out == 0 {
+            self.unanswered_since = now;
+        }
+        if self.gives_up(now, self.probes_out) {
             return false;
         }
         self.probes_out += 1;

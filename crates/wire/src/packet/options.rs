@@ -122,6 +122,10 @@ impl TcpOptionsRepr {
             area.push(&[&[kind::MSS, 4], &mss.to_be_bytes()]);
         }
         if self.sack_permitted {
+            // Before the timestamps it stands where they need two bytes; else it is aligned (RFC 7323, Appendix A; as Linux does).
+            if self.timestamps.is_none() {
+                area.push(&[&[kind::NOP, kind::NOP]]);
+            }
             area.push(&[&[kind::SACK_PERMITTED, 2]]);
         }
         if let Some((value, echo)) = self.timestamps {

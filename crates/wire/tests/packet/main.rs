@@ -1,6 +1,7 @@
 //! The packet as its users see it, against packets that `etherparse` builds and judges.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
+mod building;
 mod editing;
 mod exercise;
 mod joining;
@@ -9,3 +10,5 @@ mod oracle;
 mod parsing;
 mod replay;
 mod segments;
+#[path = "../../../../fuzz/replay.rs"]
+mod replayed;

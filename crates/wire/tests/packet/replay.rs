@@ -1,24 +1,20 @@
 //! Replays what the fuzzer has found worth keeping, and feeds the same function from proptest.
 
-use std::path::Path;
-
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 use crate::exercise::exercise;
 use crate::oracle::sample;
+use crate::replayed::replay;
 
 #[test]
-fn the_committed_corpus_passes() {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/packet");
-    let mut count = 0;
-    for entry in std::fs::read_dir(corpus).unwrap() {
-        let path = entry.unwrap().path();
-        println!("{}", path.display());
-        exercise(&std::fs::read(path).unwrap());
-        count += 1;
-    }
-    assert!(count >= 30, "the corpus is gone: {count} files");
+fn packets_replayed() {
+    replay("packet", 20_000, exercise);
+}
+
+#[test]
+fn headers_replayed() {
+    replay("headers", 20_000, crate::building::exercise);
 }
 
 proptest! {

@@ -1,0 +1,94 @@
+//! `struct tcp_info` as `include/uapi/linux/tcp.h` lays it out.
+
+use paceline_tcp::{CaState, State, Status};
+use paceline_wire::Instant;
+
+/// Bytes that are filled in; the kernel's grows at its end.
+pub(crate) const LEN: usize = 256;
+
+/// The struct for a connection that received data last at `last_data`.
+pub(crate) fn tcp_info(status: &Status, now: Instant, last_data: Instant) -> [u8; LEN] {
+    let mut info = Info([0; LEN]);
+    let small = |number: u32| number.min(255) as u8;
+    info.bytes(0, &[state(status.state), ca_state(status.ca_state), small(status.retransmits)]);
+    info.bytes(3, &[small(status.probes), small(status.backoff)]);
+    info.bytes(6, &[status.snd_wscale | status.rcv_wscale << 4]);
+    let infinite = 0x7fff_ffff;
+    let since_data = now.saturating_since(last_data).as_millis();
+    for (at, number) in [
+        (8, status.rto),
+        (16, status.snd_mss.into()),
+        (24, status.unacked.into()),
+        (28, status.sacked.into()),
+        (32, status.lost.into()),
+        (36, status.retrans.into()),
+        (52, since_data),
+        (68, status.rtt),
+        (72, status.rttvar),
+        (76, u64::from(status.snd_ssthresh).min(infinite)),
+        (80, status.snd_cwnd.into()),
+        (88, status.reordering.into()),
+        (92, status.rcv_rtt),
+        (100, status.total_retrans),
+        (144, status.notsent_bytes),
+        (148, status.min_rtt),
+        (152, status.data_segs_in),
+        (156, status.data_segs_out),
+        (192, status.delivered),
+        (216, status.dsack_dups),
+        (220, status.reord_seen.into()),
+        (224, status.rcv_ooopack),
+        (228, status.snd_wnd),
+    ] {
+        info.bytes(at, &(number as u32).to_ne_bytes());
+    }
+    for (at, number) in [
+        (104, status.pacing_rate),
+        (112, u64::MAX),
+        (120, status.bytes_acked),
+        (128, status.bytes_received),
+        (168, status.busy_time),
+        (176, status.rwnd_limited),
+        (184, status.sndbuf_limited),
+        (200, status.bytes_sent),
+        (208, status.bytes_retrans),
+    ] {
+        info.bytes(at, &number.to_ne_bytes());
+    }
+    info.0
+}
+
+struct Info([u8; LEN]);
+
+impl Info {
+    fn bytes(&mut self, at: usize, bytes: &[u8]) {
+        self.0[at..at + bytes.len()].copy_from_slice(bytes);
+    }
+}
+
+/// `enum` of `net/tcp_states.h`.
+fn state(state: State) -> u8 {
+    match state {
+        State::Established => 1,
+        State::SynSent => 2,
+        State::SynReceived => 3,
+        State::FinWait1 => 4,
+        State::FinWait2 => 5,
+        State::TimeWait => 6,
+        State::Closed => 7,
+        State::CloseWait => 8,
+        State::LastAck => 9,
+        State::Closing => 11,
+    }
+}
+
+/// `enum tcp_ca_state`.
+fn ca_state(state: CaState) -> u8 {
+    match state {
+        CaState::Open => 0,
+        CaState::Disorder => 1,
+        CaState::Cwr => 2,
+        CaState::Recovery => 3,
+        CaState::Loss => 4,
+    }
+}

@@ -1,0 +1,193 @@
+//! One host, its clock, and the packets that it has sent and nobody has looked at yet.
+
+use std::collections::VecDeque;
+use std::ffi::c_int;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
+
+use paceline_tcp::{Connection, ConnectionId, Endpoint, PORT, State};
+use paceline_wire::{BufferPool, Duration, Flags, FlowKey, Instant, Node, Packet};
+
+use crate::offload::Offload;
+use crate::sockets::{Kind, Sockets};
+
+/// The host under test.
+#[derive(Debug)]
+pub(crate) struct Stack {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) now: Instant,
+    pub(crate) sockets: Sockets,
+    pub(crate) offload: Offload,
+    /// Opened by peers and not asked for yet.
+    pub(crate) accepted: Vec<ConnectionId>,
+    /// Whose descriptors are closed.
+    pub(crate) was_closed: Vec<ConnectionId>,
+    /// When each packet left, and its bytes.
+    out: VecDeque<(Instant, Vec<u8>)>,
+    local: Option<IpAddr>,
+    next_port: u16,
+    pool: BufferPool,
+    /// Threads that wait in a call, and those that have been woken and have not looked yet.
+    waiting: usize,
+    woken: usize,
+}
+
+static STACK: LazyLock<Mutex<Stack>> = LazyLock::new(|| Mutex::new(Stack::new()));
+/// Something has happened for which a thread may wait.
+static HAPPENED: Condvar = Condvar::new();
+/// A thread that was woken has looked.
+static LOOKED: Condvar = Condvar::new();
+
+/// The host; packetdrill has a second thread for system calls that wait.
+pub(crate) fn lock() -> MutexGuard<'static, Stack> {
+    STACK.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Tries until there is an outcome; where the descriptor does not wait, once.
+pub(crate) fn wait<T>(fd: c_int, mut attempt: impl FnMut(&mut Stack) -> Option<T>) -> Option<T> {
+    let mut stack = lock();
+    let mut outcome = attempt(&mut stack);
+    let blocks = Sockets::blocks(fd);
+    while outcome.is_none() && blocks {
+        stack.waiting += 1;
+        while stack.woken == 0 {
+            stack = HAPPENED.wait(stack).unwrap_or_else(PoisonError::into_inner);
+        }
+        stack.waiting -= 1;
+        outcome = attempt(&mut stack);
+        stack.woken -= 1;
+        LOOKED.notify_all();
+    }
+    outcome
+}
+
+/// After something has happened: who waits looks now, before time goes on.
+pub(crate) fn settle(mut stack: MutexGuard<'static, Stack>) {
+    stack.woken = stack.waiting;
+    HAPPENED.notify_all();
+    while stack.woken > 0 {
+        stack = LOOKED.wait(stack).unwrap_or_else(PoisonError::into_inner);
+    }
+}
+
+impl Stack {
+    fn new() -> Stack {
+        Stack {
+            endpoint: Endpoint::new(1),
+            now: Instant::ZERO + Duration::from_secs(1_000),
+            sockets: Sockets::default(),
+            offload: Offload::default(),
+            accepted: Vec::new(),
+            was_closed: Vec::new(),
+            out: VecDeque::new(),
+            local: None,
+            next_port: 33_000,
+            pool: BufferPool::new(1 << 24),
+            waiting: 0,
+            woken: 0,
+        }
+    }
+
+    /// What connections come from that were not bound.
+    pub(crate) fn set_local(&mut self, address: &str) {
+        self.local = address.trim().parse().ok();
+    }
+
+    pub(crate) fn unbound(&mut self) -> Option<SocketAddr> {
+        self.next_port += 1;
+        Some(SocketAddr::new(self.local?, self.next_port))
+    }
+
+    pub(crate) fn connection(&mut self, fd: c_int) -> Result<&mut Connection, c_int> {
+        let Kind::Connection(id) = self.sockets.get(fd)?.kind else { return Err(libc::ENOTCONN) };
+        self.endpoint.connection_mut(id).ok_or(libc::ENOTCONN)
+    }
+
+    /// A connection that a peer opened to `address` and whose handshake is done.
+    pub(crate) fn take_accepted(&mut self, address: SocketAddr) -> Option<ConnectionId> {
+        while let Some(id) = self.endpoint.accept() {
+            self.accepted.push(id);
+        }
+        let is_ready = |id: &ConnectionId| {
+            let connection = self.endpoint.connection(*id);
+            connection.is_some_and(|c| c.state() != State::SynReceived && c.key().src.port() == address.port())
+        };
+        let at = self.accepted.iter().position(is_ready)?;
+        Some(self.accepted.remove(at))
+    }
+
+    /// A packet arrives.
+    pub(crate) fn receive(&mut self, bytes: &[u8]) {
+        let Some(packet) = Packet::parse(&[], bytes, &mut self.pool) else { return };
+        let is_syn = packet.tcp().is_some_and(|tcp| tcp.flags().contains(Flags::SYN));
+        // From its handshake on, as Linux counts.
+        let (key, has_data) = (packet.flow_key(), is_syn || !packet.payload().is_empty());
+        let is_of = |key: FlowKey| self.endpoint.ids().find(|id| self.key_of(*id) == Some(key.reversed()));
+        let (id, now) = (key.and_then(is_of).filter(|_| has_data), self.now);
+        match id.map(|id| (id, self.sockets.of(id))) {
+            Some((_, Some(socket))) => socket.last_data = now,
+            // RFC 1122, Section 4.2.2.13: nobody will read it, which a reset tells.
+            Some((id, None)) if self.was_closed.contains(&id) => {
+                self.endpoint.remove(id);
+            }
+            _ => {}
+        }
+        self.endpoint.handle_packet(now, PORT, packet);
+        self.poll();
+    }
+
+    fn key_of(&self, id: ConnectionId) -> Option<FlowKey> {
+        self.endpoint.connection(id).map(Connection::key)
+    }
+
+    /// Takes what has left until now.
+    pub(crate) fn poll(&mut self) {
+        self.endpoint.handle_timeout(self.now);
+        let mut burst: Vec<Packet> = Vec::new();
+        while let Some((_, packet)) = self.endpoint.poll_transmit(self.now) {
+            if burst.first().is_some_and(|first| first.flow_key() != packet.flow_key()) {
+                self.leave(std::mem::take(&mut burst));
+            }
+            burst.push(packet);
+        }
+        self.leave(burst);
+    }
+
+    fn leave(&mut self, mut burst: Vec<Packet>) {
+        let Some(key) = burst.first().and_then(Packet::flow_key) else { return };
+        if let Some(id) = self.endpoint.ids().find(|id| self.key_of(*id) == Some(key))
+            && let Some(status) = self.endpoint.connection(id).map(|connection| connection.status(self.now))
+        {
+            self.offload.set_push(key, &status, &mut burst);
+        }
+        for mut packet in burst {
+            packet.complete_checksum();
+            self.out.push_back((self.now, packet.to_vec()));
+        }
+    }
+
+    /// Time passes, and timers expire when they are due.
+    pub(crate) fn advance(&mut self, by: Duration) {
+        let end = self.now + by;
+        self.poll();
+        while let Some(next) = self.endpoint.poll_timeout().filter(|&next| next <= end) {
+            self.now = self.now.max(next);
+            self.poll();
+        }
+        self.now = end;
+        self.poll();
+    }
+
+    /// The next packet that leaves, with time going on until it does; none within `patience`.
+    pub(crate) fn next_packet(&mut self, patience: Duration) -> Option<(Instant, Vec<u8>)> {
+        let end = self.now + patience;
+        loop {
+            self.poll();
+            if let Some(packet) = self.out.pop_front() {
+                return Some(packet);
+            }
+            let next = self.endpoint.poll_timeout().filter(|&next| next <= end)?;
+            self.now = self.now.max(next);
+        }
+    }
+}

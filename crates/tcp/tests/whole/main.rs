@@ -1,0 +1,12 @@
+//! Two hosts, and everything that may happen to their packets, drawn from bytes.
+#![allow(missing_docs, clippy::unwrap_used, clippy::panic, unreachable_pub)]
+
+mod exercise;
+#[path = "../../../../fuzz/replay.rs"]
+mod replay;
+mod world;
+
+#[test]
+fn endpoints_replayed() {
+    replay::replay("endpoint", 1_000, exercise::endpoint);
+}

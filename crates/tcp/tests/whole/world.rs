@@ -1,0 +1,485 @@
+//! A server and a client with something between them; losses, order, time, applications and forged packets follow from bytes.
+
+use std::collections::{HashSet, VecDeque};
+use std::net::{Ipv4Addr, SocketAddr};
+
+use paceline_tcp::{
+    CloseReason, Config, CongestionName, Connection, ConnectionId, DetectionName, Endpoint, ReceiveBuffer,
+    ReductionName,
+};
+use paceline_wire::{
+    BufferPool, Duration, Flags, FlowKey, Instant, Node, Packet, Payload, PortId, Seq, TcpOptionsRepr,
+    TcpRepr,
+};
+
+/// What stands between the two: its port 0 is the server's, port 1 the client's.
+pub(crate) trait Middle: Node {
+    /// It acknowledges by itself, as a split gateway does.
+    fn makes_acks(&self) -> bool;
+
+    /// Something that is its own happens to it.
+    fn turn(&mut self, _choice: u8) {}
+
+    /// What must hold of it at any time.
+    fn check(&self) {}
+}
+
+/// Choices; zeros when they are used up.
+pub(crate) struct Choices<'a>(pub(crate) &'a [u8]);
+
+impl Choices<'_> {
+    pub(crate) fn byte(&mut self) -> u8 {
+        let Some((first, rest)) = self.0.split_first() else { return 0 };
+        self.0 = rest;
+        *first
+    }
+
+    pub(crate) fn word(&mut self) -> u16 {
+        u16::from_be_bytes([self.byte(), self.byte()])
+    }
+
+    pub(crate) fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
+        all[usize::from(self.byte()) % all.len()]
+    }
+
+    /// An offset of sequence numbers: near misses mostly.
+    pub(crate) fn offset(&mut self) -> u32 {
+        let scale = self.byte();
+        let near = u32::from(self.byte());
+        match scale % 5 {
+            0 => 0,
+            1 => near.wrapping_sub(128),
+            2 => near.wrapping_sub(128).wrapping_mul(1_460),
+            3 => near << 24 | u32::from(scale) << 16,
+            _ => near.wrapping_sub(128).wrapping_mul(65_535),
+        }
+    }
+}
+
+/// One end of the connection.
+struct Side {
+    host: Endpoint,
+    id: Option<ConnectionId>,
+    /// Bytes of the stream: given to the connection, and read by the other end.
+    written: u64,
+    read: u64,
+    /// Closed by its application.
+    is_closed: bool,
+    /// Its first number, the newest segment that it sent, what it has acknowledged, and up to where it has sent.
+    first: Option<Seq>,
+    last: (Seq, Seq),
+    acks: HashSet<u32>,
+    sent: Option<Seq>,
+    clock: u32,
+    /// On their way to the middle, and from there to this side.
+    out: VecDeque<Packet>,
+    into: VecDeque<Packet>,
+}
+
+impl Side {
+    fn new(host: Endpoint) -> Side {
+        Side {
+            host,
+            id: None,
+            written: 0,
+            read: 0,
+            is_closed: false,
+            first: None,
+            last: (Seq(0), Seq(0)),
+            acks: HashSet::new(),
+            sent: None,
+            clock: 0,
+            out: VecDeque::new(),
+            into: VecDeque::new(),
+        }
+    }
+
+    fn connection(&mut self) -> Option<&mut Connection> {
+        self.host.connection_mut(self.id?)
+    }
+
+    fn note(&mut self, packet: &Packet) {
+        let Some(tcp) = packet.tcp() else { return };
+        if tcp.flags().contains(Flags::SYN) && self.first.is_none() {
+            self.first = Some(tcp.seq());
+        }
+        self.last = (tcp.end_seq(), tcp.ack());
+        if tcp.flags().contains(Flags::ACK) {
+            self.acks.insert(tcp.ack().0);
+        }
+        self.note_end(packet);
+        self.clock = tcp.timestamps().map_or(self.clock, |(value, _)| value);
+    }
+
+    /// Up to here somebody has sent in its name.
+    fn note_end(&mut self, packet: &Packet) {
+        let Some(end) = packet.tcp().map(|tcp| tcp.end_seq()) else { return };
+        if self.sent.is_none_or(|sent| (end.0.wrapping_sub(sent.0) as i32) > 0) {
+            self.sent = Some(end);
+        }
+    }
+}
+
+/// Server (0) and client (1).
+pub(crate) struct World<'a, M> {
+    pub(crate) middle: M,
+    choices: Choices<'a>,
+    now: Instant,
+    sides: [Side; 2],
+    /// Nobody has forged anything, and no end has given up.
+    is_honest: bool,
+    /// Acknowledgements of forged packets, for each side that hears them.
+    forged_acks: [HashSet<u32>; 2],
+    pool: BufferPool,
+}
+
+const SERVER: usize = 0;
+const CLIENT: usize = 1;
+
+fn address(side: usize) -> SocketAddr {
+    let host = if side == SERVER { (Ipv4Addr::new(10, 0, 0, 1), 80) } else { (Ipv4Addr::new(10, 0, 1, 1), 40_000) };
+    SocketAddr::from(host)
+}
+
+/// From `side` to the other.
+fn key(side: usize) -> FlowKey {
+    FlowKey::new(address(side), address(1 - side))
+}
+
+fn pattern(side: usize, position: u64) -> u8 {
+    ((position ^ (side as u64) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
+}
+
+fn bytes_of(side: usize, from: u64, len: u64) -> Payload {
+    (from..from + len).map(|position| pattern(side, position)).collect::<Vec<u8>>().into()
+}
+
+fn config(choices: &mut Choices<'_>) -> Config {
+    let bits = choices.byte();
+    Config {
+        timestamps: bits & 1 == 0,
+        sack: bits & 2 == 0,
+        window_scaling: bits & 4 == 0,
+        opportunistic: bits & 8 != 0,
+        hack1: bits & 8 != 0,
+        ecn: bits & 16 != 0,
+        delayed_ack: bits & 32 == 0,
+        nagle: bits & 64 == 0,
+        congestion: choices.one_of(CongestionName::ALL),
+        detection: choices.one_of(DetectionName::ALL),
+        reduction: choices.one_of(ReductionName::ALL),
+        receive_buffer: ReceiveBuffer::Fixed(choices.one_of(&[65_536, 3_000, 16_000, 1 << 20])),
+        ..Config::default()
+    }
+}
+
+impl<'a, M: Middle> World<'a, M> {
+    pub(crate) fn new(data: &'a [u8], middle: M) -> Self {
+        let mut choices = Choices(data);
+        let now = Instant::ZERO + Duration::from_secs(100);
+        let (mut server, mut client) = (Side::new(Endpoint::new(7)), Side::new(Endpoint::new(8)));
+        server.host.listen(address(SERVER), config(&mut choices));
+        client.id = Some(client.host.connect(now, address(CLIENT), address(SERVER), &config(&mut choices)));
+        World {
+            middle,
+            choices,
+            now,
+            sides: [server, client],
+            is_honest: true,
+            forged_acks: [HashSet::new(), HashSet::new()],
+            pool: BufferPool::new(1 << 24),
+        }
+    }
+
+    /// All that the choices say, and then, where nobody interfered, all that was written arrives.
+    pub(crate) fn run(mut self) {
+        self.pump();
+        for _ in 0..STEPS_MAX {
+            if self.choices.0.is_empty() {
+                break;
+            }
+            self.step();
+            self.pump();
+        }
+        if self.is_honest {
+            self.settle();
+        }
+    }
+
+    fn step(&mut self) {
+        let what = self.choices.byte();
+        let side = usize::from(what >> 7);
+        match what & 15 {
+            0..=2 => self.write(side),
+            3 => self.read(side, usize::from(self.choices.0.first().copied().unwrap_or(1)) * 100),
+            4 | 5 => self.rounds(1 + usize::from(what >> 4 & 7)),
+            6 => self.deliver(side, what & 64 != 0),
+            7 => self.lose(side, what & 64 != 0),
+            8 => self.twice(side, what & 64 != 0),
+            9 => self.swap(side, what & 64 != 0),
+            10 => self.wait(),
+            11 => self.end(side, what & 112 == 112),
+            12 => self.forge(side),
+            13 => self.forge_raw(side),
+            14 => self.forge_icmp(side),
+            _ => {
+                let choice = self.choices.byte();
+                self.middle.turn(choice);
+            }
+        }
+    }
+
+    fn write(&mut self, side: usize) {
+        let len = u64::from(self.choices.byte()) * 64;
+        let one = &mut self.sides[side];
+        let (written, is_closed) = (one.written, one.is_closed);
+        let Some(connection) = one.connection() else { return };
+        if !is_closed && connection.is_writable() {
+            let taken = connection.write(&bytes_of(side, written, len)) as u64;
+            assert!(taken <= len);
+            one.written += taken;
+        }
+    }
+
+    fn read(&mut self, side: usize, max: usize) {
+        let now = self.now;
+        let other = 1 - side;
+        let [written, mut position] = [self.sides[other].written, self.sides[other].read];
+        let Some(connection) = self.sides[side].connection() else { return };
+        // It cuts at the borders of what came as one.
+        let mut left = max;
+        while let Some(payload) = connection.read(now, left).filter(|payload| !payload.is_empty()) {
+            left -= payload.len();
+            for &byte in payload.bytes().unwrap() {
+                assert_eq!(byte, pattern(other, position), "byte {position} for side {side}");
+                position += 1;
+            }
+        }
+        assert!(position <= written, "{position} bytes of {written}");
+        self.sides[other].read = position;
+    }
+
+    fn queue(&mut self, side: usize, into: bool) -> &mut VecDeque<Packet> {
+        if into { &mut self.sides[side].into } else { &mut self.sides[side].out }
+    }
+
+    fn deliver(&mut self, side: usize, into: bool) {
+        let Some(packet) = self.queue(side, into).pop_front() else { return };
+        match into {
+            true => self.sides[side].host.handle_packet(self.now, PortId(0), packet),
+            false => self.middle.handle_packet(self.now, PortId(side as u8), packet),
+        }
+    }
+
+    fn lose(&mut self, side: usize, into: bool) {
+        self.queue(side, into).pop_front();
+    }
+
+    fn twice(&mut self, side: usize, into: bool) {
+        let queue = self.queue(side, into);
+        if let Some(first) = queue.front().cloned() {
+            queue.push_back(first);
+        }
+    }
+
+    fn swap(&mut self, side: usize, into: bool) {
+        let queue = self.queue(side, into);
+        if let Some(first) = queue.pop_front() {
+            let at = queue.len().min(3);
+            queue.insert(at, first);
+        }
+    }
+
+    /// Everything is delivered, and read, so many times, a few milliseconds each.
+    fn rounds(&mut self, rounds: usize) {
+        for _ in 0..rounds {
+            self.now += Duration::from_millis(5);
+            for (side, into) in [(0, false), (1, false), (0, true), (1, true)] {
+                for _ in 0..self.queue(side, into).len() {
+                    self.deliver(side, into);
+                }
+                self.pump();
+            }
+            self.read(SERVER, 1 << 20);
+            self.read(CLIENT, 1 << 20);
+            self.timeouts();
+        }
+    }
+
+    fn wait(&mut self) {
+        let ms = u64::from(self.choices.byte());
+        self.now += Duration::from_millis(if ms < 128 { ms } else { (ms - 127) * 100 });
+        self.timeouts();
+    }
+
+    fn timeouts(&mut self) {
+        let now = self.now;
+        self.middle.handle_timeout(now);
+        self.sides.iter_mut().for_each(|side| side.host.handle_timeout(now));
+        self.pump();
+    }
+
+    fn end(&mut self, side: usize, abort: bool) {
+        let now = self.now;
+        self.is_honest &= !abort;
+        self.sides[side].is_closed = true;
+        match self.sides[side].connection() {
+            Some(connection) if abort => connection.abort(now),
+            Some(connection) => connection.close(),
+            None => {}
+        }
+    }
+
+    /// A segment in the name of `side`, with numbers near its own. What it carries is what the side has written there: this
+    /// checks what becomes of numbers, not of an attacker's bytes.
+    fn forge(&mut self, side: usize) {
+        self.is_honest = false;
+        let one = &self.sides[side];
+        let (base, first, written, clock) = (one.last, one.first, one.written, one.clock);
+        let choices = &mut self.choices;
+        let (seq, ack) = (base.0.add(choices.offset()), base.1.add(choices.offset()));
+        let flags = match choices.byte() {
+            bits if bits & 0xc0 == 0 => Flags::ACK,
+            bits => Flags::from_bits_truncate(u16::from(bits & 0x3f)),
+        };
+        let options = TcpOptionsRepr {
+            timestamps: (choices.byte() & 1 == 0).then(|| (clock.wrapping_add(choices.offset()), 0)),
+            sack_blocks: (choices.byte() & 3 == 3)
+                .then(|| (ack.add(choices.offset()), ack.add(choices.offset())))
+                .into_iter()
+                .collect(),
+            ..TcpOptionsRepr::default()
+        };
+        let window = choices.word();
+        let len = u64::from(choices.byte()) * 8;
+        let position = first.map(|first| u64::from(seq.0.wrapping_sub(first.0).wrapping_sub(1)));
+        let payload = match position {
+            Some(position) if position + len <= written => bytes_of(side, position, len),
+            _ => Payload::Length(0),
+        };
+        let repr = TcpRepr { seq, ack, flags, window, options, ..TcpRepr::default() };
+        self.forged_acks[1 - side].insert(ack.0);
+        let mut packet = Packet::build_tcp(key(side), &repr, payload);
+        packet.complete_checksum();
+        self.sides[side].note_end(&packet);
+        self.middle.handle_packet(self.now, PortId(side as u8), packet);
+    }
+
+    /// A packet that `side` has sent, with a few bytes changed before its payload.
+    fn forge_raw(&mut self, side: usize) {
+        self.is_honest = false;
+        let Some(packet) = self.sides[side].out.front() else { return };
+        let (mut bytes, headers) = (packet.to_vec(), packet.header().len());
+        for _ in 0..1 + self.choices.byte() % 4 {
+            let at = usize::from(self.choices.byte()) % headers;
+            bytes[at] = self.choices.byte();
+        }
+        bytes.truncate(headers);
+        let Some(packet) = Packet::parse(&[], &bytes, &mut self.pool) else { return };
+        if let Some(tcp) = packet.tcp() {
+            self.forged_acks[1 - side].insert(tcp.ack().0);
+        }
+        // A forged segment that is longer than it should be would carry bytes of no stream.
+        if packet.payload().is_empty() {
+            self.sides[side].note_end(&packet);
+            self.middle.handle_packet(self.now, PortId(side as u8), packet);
+        }
+    }
+
+    /// A router between the middle and `side` says that a packet for it was too big, or that it cannot be reached.
+    fn forge_icmp(&mut self, side: usize) {
+        let Some(packet) = self.sides[side].into.front() else { return };
+        let quoted = packet.to_vec();
+        let mut ip = vec![0x45, 0, 0, 56, 0, 0, 0, 0, 64, 1, 0, 0, 10, 0, 9, 9, 10, 0, 1 - side as u8, 1];
+        let code = if self.choices.byte() & 1 == 0 { 4 } else { 1 };
+        let mtu = self.choices.word().to_be_bytes();
+        ip.extend([3, code, 0, 0, 0, 0, mtu[0], mtu[1]]);
+        ip.extend(&quoted[..28]);
+        let Some(message) = Packet::parse(&[], &ip, &mut self.pool) else { return };
+        self.middle.handle_packet(self.now, PortId(side as u8), message);
+    }
+
+    /// Everything that has something to send sends; nobody goes on for ever.
+    fn pump(&mut self) {
+        if let Some(id) = self.sides[SERVER].host.accept() {
+            self.sides[SERVER].id.get_or_insert(id);
+        }
+        for side in &mut self.sides {
+            for n in 0.. {
+                let Some((_, packet)) = side.host.poll_transmit(self.now) else { break };
+                assert!(n < SENT_MAX, "a host sends for ever");
+                side.note(&packet);
+                if side.out.len() < QUEUE_MAX {
+                    side.out.push_back(packet);
+                }
+            }
+        }
+        for n in 0.. {
+            let Some((port, packet)) = self.middle.poll_transmit(self.now) else { break };
+            assert!(n < SENT_MAX, "the middle sends for ever");
+            let side = usize::from(port.0);
+            self.judge(side, &packet);
+            for segment in packet.segments() {
+                if self.sides[side].into.len() < QUEUE_MAX {
+                    self.sides[side].into.push_back(segment);
+                }
+            }
+        }
+        self.middle.check();
+    }
+
+    /// Nobody is told of an acknowledgement that was not given, of bytes that `side` has sent.
+    fn judge(&self, side: usize, packet: &Packet) {
+        let Some(tcp) = packet.tcp().filter(|_| packet.flow_key() == Some(key(1 - side))) else { return };
+        if !tcp.flags().contains(Flags::ACK) || self.forged_acks[side].contains(&tcp.ack().0) {
+            return;
+        }
+        let (hears, says) = (&self.sides[side], &self.sides[1 - side]);
+        if self.middle.makes_acks() {
+            let Some(sent) = hears.sent else { return };
+            let beyond = tcp.ack().0.wrapping_sub(sent.0) as i32;
+            assert!(beyond <= 0, "acknowledges {beyond} bytes that side {side} has not sent");
+        } else {
+            assert!(says.acks.contains(&tcp.ack().0), "side {side} hears of {:?}, which nobody said", tcp.ack());
+        }
+    }
+
+    /// From here on nothing is lost.
+    fn settle(&mut self) {
+        for turn in 0..SETTLE_MAX {
+            self.rounds(1);
+            if self.is_done() {
+                return;
+            }
+            if turn % 8 == 7 {
+                // Timers are all that is left. They are not known before everybody has been asked.
+                self.pump();
+                let next = [self.middle.poll_timeout(), self.sides[0].host.poll_timeout()];
+                let next = next.into_iter().chain([self.sides[1].host.poll_timeout()]).flatten().min();
+                let Some(next) = next else { break };
+                self.now = self.now.max(next);
+                self.timeouts();
+            }
+        }
+        let told = [0, 1].map(|side| (self.sides[side].written, self.sides[side].read));
+        let now = self.now;
+        let status = [0, 1].map(|side| self.sides[side].connection().map(|c| (c.state(), c.status(now))));
+        let next = [0, 1].map(|side| self.sides[side].host.poll_timeout());
+        assert!(self.is_done(), "not all arrived at {now:?}, timers {next:?}: {told:?} {status:?}");
+    }
+
+    /// All that was written was read, or an end gave up after as many losses as the RFC allows.
+    fn is_done(&mut self) -> bool {
+        let gave_up = |side: &mut Side| {
+            side.connection().and_then(|connection| connection.close_reason()).is_some_and(|why| why != CloseReason::Finished)
+        };
+        self.sides.iter_mut().any(gave_up) || self.sides.iter().all(|side| side.read == side.written)
+    }
+}
+
+/// Our choice: what a target can do in some hundred microseconds.
+const STEPS_MAX: usize = 64;
+const QUEUE_MAX: usize = 256;
+const SENT_MAX: usize = 10_000;
+/// Enough for the longest backoff of a timeout, and for a window of one segment.
+const SETTLE_MAX: usize = 4_000;

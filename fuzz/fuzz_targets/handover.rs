@@ -1,0 +1,10 @@
+//! A connection through a gateway that goes from process to process: `cargo +nightly fuzz run handover`. `cargo test` replays the corpus through the same function.
+#![no_main]
+#![allow(dead_code)]
+
+#[path = "../../crates/gateway/tests/scenarios/twins.rs"]
+mod twins;
+#[path = "../../crates/gateway/tests/scenarios/whole/mod.rs"]
+mod whole;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| whole::exercise::handover(data));

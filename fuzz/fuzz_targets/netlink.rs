@@ -1,0 +1,4 @@
+//! Any bytes as an answer of the kernel: `cargo +nightly fuzz run netlink`. `cargo test` replays the corpus through the same function.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| paceline_linux::exercise::netlink(data));

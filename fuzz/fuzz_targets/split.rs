@@ -1,0 +1,10 @@
+//! A connection through a split gateway: `cargo +nightly fuzz run split`. `cargo test` replays the corpus through the same function.
+#![no_main]
+#![allow(dead_code)]
+
+#[path = "../../crates/gateway/tests/scenarios/twins.rs"]
+mod twins;
+#[path = "../../crates/gateway/tests/scenarios/whole/mod.rs"]
+mod whole;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| whole::exercise::split(data));
