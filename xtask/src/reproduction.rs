@@ -29,8 +29,13 @@ struct Paper {
     command: &'static str,
 }
 
-const PAPERS: [Paper; 5] = [
+const PAPERS: [Paper; 6] = [
     Paper { name: "or", heading: "Opportunistic retransmission", command: "paceline reproduce or --runs 10" },
+    Paper {
+        name: "printed",
+        heading: "As printed, beside what we recommend",
+        command: "paceline reproduce printed --runs 3",
+    },
     Paper { name: "accelerator", heading: "Mobile accelerator", command: "paceline reproduce accelerator" },
     Paper { name: "ncl", heading: "TCP-NCL", command: "paceline reproduce ncl --runs 3" },
     Paper { name: "rre", heading: "TCP-RRE", command: "paceline reproduce rre --runs 3" },

@@ -58,6 +58,7 @@ fn dispatch(command: Command) -> Result<()> {
         Command::Reproduce(ReproduceCommand::Accelerator(args)) => reproduce::accelerator::command(&args),
         Command::Reproduce(ReproduceCommand::Rre(args)) => reproduce::rre::command(&args),
         Command::Reproduce(ReproduceCommand::Drwa(args)) => reproduce::drwa::command(&args),
+        Command::Reproduce(ReproduceCommand::Printed(args)) => reproduce::printed::command(&args),
         Command::Predict(args) => predict::command(&args),
         Command::Gateway(args) => gateway::command(&args),
         Command::Top(args) => top::command(&args),

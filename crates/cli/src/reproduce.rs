@@ -5,6 +5,7 @@ pub(crate) mod drwa;
 pub(crate) mod ncl;
 pub(crate) mod or;
 mod pool;
+pub(crate) mod printed;
 mod report;
 pub(crate) mod rre;
 

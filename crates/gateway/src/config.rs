@@ -166,6 +166,8 @@ pub enum RttModulationMode {
     /// Eqs. (14)-(17), and back again when the server cannot keep up.
     #[default]
     Modulated,
+    /// Eqs. (14)-(17) as printed: nothing limits a step, and nothing takes D back.
+    Text,
 }
 
 /// RTT modulation.

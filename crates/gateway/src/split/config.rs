@@ -32,9 +32,10 @@ impl Default for SplitConfig {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
 pub struct SenderConfig {
-    /// Congestion control.
-    #[cfg_attr(feature = "serde", serde(with = "by_name"))]
-    pub congestion_control: CongestionName,
+    /// Congestion control. Without one CUBIC, and Reno where TCP-NCL detects the losses: its answer to congestion is half of cwnd, and
+    /// Reno's growth ([`SenderConfig::congestion`]).
+    #[cfg_attr(feature = "serde", serde(with = "by_name_if_any", skip_serializing_if = "Option::is_none"))]
+    pub congestion_control: Option<CongestionName>,
     /// How slow start ends, for CUBIC.
     #[cfg_attr(feature = "serde", serde(with = "by_name"))]
     pub hystart: HystartName,
@@ -45,6 +46,8 @@ pub struct SenderConfig {
     pub opportunistic_retransmission: bool,
     /// Duplicate ACKs without news tell that a retransmission was lost.
     pub hack1: bool,
+    /// The same as printed, without what is ours in it.
+    pub hack1_text: bool,
     /// Which segments are lost.
     #[cfg_attr(feature = "serde", serde(with = "by_name"))]
     pub loss_detection: DetectionName,
@@ -59,11 +62,12 @@ impl Default for SenderConfig {
     fn default() -> Self {
         // Linux's sender, but for what opportunistic retransmission asks of it (OR, Sections IV and V).
         SenderConfig {
-            congestion_control: CongestionName::Cubic,
+            congestion_control: None,
             hystart: HystartName::Linux,
             rate_reduction: ReductionName::Qarr,
             opportunistic_retransmission: true,
             hack1: false,
+            hack1_text: false,
             loss_detection: DetectionName::RackTlp,
             send_buffer_growth: SendBufferName::Refined,
             initial_window: 10,
@@ -72,6 +76,17 @@ impl Default for SenderConfig {
 }
 
 impl SenderConfig {
+    /// The congestion control that sends.
+    pub fn congestion(&self) -> CongestionName {
+        let published_with = match self.loss_detection {
+            DetectionName::Ncl | DetectionName::NclSecondRd | DetectionName::NclAdaptive => {
+                CongestionName::Reno
+            }
+            _ => CongestionName::Cubic,
+        };
+        self.congestion_control.unwrap_or(published_with)
+    }
+
     /// What is wrong with it.
     pub(crate) fn check(&self) -> Result<(), String> {
         match self.initial_window {
@@ -83,11 +98,12 @@ impl SenderConfig {
     /// The connection with the client.
     pub(super) fn towards_client(&self, split: &SplitConfig, limits: &LimitsConfig) -> Config {
         Config {
-            congestion: self.congestion_control,
+            congestion: self.congestion(),
             hystart: self.hystart,
             reduction: self.rate_reduction,
             opportunistic: self.opportunistic_retransmission,
             hack1: self.hack1,
+            hack1_text: self.hack1_text,
             detection: self.loss_detection,
             send_buffer: self.send_buffer_growth,
             initial_cwnd: self.initial_window,
@@ -144,5 +160,47 @@ mod by_name {
     {
         let name = String::deserialize(from)?;
         name.parse().map_err(|unknown: UnknownName| D::Error::unknown_variant(&name, unknown.known))
+    }
+}
+
+/// The same for what may be left open.
+#[cfg(feature = "serde")]
+mod by_name_if_any {
+    use core::fmt::Display;
+    use core::str::FromStr;
+
+    use paceline_tcp::UnknownName;
+    use serde::{Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(name: &Option<impl Display>, to: S) -> Result<S::Ok, S::Error> {
+        match name {
+            Some(name) => super::by_name::serialize(name, to),
+            None => to.serialize_none(),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D, T>(from: D) -> Result<Option<T>, D::Error>
+    where
+        D: Deserializer<'de>,
+        T: FromStr<Err = UnknownName>,
+    {
+        super::by_name::deserialize(from).map(Some)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Halving and Reno's growth are TCP-NCL's own answer to congestion, unless another one is asked for.
+    #[test]
+    fn ncl_answers_congestion_as_published() {
+        let of = |sender: SenderConfig| {
+            sender.towards_client(&SplitConfig::default(), &LimitsConfig::default()).congestion
+        };
+        let ncl = SenderConfig { loss_detection: DetectionName::Ncl, ..SenderConfig::default() };
+        assert_eq!((of(SenderConfig::default()), of(ncl)), (CongestionName::Cubic, CongestionName::Reno));
+        let cubic = SenderConfig { congestion_control: Some(CongestionName::Cubic), ..ncl };
+        assert_eq!(of(cubic), CongestionName::Cubic);
     }
 }
