@@ -5,7 +5,6 @@
 
 mod advisories;
 mod auto;
-mod bounds;
 mod compare;
 mod licenses;
 mod model;
@@ -14,7 +13,6 @@ mod reproduction;
 mod results;
 mod rivals;
 mod split;
-mod statistics;
 mod tidy;
 mod virtual_lab;
 

@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use paceline_judge::{Bound, Measurements as _, Outcome, Statistic};
 use serde::Deserialize;
 
-use crate::bounds::{Bound, Outcome, Statistic};
 use crate::model::Results;
 
 /// Where runs are kept: results/PLACE/SCENARIO/. Bounds are asserted in virtual time only; live runs share the machine.
@@ -126,7 +126,7 @@ fn write_runs(report: &mut String, proved: &Results, live: &Results) {
 fn write_row(report: &mut String, place: &str, results: &Results, variant: &str, flow: &str) {
     let median = |name: &str, factor: f64, digits: usize| {
         let sample = results.sample(variant, Some(flow), name);
-        if sample.len() == 0 { "-".to_string() } else { format!("{:.digits$}", sample.median() * factor) }
+        if sample.is_empty() { "-".to_string() } else { format!("{:.digits$}", sample.median() * factor) }
     };
     let runs = results.runs.iter().filter(|run| run.variant == variant).count();
     let cells = [

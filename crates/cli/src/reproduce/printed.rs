@@ -179,7 +179,7 @@ mod tests {
             let earlier = seen.entry(case.name.clone()).or_insert_with(|| scenario.clone());
             assert_eq!(*earlier, scenario, "{}", case.name);
         }
-        assert_eq!((all.tables.len(), all.causes.len()), (128, 10));
+        assert_eq!((all.tables.len(), all.causes.len()), (128, 14));
         assert!(all.pairs.iter().all(
             |pair| format!("{:?}", (pair.printed.build)(1)) != format!("{:?}", (pair.improved.build)(1))
         ));
