@@ -238,8 +238,10 @@ mod tests {
             "variant = \"accelerated,server=cubic\"\nmetric = \"goodput_mbps\"\nmin = 2\n\
              relative-to = \"unaccelerated,server=bbr\"\n",
         );
-        let cells =
-            results(&[("accelerated,server=cubic,trace=x", &[6.0]), ("unaccelerated,server=bbr,trace=x", &[2.0])]);
+        let cells = results(&[
+            ("accelerated,server=cubic,trace=x", &[6.0]),
+            ("unaccelerated,server=bbr,trace=x", &[2.0]),
+        ]);
         let outcomes = ratio.check(&cells);
         assert_eq!((outcomes.len(), outcomes[0].measured.unwrap().mean), (1, 3.0));
     }

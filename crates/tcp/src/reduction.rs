@@ -47,9 +47,13 @@ named! {
         QarrTextRecord = "qarr-text-record",
         /// The same as printed, once per round trip.
         QarrTextRound = "qarr-text-round",
+        /// The same as printed, once per round trip, by the shortest queue of it.
+        QarrTextShortest = "qarr-text-shortest",
         /// BARR as printed: Eqs. (3), (4) at every ACK.
         BarrText = "barr-text",
-        /// The same, with the highest B of a round trip.
+        /// The same, with B of all that is delivered, cumulatively or by SACK.
+        BarrTextDelivered = "barr-text-delivered",
+        /// The same as printed, with the highest B of a round trip.
         BarrTextHighest = "barr-text-highest",
         /// The same as printed, RTTs by our own record of what was sent.
         BarrTextRecord = "barr-text-record",
@@ -67,8 +71,10 @@ impl ReductionName {
             ReductionName::QarrText
             | ReductionName::QarrTextRaises
             | ReductionName::QarrTextRecord
-            | ReductionName::QarrTextRound => ReductionName::Qarr,
+            | ReductionName::QarrTextRound
+            | ReductionName::QarrTextShortest => ReductionName::Qarr,
             ReductionName::BarrText
+            | ReductionName::BarrTextDelivered
             | ReductionName::BarrTextHighest
             | ReductionName::BarrTextRecord
             | ReductionName::BarrTextSlowStart

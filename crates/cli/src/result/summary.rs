@@ -32,11 +32,11 @@ pub(crate) fn summary_table(runs: &[Run]) -> String {
             let of_variant = runs.iter().filter(|run| run.variant == variant);
             of_variant.flat_map(|run| values(run, metric, Some(&flow))).collect::<Vec<f64>>()
         };
-        let median =
-            |metric: &str, digits: usize, unit: &str| match statistic(Statistic::Median, &of(metric)) {
-                Some(number) => format!("{number:.digits$}{unit}"),
-                None => "-".into(),
-            };
+        let median = |metric: &str, digits: usize, unit: &str| match statistic(Statistic::Median, &of(metric))
+        {
+            Some(number) => format!("{number:.digits$}{unit}"),
+            None => "-".into(),
+        };
         let done =
             of("completed").iter().zip(of("sha256_ok")).filter(|(c, h)| **c == 1.0 && *h == 1.0).count();
         let used = statistic(Statistic::Median, &of("links.radio_down.utilization"));

@@ -27,9 +27,10 @@ pub struct Qarr {
 /// What differs from the printed rule.
 #[derive(Clone, Copy, Debug)]
 struct Form {
-    /// Our choice: once per round trip in full, by the shortest queue of it, because what the queue shows is one RTT old: on every
-    /// ACK it would overshoot by a window.
+    /// Our choice: once per round trip in full, because what the queue shows is one RTT old: on every ACK it would overshoot by a window.
     per_round: bool,
+    /// Our choice: by the shortest queue of the round trip, which a burst of the sender's own does not lengthen.
+    shortest: bool,
     /// W moves by Q_T - Q in both directions, as Section VII.C tells; Eq. (2) only lowers it.
     raises: bool,
     /// Our choice: while a whole round trip shows no queue at all, W grows at the pace of slow start: at high loss rates a flow is in
@@ -42,7 +43,8 @@ struct Form {
 }
 
 impl Form {
-    const TEXT: Form = Form { per_round: false, raises: false, fills: false, by_record: false };
+    const TEXT: Form =
+        Form { per_round: false, shortest: false, raises: false, fills: false, by_record: false };
 
     fn of(name: ReductionName) -> Form {
         match name {
@@ -50,7 +52,8 @@ impl Form {
             ReductionName::QarrTextRaises => Form { raises: true, ..Form::TEXT },
             ReductionName::QarrTextRecord => Form { by_record: true, ..Form::TEXT },
             ReductionName::QarrTextRound => Form { per_round: true, ..Form::TEXT },
-            _ => Form { per_round: true, raises: true, fills: true, by_record: true },
+            ReductionName::QarrTextShortest => Form { per_round: true, shortest: true, ..Form::TEXT },
+            _ => Form { per_round: true, shortest: true, raises: true, fills: true, by_record: true },
         }
     }
 }
@@ -123,7 +126,8 @@ impl RateReduction for Qarr {
         }
         self.limited |= sample.cwnd_limited;
         if let Some(queue) = queue {
-            self.queue = Some(self.queue.map_or(queue, |shortest| shortest.min(queue)));
+            let earlier = self.queue.filter(|_| form.shortest);
+            self.queue = Some(earlier.map_or(queue, |shortest| shortest.min(queue)));
             self.filling &= queue < Q_T;
         }
         if self.filling && sample.cwnd_limited {
@@ -150,6 +154,8 @@ impl RateReduction for Qarr {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     use super::*;
     use paceline_wire::{Duration, Instant};
 
@@ -208,5 +214,9 @@ mod tests {
         // By the record 200 x 25 / 125 = 40 wait.
         assert_eq!(of(ReductionName::QarrTextRecord, &[late, late]), [165, 130]);
         assert_eq!(of(ReductionName::QarrTextRound, &[late, late, short]), [110, 110, 110]);
+        // The second round trip ends with the fourth ACK, whose queue is the longer one.
+        let end = AckSample { una: 102, nxt: 200, ..late };
+        assert_eq!(of(ReductionName::QarrTextRound, &[late, late, short, end]), [110, 110, 110, 20]);
+        assert_eq!(of(ReductionName::QarrTextShortest, &[late, late, short, end]), [110, 110, 110, 110]);
     }
 }

@@ -78,8 +78,10 @@ pub(super) fn report(measured: &Measured<'_>) -> Part {
             let used = if *mbps == network.mbps() { "in use" } else { "" };
             vec![network.name().into(), number(*mbps, 2), number(*deviation, 2), used.into()]
         }));
-        let name =
-            format!("fit, {}: largest deviation of a gain foretold by the four others, points", network.name());
+        let name = format!(
+            "fit, {}: largest deviation of a gain foretold by the four others, points",
+            network.name()
+        );
         bounds.push(Bound::at_most(name, 8.0, largest_foretold(measured, network, low, high)));
     }
     let section = Section {

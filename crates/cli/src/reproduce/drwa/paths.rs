@@ -168,26 +168,30 @@ pub(super) fn near_and_weak() -> Vec<Case> {
 
 pub(super) fn fig15(measured: &Measured<'_>, _folder: &Path) -> Result<Part> {
     let mut bounds = Vec::new();
-    let mut judge =
-        |figure: &str, network: Network, [clamped, drwa]: [Case; 2], told: Told| {
-            let name = format!("{figure}, {}", network.name());
-            let lower = -measured.gain(&drwa, &clamped, RTT);
-            let of = format!("{name}: RTT lower by, %");
-            let (bound, what) = match told {
-                Told::Value(published) => (Bound::near(of, published, MARGIN_POINTS, lower), ""),
-                Told::Words(words) => (Bound::exceeds(of, 24.0, lower), words),
-            };
-            let rtt_ms = network.near_rtt_ms();
-            bounds.push(bound.with_note(format!("{what}round trip without queues {rtt_ms} ms here")));
-            let change = measured.gain(&drwa, &clamped, GOODPUT).abs();
-            bounds.push(Bound::at_most(format!("{name}: change of throughput, %"), 4.0, change));
+    let mut judge = |figure: &str, network: Network, [clamped, drwa]: [Case; 2], told: Told| {
+        let name = format!("{figure}, {}", network.name());
+        let lower = -measured.gain(&drwa, &clamped, RTT);
+        let of = format!("{name}: RTT lower by, %");
+        let (bound, what) = match told {
+            Told::Value(published) => (Bound::near(of, published, MARGIN_POINTS, lower), ""),
+            Told::Words(words) => (Bound::exceeds(of, 24.0, lower), words),
         };
+        let rtt_ms = network.near_rtt_ms();
+        bounds.push(bound.with_note(format!("{what}round trip without queues {rtt_ms} ms here")));
+        let change = measured.gain(&drwa, &clamped, GOODPUT).abs();
+        bounds.push(Bound::at_most(format!("{name}: change of throughput, %"), 4.0, change));
+    };
     let published = [48.97, 48.56, 24.09, 35.41].map(Told::Value);
     for (network, published) in Network::ALL.into_iter().zip(published) {
         judge("Fig. 15", network, [near_clamped(network), near_drwa(network)], published);
     }
     for network in TWO {
-        judge("Fig. 16", network, weak_pair(network), Told::Words("weak signal; the text: clearly visible; "));
+        judge(
+            "Fig. 16",
+            network,
+            weak_pair(network),
+            Told::Words("weak signal; the text: clearly visible; "),
+        );
     }
     for network in Network::ALL {
         let pair = [near_clamped(network), near_gateway(network)];

@@ -37,12 +37,20 @@ pub(super) fn all() -> Vec<Row> {
 
 fn row(cell: Cell) -> Row {
     use ReductionName::{
-        Barr, BarrText, BarrTextHighest, BarrTextKeeps, BarrTextRecord, BarrTextSlowStart, Qarr, QarrText,
-        QarrTextRaises, QarrTextRecord, QarrTextRound,
+        Barr, BarrText, BarrTextDelivered, BarrTextHighest, BarrTextKeeps, BarrTextRecord, BarrTextSlowStart,
+        Qarr, QarrText, QarrTextRaises, QarrTextRecord, QarrTextRound, QarrTextShortest,
     };
     let forms: &[ReductionName] = match cell.loss_recovery.as_str() {
-        "QARR" => &[QarrText, QarrTextRaises, QarrTextRecord, QarrTextRound, Qarr],
-        _ => &[BarrText, BarrTextHighest, BarrTextRecord, BarrTextSlowStart, BarrTextKeeps, Barr],
+        "QARR" => &[QarrText, QarrTextRaises, QarrTextRecord, QarrTextRound, QarrTextShortest, Qarr],
+        _ => &[
+            BarrText,
+            BarrTextDelivered,
+            BarrTextHighest,
+            BarrTextRecord,
+            BarrTextSlowStart,
+            BarrTextKeeps,
+            Barr,
+        ],
     };
     let as_named = |form: &ReductionName| case(&cell, form.as_str(), Some(*form), |scenario| scenario);
     let mut cases: Vec<Case> = forms.iter().map(as_named).collect();
@@ -93,7 +101,8 @@ pub(super) fn report(rows: &[Row], measured: &Measured<'_>) -> Section {
 
 const TEXT: &str = "\
 From the printed form one thing is changed at a time. QARR: W also rises below the target (`-raises`), RTTs and pipe by the record of \
-what was sent in place of the echoed timestamp and the pipe after the ACK (`-record`), once a round trip (`-round`). BARR: the highest \
+what was sent in place of the echoed timestamp and the pipe after the ACK (`-record`), once a round trip (`-round`), and by the shortest queue of it \
+(`-shortest`). BARR: what SACK reports counts in B (`-delivered`), the highest \
 B of a round trip (`-highest`), RTTs by the record (`-record`), slow start inside recovery (`-slow-start`), no less than the cwnd of \
 before at its end (`-keeps`). Factor 3 is the refined send buffer (Section V), which takes the stall of the application away. Of the \
 optimised cells of Table 14: without losses of what was sent again, and with Hack 1 as printed.";
