@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::Value;
 
-use paceline_judge::{Measurements, Sample, is_named};
+use paceline_judge::{Measurements, Sample};
 
 /// The version of the schema that this reads.
 const SCHEMA: u64 = 1;
@@ -72,11 +72,6 @@ impl Results {
         Ok(())
     }
 
-    /// The runs of variants whose name has all the given comma-separated parts.
-    pub(crate) fn of(&self, parts: &str) -> Results {
-        Results { runs: self.runs.iter().filter(|run| run.is(parts)).cloned().collect() }
-    }
-
     /// Names of the flows of a variant, in the order of their first appearance.
     pub(crate) fn flow_names(&self, variant: &str) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
@@ -114,10 +109,6 @@ impl Measurements for Results {
 }
 
 impl Run {
-    pub(crate) fn is(&self, parts: &str) -> bool {
-        is_named(&self.variant, parts)
-    }
-
     pub(crate) fn number(&self, name: &str) -> Option<f64> {
         let (first, rest) = name.split_once('.').unwrap_or((name, ""));
         let value = self.rest.get(first)?;
@@ -162,7 +153,6 @@ mod tests {
         results.add(TEXT).unwrap();
         results.add(TEXT).unwrap();
         assert_eq!(results.runs.len(), 2);
-        assert_eq!(results.of("loss=1%,accelerated").variants(), ["accelerated,loss=1%"]);
         let of = |flow, name| results.sample("accelerated,loss=1%", flow, name);
         assert_eq!(of(Some("a"), "goodput_mbps").mean(), 5.5);
         assert_eq!(of(None, "sha256_ok").mean(), 1.0);

@@ -8,6 +8,8 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::seal::{self, Origin};
+
 const RESULTS: &str = "results/reproduce";
 const REPORT: &str = "docs/reproduction.md";
 const PLOTS: &str = "docs/reproduction";
@@ -85,14 +87,14 @@ struct Section {
 /// Writes the page and copies the plots that it shows. A paper without results keeps what the page had of it.
 pub(crate) fn write(root: &Path) -> Result<Vec<String>, String> {
     let earlier = std::fs::read_to_string(root.join(REPORT)).unwrap_or_default();
-    let mut page = String::from(INTRODUCTION);
+    let mut page = seal::sealed(INTRODUCTION, &Origin::of(root, &[]));
     for paper in &PAPERS {
         let file = format!("{RESULTS}/{}.json", paper.name);
         let section = if root.join(&file).exists() {
-            let report: Report = serde_json::from_str(&crate::read(root, &file)?)
-                .map_err(|error| format!("{file}: {error}"))?;
+            let text = crate::read(root, &file)?;
+            let report: Report = serde_json::from_str(&text).map_err(|error| format!("{file}: {error}"))?;
             copy_plots(root, &report)?;
-            section_of(paper, &report)
+            seal::sealed(&section_of(paper, &report), &Origin::of(root, text.as_bytes()))
         } else {
             earlier_section(&earlier, paper.heading).map_or_else(
                 || format!("\n## {}\n\n    {}\n\nNot run yet.\n", paper.heading, paper.command),

@@ -118,7 +118,9 @@ pub(crate) fn write(root: &Path) -> Result<Vec<String>, String> {
             page.push_str("\nNot measured.\n");
         }
     }
-    std::fs::write(root.join(REPORT), page).map_err(|error| format!("{REPORT}: {error}"))?;
+    let origin = crate::seal::Origin::of_folder(root, &root.join("results"));
+    std::fs::write(root.join(REPORT), crate::seal::sealed(&page, &origin))
+        .map_err(|error| format!("{REPORT}: {error}"))?;
     Ok(Vec::new())
 }
 

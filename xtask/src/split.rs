@@ -67,9 +67,9 @@ struct Scenario {
 
 /// Writes the page; the findings are bounds that the simulator misses.
 pub(crate) fn write(root: &Path) -> Result<Vec<String>, String> {
-    let earlier = std::fs::read_to_string(root.join(REPORT)).unwrap_or_default();
+    let earlier = crate::seal::unsealed(&std::fs::read_to_string(root.join(REPORT)).unwrap_or_default());
     let mut page = String::from(INTRODUCTION);
-    let mut findings = Vec::new();
+    let (mut findings, mut kept) = (Vec::new(), false);
     for file in crate::tidy::tracked(root, &format!(":(glob){SCENARIOS}/*.toml"))? {
         let scenario: Scenario =
             toml::from_str(&crate::read(root, &file)?).map_err(|error| format!("{file}: {error}"))?;
@@ -82,6 +82,7 @@ pub(crate) fn write(root: &Path) -> Result<Vec<String>, String> {
         places.retain(|(_, results)| !results.runs.is_empty());
         if places.is_empty() {
             page.push_str(earlier_figures(&earlier, name));
+            kept = true;
             continue;
         }
         write_figures(&mut page, &scenario, &places);
@@ -92,7 +93,9 @@ pub(crate) fn write(root: &Path) -> Result<Vec<String>, String> {
             }));
         }
     }
-    std::fs::write(root.join(REPORT), page).map_err(|error| format!("{REPORT}: {error}"))?;
+    let origin = crate::seal::Origin::of_folder(root, &root.join("results")).in_part(kept);
+    std::fs::write(root.join(REPORT), crate::seal::sealed(&page, &origin))
+        .map_err(|error| format!("{REPORT}: {error}"))?;
     Ok(findings)
 }
 

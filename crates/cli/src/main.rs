@@ -21,6 +21,8 @@ mod profiles;
 mod reproduce;
 mod result;
 mod run;
+#[cfg(test)]
+mod samples;
 mod scenario;
 mod sweep;
 mod top;

@@ -158,6 +158,12 @@ const GOODPUT: &str = "goodput_mbps";
 const QUEUE: &str = "queue_p95_ms";
 const TIMEOUTS: &str = "timeouts";
 
+/// Every run, for samples of the page.
+#[cfg(test)]
+pub(super) fn sampled(args: &ReproducePrintedArgs) -> Vec<Job<'static>> {
+    Box::leak(Box::new(Groups::new(args))).cases().flat_map(|case| case.jobs(1)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
