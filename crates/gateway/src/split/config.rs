@@ -3,10 +3,12 @@
 use alloc::string::String;
 
 use paceline_tcp::{
-    Config, CongestionName, DetectionName, HystartName, KeepAlive, ReceiveBuffer, ReductionName,
-    SendBufferName,
+    Config, CongestionName, DetectionName, HystartName, KeepAlive, ReceiveBuffer, ReceiveWindowName,
+    ReductionName, SendBufferName,
 };
 
+#[cfg(feature = "serde")]
+use crate::by_name;
 use crate::config::LimitsConfig;
 
 /// Split flows.
@@ -18,12 +20,22 @@ pub struct SplitConfig {
     pub sender: SenderConfig,
     /// The largest window that is shown to either end.
     pub receive_window_bytes: u32,
+    /// How the window is sized that either end is shown, up to that.
+    #[cfg_attr(feature = "serde", serde(with = "by_name"))]
+    pub receive_window: ReceiveWindowName,
+    /// DRWA's lambda in hundredths, where that is one of DRWA's.
+    pub drwa_lambda_percent: u32,
 }
 
 impl Default for SplitConfig {
     fn default() -> Self {
         // Our choice: the ceiling of the virtual window, which serves the same purpose.
-        SplitConfig { sender: SenderConfig::default(), receive_window_bytes: 8_000_000 }
+        SplitConfig {
+            sender: SenderConfig::default(),
+            receive_window_bytes: 8_000_000,
+            receive_window: ReceiveWindowName::DrsLinux,
+            drwa_lambda_percent: 300,
+        }
     }
 }
 
@@ -127,6 +139,8 @@ fn common(split: &SplitConfig, limits: &LimitsConfig) -> Config {
             initial: RECEIVE_INITIAL.min(split.receive_window_bytes),
             max: split.receive_window_bytes,
         },
+        receive_window: split.receive_window,
+        drwa_lambda_percent: split.drwa_lambda_percent,
         // What comes from one end leaves for the other at once: an application that wrote less than a segment has its reason.
         nagle: false,
         // An end that is gone is found out, as nobody else remembers the flow.
@@ -137,31 +151,6 @@ fn common(split: &SplitConfig, limits: &LimitsConfig) -> Config {
 
 /// Linux's initial receive window (65,535 bytes, tcp_select_initial_window), grown as it is used.
 const RECEIVE_INITIAL: u32 = 65_535;
-
-/// Algorithms as text.
-#[cfg(feature = "serde")]
-mod by_name {
-    use alloc::string::String;
-    use core::fmt::Display;
-    use core::str::FromStr;
-
-    use paceline_tcp::UnknownName;
-    use serde::de::Error;
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(name: &impl Display, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(name)
-    }
-
-    pub(super) fn deserialize<'de, D, T>(from: D) -> Result<T, D::Error>
-    where
-        D: Deserializer<'de>,
-        T: FromStr<Err = UnknownName>,
-    {
-        let name = String::deserialize(from)?;
-        name.parse().map_err(|unknown: UnknownName| D::Error::unknown_variant(&name, unknown.known))
-    }
-}
 
 /// The same for what may be left open.
 #[cfg(feature = "serde")]
@@ -174,7 +163,7 @@ mod by_name_if_any {
 
     pub(super) fn serialize<S: Serializer>(name: &Option<impl Display>, to: S) -> Result<S::Ok, S::Error> {
         match name {
-            Some(name) => super::by_name::serialize(name, to),
+            Some(name) => crate::by_name::serialize(name, to),
             None => to.serialize_none(),
         }
     }
@@ -184,13 +173,28 @@ mod by_name_if_any {
         D: Deserializer<'de>,
         T: FromStr<Err = UnknownName>,
     {
-        super::by_name::deserialize(from).map(Some)
+        crate::by_name::deserialize(from).map(Some)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_receiving_side_is_sized_as_asked() {
+        let split = SplitConfig {
+            receive_window: ReceiveWindowName::Drwa,
+            drwa_lambda_percent: 200,
+            ..SplitConfig::default()
+        };
+        for config in [
+            towards_server(&split, &LimitsConfig::default()),
+            SenderConfig::default().towards_client(&split, &LimitsConfig::default()),
+        ] {
+            assert_eq!((config.receive_window, config.drwa_lambda_percent), (ReceiveWindowName::Drwa, 200));
+        }
+    }
 
     /// Halving and Reno's growth are TCP-NCL's own answer to congestion, unless another one is asked for.
     #[test]
