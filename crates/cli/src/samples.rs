@@ -31,9 +31,9 @@ pub(crate) struct Cell {
 /// Of each page in one run of the tests.
 const DRAWN: usize = 2;
 /// Kept of each page.
-const KEPT: usize = 20;
+const KEPT: usize = 12;
 /// Tried for them.
-const TRIED: usize = 60;
+const TRIED: usize = 24;
 /// What takes longer is left to those who make the page.
 const SECONDS_MAX: f64 = 1.2;
 
