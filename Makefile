@@ -69,6 +69,7 @@ results: setup ## docs/results.md and the bounds again, from what is in results/
 
 reproduce: setup ## the published experiments in the simulator: results/reproduce, docs/reproduction.md (half an hour; resumable)
 	$(CARGO) run --release --locked --package paceline-cli -- reproduce or $(ARGS)
+	$(CARGO) run --release --locked --package paceline-cli -- reproduce printed $(ARGS)
 	$(CARGO) run --release --locked --package paceline-cli -- reproduce accelerator $(ARGS)
 	$(CARGO) run --release --locked --package paceline-cli -- reproduce drwa $(ARGS)
 	$(CARGO) run --release --locked --package paceline-cli -- reproduce ncl $(ARGS)

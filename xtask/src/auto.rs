@@ -42,7 +42,9 @@ pub(crate) fn write(root: &Path) -> Result<Vec<String>, String> {
     let page = crate::read(root, REPORT)?;
     let (before, rest) = page.split_once(BEGIN).ok_or(format!("{REPORT}: no `{BEGIN}`"))?;
     let (_, after) = rest.split_once(END).ok_or(format!("{REPORT}: no `{END}`"))?;
-    let text = format!("{before}{BEGIN}\n\n{}\n{END}{after}", tables(&measured.cells));
+    let origin = crate::seal::Origin::of(root, crate::read(root, RESULTS)?.as_bytes());
+    let tables = crate::seal::sealed(&tables(&measured.cells), &origin);
+    let text = format!("{before}{BEGIN}\n\n{tables}\n{END}{after}");
     std::fs::write(root.join(REPORT), text).map_err(|error| format!("{REPORT}: {error}"))?;
     Ok(Vec::new())
 }

@@ -91,7 +91,9 @@ pub(crate) fn write(root: &Path) -> Result<Vec<String>, String> {
             .map_err(|error| format!("{PLOTS}/{plot}: {error}"))?;
         }
     }
-    std::fs::write(root.join(REPORT), page).map_err(|error| format!("{REPORT}: {error}"))?;
+    let origin = crate::seal::Origin::of_folder(root, &root.join(RESULTS));
+    std::fs::write(root.join(REPORT), crate::seal::sealed(&page, &origin))
+        .map_err(|error| format!("{REPORT}: {error}"))?;
     Ok(Vec::new())
 }
 

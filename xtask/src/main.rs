@@ -5,7 +5,6 @@
 
 mod advisories;
 mod auto;
-mod bounds;
 mod compare;
 mod fuzz;
 mod licenses;
@@ -14,8 +13,8 @@ mod purity;
 mod reproduction;
 mod results;
 mod rivals;
+mod seal;
 mod split;
-mod statistics;
 mod tidy;
 mod virtual_lab;
 
@@ -26,18 +25,17 @@ fn main() -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let findings = match arguments.first().map(String::as_str) {
-        Some("check") => {
-            [
-                tidy::check(&root),
-                purity::check(&root),
-                licenses::check(&root),
-                advisories::check(&root),
-                fuzz::check(&root),
-            ]
-                .into_iter()
-                .flat_map(|outcome| outcome.unwrap_or_else(|error| vec![error]))
-                .collect()
-        }
+        Some("check") => [
+            tidy::check(&root),
+            purity::check(&root),
+            licenses::check(&root),
+            advisories::check(&root),
+            fuzz::check(&root),
+            seal::check(&root),
+        ]
+        .into_iter()
+        .flat_map(|outcome| outcome.unwrap_or_else(|error| vec![error]))
+        .collect(),
         Some("advisories") if arguments.len() == 2 => {
             advisories::renew(&root, Path::new(&arguments[1])).unwrap_or_else(|error| vec![error])
         }
@@ -47,6 +45,7 @@ fn main() -> ExitCode {
         Some("compare") => compare::write(&root).unwrap_or_else(|error| vec![error]),
         Some("rivals") => rivals::write(&root).unwrap_or_else(|error| vec![error]),
         Some("split") => split::write(&root).unwrap_or_else(|error| vec![error]),
+        Some("seal-earlier") => seal::seal_earlier(&root).unwrap_or_else(|error| vec![error]),
         Some("virtual-lab") => virtual_lab::write(&root).unwrap_or_else(|error| vec![error]),
         _ => {
             vec![

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::statistics::Sample;
+use paceline_judge::{Measurements, Sample};
 
 /// The version of the schema that this reads.
 const SCHEMA: u64 = 1;
@@ -72,33 +72,6 @@ impl Results {
         Ok(())
     }
 
-    /// The runs of variants whose name has all the given comma-separated parts.
-    pub(crate) fn of(&self, parts: &str) -> Results {
-        Results { runs: self.runs.iter().filter(|run| run.is(parts)).cloned().collect() }
-    }
-
-    /// Names of the variants, in the order of their first run.
-    pub(crate) fn variants(&self) -> Vec<&str> {
-        let mut names: Vec<&str> = Vec::new();
-        for run in &self.runs {
-            if !names.contains(&run.variant.as_str()) {
-                names.push(&run.variant);
-            }
-        }
-        names
-    }
-
-    /// A number of every run of a variant by its dotted name ("path_delay_ms.p95"), or else of every flow of those runs
-    /// (of flows with a name, when one is given).
-    pub(crate) fn sample(&self, variant: &str, flow: Option<&str>, name: &str) -> Sample {
-        let runs = || self.runs.iter().filter(|run| run.variant == variant);
-        let of_runs: Sample = runs().filter_map(|run| run.number(name)).collect();
-        if of_runs.len() > 0 {
-            return of_runs;
-        }
-        runs().flat_map(|run| run.flow_numbers(flow, name)).collect()
-    }
-
     /// Names of the flows of a variant, in the order of their first appearance.
     pub(crate) fn flow_names(&self, variant: &str) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
@@ -113,14 +86,29 @@ impl Results {
     }
 }
 
-impl Run {
-    pub(crate) fn is(&self, parts: &str) -> bool {
-        parts
-            .split(',')
-            .filter(|part| !part.is_empty())
-            .all(|part| self.variant.split(',').any(|own| own == part))
+impl Measurements for Results {
+    fn variants(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        for run in &self.runs {
+            if !names.contains(&run.variant.as_str()) {
+                names.push(&run.variant);
+            }
+        }
+        names
     }
 
+    /// Numbers by their dotted names ("path_delay_ms.p95").
+    fn sample(&self, variant: &str, flow: Option<&str>, name: &str) -> Sample {
+        let runs = || self.runs.iter().filter(|run| run.variant == variant);
+        let of_runs: Sample = runs().filter_map(|run| run.number(name)).collect();
+        if !of_runs.is_empty() {
+            return of_runs;
+        }
+        runs().flat_map(|run| run.flow_numbers(flow, name)).collect()
+    }
+}
+
+impl Run {
     pub(crate) fn number(&self, name: &str) -> Option<f64> {
         let (first, rest) = name.split_once('.').unwrap_or((name, ""));
         let value = self.rest.get(first)?;
@@ -165,7 +153,6 @@ mod tests {
         results.add(TEXT).unwrap();
         results.add(TEXT).unwrap();
         assert_eq!(results.runs.len(), 2);
-        assert_eq!(results.of("loss=1%,accelerated").variants(), ["accelerated,loss=1%"]);
         let of = |flow, name| results.sample("accelerated,loss=1%", flow, name);
         assert_eq!(of(Some("a"), "goodput_mbps").mean(), 5.5);
         assert_eq!(of(None, "sha256_ok").mean(), 1.0);

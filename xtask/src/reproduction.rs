@@ -8,6 +8,8 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::seal::{self, Origin};
+
 const RESULTS: &str = "results/reproduce";
 const REPORT: &str = "docs/reproduction.md";
 const PLOTS: &str = "docs/reproduction";
@@ -29,8 +31,13 @@ struct Paper {
     command: &'static str,
 }
 
-const PAPERS: [Paper; 5] = [
+const PAPERS: [Paper; 6] = [
     Paper { name: "or", heading: "Opportunistic retransmission", command: "paceline reproduce or --runs 10" },
+    Paper {
+        name: "printed",
+        heading: "As printed, beside what we recommend",
+        command: "paceline reproduce printed --runs 3",
+    },
     Paper { name: "accelerator", heading: "Mobile accelerator", command: "paceline reproduce accelerator" },
     Paper { name: "ncl", heading: "TCP-NCL", command: "paceline reproduce ncl --runs 3" },
     Paper { name: "rre", heading: "TCP-RRE", command: "paceline reproduce rre --runs 3" },
@@ -80,14 +87,14 @@ struct Section {
 /// Writes the page and copies the plots that it shows. A paper without results keeps what the page had of it.
 pub(crate) fn write(root: &Path) -> Result<Vec<String>, String> {
     let earlier = std::fs::read_to_string(root.join(REPORT)).unwrap_or_default();
-    let mut page = String::from(INTRODUCTION);
+    let mut page = seal::sealed(INTRODUCTION, &Origin::of(root, &[]));
     for paper in &PAPERS {
         let file = format!("{RESULTS}/{}.json", paper.name);
         let section = if root.join(&file).exists() {
-            let report: Report = serde_json::from_str(&crate::read(root, &file)?)
-                .map_err(|error| format!("{file}: {error}"))?;
+            let text = crate::read(root, &file)?;
+            let report: Report = serde_json::from_str(&text).map_err(|error| format!("{file}: {error}"))?;
             copy_plots(root, &report)?;
-            section_of(paper, &report)
+            seal::sealed(&section_of(paper, &report), &Origin::of(root, text.as_bytes()))
         } else {
             earlier_section(&earlier, paper.heading).map_or_else(
                 || format!("\n## {}\n\n    {}\n\nNot run yet.\n", paper.heading, paper.command),

@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use paceline_judge::{Bound, Measurements as _, Outcome, Statistic};
 use serde::Deserialize;
 
-use crate::bounds::{Bound, Outcome, Statistic};
 use crate::model::Results;
 
 /// Where runs are kept: results/PLACE/SCENARIO/. Bounds are asserted in virtual time only; live runs share the machine.
@@ -65,9 +65,9 @@ pub(crate) fn write(root: &Path) -> Result<Vec<String>, String> {
         Ok(text) => toml::from_str(&text).map_err(|error| format!("{MISSES}: {error}"))?,
         Err(_) => Misses::default(),
     };
-    let earlier = std::fs::read_to_string(root.join(REPORT)).unwrap_or_default();
+    let earlier = crate::seal::unsealed(&std::fs::read_to_string(root.join(REPORT)).unwrap_or_default());
     let mut report = String::from(INTRODUCTION);
-    let mut findings = Vec::new();
+    let (mut findings, mut kept) = (Vec::new(), false);
     for file in crate::tidy::tracked(root, &format!(":(glob){SCENARIOS}/*.toml"))? {
         let scenario: Scenario =
             toml::from_str(&crate::read(root, &file)?).map_err(|error| format!("{file}: {error}"))?;
@@ -77,6 +77,7 @@ pub(crate) fn write(root: &Path) -> Result<Vec<String>, String> {
         write_section(&mut report, &scenario, &file);
         if proved.runs.is_empty() && live.runs.is_empty() {
             report.push_str(earlier_figures(&earlier, &scenario.name));
+            kept = true;
             continue;
         }
         write_runs(&mut report, &proved, &live);
@@ -85,7 +86,9 @@ pub(crate) fn write(root: &Path) -> Result<Vec<String>, String> {
             findings.extend(outcomes.iter().filter_map(|outcome| finding(&scenario.name, outcome, &misses)));
         }
     }
-    std::fs::write(root.join(REPORT), report).map_err(|error| format!("{REPORT}: {error}"))?;
+    let origin = crate::seal::Origin::of_folder(root, &root.join("results")).in_part(kept);
+    std::fs::write(root.join(REPORT), crate::seal::sealed(&report, &origin))
+        .map_err(|error| format!("{REPORT}: {error}"))?;
     Ok(findings)
 }
 
@@ -126,7 +129,7 @@ fn write_runs(report: &mut String, proved: &Results, live: &Results) {
 fn write_row(report: &mut String, place: &str, results: &Results, variant: &str, flow: &str) {
     let median = |name: &str, factor: f64, digits: usize| {
         let sample = results.sample(variant, Some(flow), name);
-        if sample.len() == 0 { "-".to_string() } else { format!("{:.digits$}", sample.median() * factor) }
+        if sample.is_empty() { "-".to_string() } else { format!("{:.digits$}", sample.median() * factor) }
     };
     let runs = results.runs.iter().filter(|run| run.variant == variant).count();
     let cells = [

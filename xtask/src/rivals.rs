@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use paceline_judge::Measurements as _;
 use serde::Deserialize;
 
 use crate::model::Results;
@@ -117,7 +118,9 @@ pub(crate) fn write(root: &Path) -> Result<Vec<String>, String> {
             page.push_str("\nNot measured.\n");
         }
     }
-    std::fs::write(root.join(REPORT), page).map_err(|error| format!("{REPORT}: {error}"))?;
+    let origin = crate::seal::Origin::of_folder(root, &root.join("results"));
+    std::fs::write(root.join(REPORT), crate::seal::sealed(&page, &origin))
+        .map_err(|error| format!("{REPORT}: {error}"))?;
     Ok(Vec::new())
 }
 
@@ -145,11 +148,11 @@ fn cells(results: &Results) -> Vec<Cell> {
                 second: results.sample(variant, None, "path_delay_ms.p95").mean(),
             }
         };
-        if is_objects && objects.len() == 0 {
+        if is_objects && objects.is_empty() {
             continue;
         }
         let place = cells.iter().position(|cell| cell.name == name).unwrap_or_else(|| {
-            let oracle = |key| Some(results.sample(variant, None, key)).filter(|sample| sample.len() > 0);
+            let oracle = |key| Some(results.sample(variant, None, key)).filter(|sample| !sample.is_empty());
             let oracle =
                 oracle("oracle.goodput_mbps").zip(oracle("oracle.path_delay_p95_ms")).filter(|_| !is_objects);
             cells.push(Cell {

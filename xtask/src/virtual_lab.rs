@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use paceline_judge::Measurements as _;
+
 use crate::model::{Results, Run};
 
 const VIRTUAL: &str = "results/virtual";

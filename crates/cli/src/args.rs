@@ -17,7 +17,7 @@ use paceline_path::units::parse_probability;
 pub(crate) use profiles::ProfilesArgs;
 pub(crate) use reproduce::{
     AcceleratorPart, DetectionArg, DrwaPart, NclPart, OrPart, ReproduceAcceleratorArgs, ReproduceCommand,
-    ReproduceDrwaArgs, ReproduceNclArgs, ReproduceOrArgs, ReproduceRreArgs,
+    ReproduceDrwaArgs, ReproduceNclArgs, ReproduceOrArgs, ReproducePrintedArgs, ReproduceRreArgs,
 };
 use serde::de::{Deserialize, IntoDeserializer};
 

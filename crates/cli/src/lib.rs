@@ -24,6 +24,8 @@ mod profiles;
 mod reproduce;
 mod result;
 mod run;
+#[cfg(test)]
+mod samples;
 mod scenario;
 mod sweep;
 mod top;
@@ -62,6 +64,7 @@ fn dispatch(command: Command) -> Result<()> {
         Command::Reproduce(ReproduceCommand::Accelerator(args)) => reproduce::accelerator::command(&args),
         Command::Reproduce(ReproduceCommand::Rre(args)) => reproduce::rre::command(&args),
         Command::Reproduce(ReproduceCommand::Drwa(args)) => reproduce::drwa::command(&args),
+        Command::Reproduce(ReproduceCommand::Printed(args)) => reproduce::printed::command(&args),
         Command::Predict(args) => predict::command(&args),
         Command::Gateway(args) => gateway::command(&args),
         Command::Top(args) => top::command(&args),

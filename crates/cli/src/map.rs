@@ -113,6 +113,12 @@ fn make_all(points: &[Point], modes: &[&'static str], runs: &mut Runs, args: &Ma
     runs.make(wanted, threads, &format!("{name}, again"), args.json)
 }
 
+/// A point of `path` as a scenario, seed 1, for the samples of the page.
+#[cfg(test)]
+pub(crate) fn point_text(index: u32) -> String {
+    point::draw(Plan { kind: Kind::Path, seed: 1, duration: None, rate_max: f64::INFINITY }, index).text
+}
+
 fn pretty(object: &serde_json::Value) -> Result<String> {
     serde_json::to_string_pretty(object)
         .map(|text| text + "\n")

@@ -5,6 +5,7 @@ pub(crate) mod drwa;
 pub(crate) mod ncl;
 pub(crate) mod or;
 mod pool;
+pub(crate) mod printed;
 mod report;
 pub(crate) mod rre;
 
@@ -49,4 +50,40 @@ fn conclude<C: Serialize>(
         report.print_rest(&how.out);
     }
     report.judge(how.check)
+}
+
+/// Cells of every paper whose runs are jobs, seed 1, for [`crate::samples`].
+#[cfg(test)]
+pub(crate) fn sampled() -> Vec<(&'static str, Vec<crate::samples::Cell>)> {
+    use clap::Parser as _;
+
+    use crate::args::{Cli, Command, ReproduceCommand};
+    let of = |paper: &'static str| {
+        let Command::Reproduce(command) = Cli::parse_from(["paceline", "reproduce", paper]).command else {
+            unreachable!("the arguments say it");
+        };
+        let jobs = match &command {
+            ReproduceCommand::Or(args) => or::sampled(args),
+            ReproduceCommand::Ncl(args) => ncl::sampled(args),
+            ReproduceCommand::Rre(_) => rre::sampled(),
+            ReproduceCommand::Drwa(args) => drwa::sampled(args),
+            ReproduceCommand::Printed(args) => printed::sampled(args),
+            ReproduceCommand::Accelerator(_) => Vec::new(),
+        };
+        let first = jobs.into_iter().filter(|job| job.seed == 1);
+        (
+            paper,
+            first
+                .map(|job| crate::samples::Cell { key: job.name, run: Box::new(move || run(&job.work)) })
+                .collect(),
+        )
+    };
+    ["or", "ncl", "rre", "drwa", "printed"].map(of).into()
+}
+
+#[cfg(test)]
+fn run(work: &pool::Work<'static>) -> kept::Values {
+    let mut values = work(&mut ()).expect("what a page shows can be simulated");
+    values.retain(|_, value| value.is_finite());
+    values
 }

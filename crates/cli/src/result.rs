@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::scenario::{Direction, EventAction, IpVersion, Protocol};
 
-pub(crate) use metric::{Outcome as BoundOutcome, check_all as check_bounds, statistic, values};
+pub(crate) use metric::{check_all as check_bounds, statistic, values};
 pub(crate) use store::{RunFiles, Store, write_whole};
 pub(crate) use summary::{bounds_table, flow_rows, links_table, new_table, summary_table};
 

@@ -341,7 +341,7 @@ fn judge(file: &ScenarioFile, done: &[Done], args: &RunArgs) -> Result<()> {
     }
     let outcomes: Vec<_> =
         done.iter().flat_map(|done| check_bounds(&file.base.bounds, &done.results.runs)).collect();
-    let missed = outcomes.iter().filter(|outcome| !outcome.holds()).count();
+    let missed = outcomes.iter().filter(|outcome| !outcome.holds).count();
     if args.check && missed > 0 {
         return Err(Error::failed(format!("{missed} of {} bounds are missed", outcomes.len())));
     }

@@ -1,7 +1,6 @@
 //! What an experiment is: hosts, gateway, links, flows, what is varied, how often it is repeated. docs/scenario.md documents
 //! every key. Nothing here knows where the experiment runs.
 
-mod bounds;
 mod check;
 mod flow;
 mod gateway;
@@ -18,16 +17,16 @@ use serde::Deserialize;
 
 use crate::units::{Rate, Size, Time};
 
-pub(crate) use bounds::{Bound, Statistic};
 pub(crate) use flow::{Direction, Flow, IpVersion, Protocol, SizeSpec};
 pub(crate) use gateway::{EventAction, Gateway, GatewayEvent, Io, Profile, merge};
 #[cfg(test)]
 pub(crate) use load::parse_text;
 pub(crate) use load::{ScenarioFile, explain, line_of, load_file, load_varied, nearest, parse, parse_varied};
+pub(crate) use paceline_judge::{Bound, Statistic, is_named as name_matches};
 pub(crate) use path::Path;
 pub(crate) use tcp::Tcp;
 pub(crate) use topology::Topology;
-pub(crate) use vary::{Case, Variant, Vary, name_matches};
+pub(crate) use vary::{Case, Variant, Vary};
 
 /// One cell of an experiment, with nothing left to vary.
 #[derive(Clone, Debug, Deserialize)]

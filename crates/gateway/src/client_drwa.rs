@@ -4,8 +4,10 @@
 //! RTT is that between gateway and client, sampled by every ACK, and the shortest between server and gateway.
 
 use paceline_tcp::receive_window::{Arrival, Drwa};
-use paceline_tcp::{Config, ReceiveBuffer, ReceiveWindow};
+use paceline_tcp::{Config, ReceiveBuffer, ReceiveWindow, ReceiveWindowName};
 use paceline_wire::{Duration, Instant};
+
+use crate::config::VirtualWindowConfig;
 
 /// DRWA for one flow.
 #[derive(Debug)]
@@ -34,12 +36,17 @@ const INITIAL_BYTES: u32 = 65_536;
 
 impl ClientDrwa {
     /// For a flow of which `acked` has been acknowledged; the client's window is the limit anyway, up to `max_bytes`.
-    pub(crate) fn new(acked: u64, max_bytes: u64) -> Self {
+    pub(crate) fn new(config: &VirtualWindowConfig, acked: u64, max_bytes: u64) -> Self {
         let max = u32::try_from(max_bytes).unwrap_or(u32::MAX);
         // As a receiver with DRWA: it starts as the operating system does. What is shown cannot be taken back.
         let receive_buffer = ReceiveBuffer::Auto { initial: INITIAL_BYTES.min(max), max };
-        let config = Config { receive_buffer, ..Config::default() };
-        let mut drwa = Drwa::new(&config);
+        let drwa_lambda_percent = config.drwa_lambda_percent;
+        let tcp = Config { receive_buffer, drwa_lambda_percent, ..Config::default() };
+        let mut drwa = match config.drwa {
+            ReceiveWindowName::DrwaText => Drwa::text(&tcp),
+            ReceiveWindowName::DrwaAdaptive => Drwa::adaptive(&tcp),
+            _ => Drwa::new(&tcp),
+        };
         drwa.start_at(acked);
         ClientDrwa { drwa, acked, samples: 0 }
     }
@@ -67,7 +74,18 @@ mod tests {
     /// A link of 500 bytes a millisecond and a path of 80 ms: the client offers 262,144 bytes, half a second of queue.
     #[test]
     fn the_window_is_lowered_to_what_the_path_needs() {
-        let mut client = ClientDrwa::new(0, 8_000_000);
+        for lambda in [2, 3] {
+            let drwa_lambda_percent = 100 * lambda as u32;
+            let flight =
+                settled(&VirtualWindowConfig { drwa_lambda_percent, ..VirtualWindowConfig::default() });
+            let target = lambda * 80 * 500;
+            assert!((target * 8 / 10..target * 12 / 10).contains(&flight), "{flight} of {target}");
+        }
+    }
+
+    /// What is on its way at the end.
+    fn settled(config: &VirtualWindowConfig) -> u64 {
+        let mut client = ClientDrwa::new(config, 0, 8_000_000);
         let (mut now, mut ack, mut edge) = (Instant::ZERO, 0u64, 10_000u64);
         for _ in 0..3_000 {
             let flight = edge - ack;
@@ -77,7 +95,6 @@ mod tests {
             let window = client.window(AckView { now, ack, edge, rtt: Some(rtt) }).min(262_144);
             edge = edge.max(ack + window);
         }
-        let target = 3 * 80 * 500;
-        assert!((target * 8 / 10..target * 12 / 10).contains(&(edge - ack)), "{}", edge - ack);
+        edge - ack
     }
 }

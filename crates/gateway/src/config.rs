@@ -4,6 +4,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use paceline_tcp::ReceiveWindowName;
 use paceline_wire::Duration;
 
 use crate::prefix::Prefix;
@@ -73,6 +74,11 @@ pub struct VirtualWindowConfig {
     pub mode: VirtualWindowMode,
     /// The constant of `fixed`, the ceiling of `sized` and `drwa`, in bytes.
     pub max_bytes: u64,
+    /// Which DRWA the mode `drwa` is: `drwa`, `drwa-text`, or `drwa-adaptive` with a lambda that follows the link.
+    #[cfg_attr(feature = "serde", serde(with = "crate::by_name"))]
+    pub drwa: ReceiveWindowName,
+    /// Its lambda in hundredths, or where an adaptive one starts.
+    pub drwa_lambda_percent: u32,
     /// What `sized` lets wait in the gateway, in milliseconds of the flow's rate.
     pub target_ms: u64,
     /// Add the window scale option to the SYN of a client that lacks it, and raise a shift below 5.
@@ -86,6 +92,8 @@ impl Default for VirtualWindowConfig {
         VirtualWindowConfig {
             mode: VirtualWindowMode::Sized,
             max_bytes: 8_000_000,
+            drwa: ReceiveWindowName::Drwa,
+            drwa_lambda_percent: 300,
             target_ms: 20,
             add_window_scale: true,
         }
@@ -166,6 +174,8 @@ pub enum RttModulationMode {
     /// Eqs. (14)-(17), and back again when the server cannot keep up.
     #[default]
     Modulated,
+    /// Eqs. (14)-(17) as printed: nothing limits a step, and nothing takes D back.
+    Text,
 }
 
 /// RTT modulation.
@@ -482,6 +492,14 @@ impl GatewayConfig {
     pub fn check(&self) -> Result<(), String> {
         let window = &self.virtual_window;
         let fail = |text: &str| Err(String::from(text));
+        let lambdas = [window.drwa_lambda_percent, self.split.drwa_lambda_percent];
+        if lambdas.iter().any(|percent| !(100..=1_000).contains(percent)) {
+            return fail("drwa-lambda-percent: give 100 to 1000");
+        }
+        use ReceiveWindowName::{Drwa, DrwaAdaptive, DrwaText};
+        if ![Drwa, DrwaText, DrwaAdaptive].contains(&window.drwa) {
+            return fail("virtual-window.drwa: give drwa, drwa-text or drwa-adaptive");
+        }
         if window.max_bytes < 65_535 || window.max_bytes > 1 << 30 {
             return fail(
                 "virtual-window.max-bytes: give 65535 to 1073741824 bytes (RFC 7323 windows end at 1 GiB)",

@@ -9,6 +9,8 @@ extern crate alloc;
 
 pub mod auto;
 pub mod bound;
+#[cfg(feature = "serde")]
+mod by_name;
 mod client_drwa;
 pub mod config;
 mod counters;

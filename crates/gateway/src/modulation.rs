@@ -42,6 +42,9 @@ pub(crate) struct Held {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Modulation {
     delay: Duration,
+    /// Eqs. (16), (17) and nothing else.
+    #[cfg_attr(feature = "serde", serde(default))]
+    as_printed: bool,
     lane: VecDeque<Held>,
     last_release: Instant,
     /// How long the newest acknowledgement is held, and its arrival.
@@ -71,12 +74,20 @@ impl Modulation {
     /// The text only ever raises D. A longer RTT needs a larger congestion window at the server, which CUBIC takes
     /// seconds to open and BBR limits to twice its estimate of the BDP. So, our choice: D grows only while the server
     /// fills whatever window it is given, by no more than a 256th of its goal per ACK, and gives way
-    /// ([`Self::on_round`]) when the server no longer keeps up. A model-based sender is thus left alone.
+    /// ([`Self::on_round`]) when the server no longer keeps up. A model-based sender is thus left alone. None of that with
+    /// [`RttModulationMode::Text`].
     pub(crate) fn on_ack(&mut self, config: &RttModulationConfig, input: &ModulationInput) {
         if config.mode == RttModulationMode::None {
             return;
         }
         let goal = input.rtt * u64::from(config.attempts);
+        self.as_printed = config.mode == RttModulationMode::Text;
+        if self.as_printed {
+            if self.delay < goal {
+                self.delay += input.deviation * u64::from(config.beta);
+            }
+            return;
+        }
         if input.window_filling && self.delay < goal {
             // A deviation of nothing would never raise it: a 1024th at least.
             let step = (input.deviation * u64::from(config.beta)).max(goal / 1024).min(goal / 256);
@@ -93,6 +104,7 @@ impl Modulation {
     /// A round trip is over.
     pub(crate) fn on_round(&mut self, verdict: Verdict) {
         self.delay = match verdict {
+            _ if self.as_printed => self.delay,
             Verdict::Ahead => self.delay,
             Verdict::Even => self.delay.mul_ratio(7, 8),
             Verdict::Behind => self.delay / 2,
@@ -106,6 +118,8 @@ impl Modulation {
     /// little longer each, by a quarter of the time between them (our choice): to hold the next one for all of D would
     /// stop the server's ACK clock, and its view of the window, for as long.
     ///
+    /// As printed every ACK waits for D.
+    ///
     /// Data, FIN and RST (`urgent`) do not wait, and take what is before them along.
     pub(crate) fn push(&mut self, now: Instant, late: Duration, urgent: bool, edit: Edit, packet: Packet) {
         if urgent {
@@ -114,8 +128,8 @@ impl Modulation {
             self.lane.push_back(Held { release_at: now, edit, packet });
             return;
         }
-        let mut hold = self.delay.saturating_sub(late);
-        if edit != Edit::WindowUpdate {
+        let mut hold = if self.as_printed { self.delay } else { self.delay.saturating_sub(late) };
+        if edit != Edit::WindowUpdate && !self.as_printed {
             hold = hold.min(self.last_hold + now.saturating_since(self.last_arrival) / 4);
             (self.last_hold, self.last_arrival) = (hold, now);
         }
@@ -167,6 +181,24 @@ mod tests {
         assert_eq!(modulation.delay(), Duration::from_micros(200));
         (0..1000).for_each(|_| modulation.on_ack(&config, &input()));
         assert_eq!(modulation.delay(), RTT);
+    }
+
+    /// With the text's beta of 2 and a deviation of 7 ms a step is 14 ms, whether the server fills its window or not; the last one passes
+    /// L x rtt, and D never comes back.
+    #[test]
+    fn as_printed_a_step_has_no_limit_and_is_never_taken_back() {
+        let config = RttModulationConfig { mode: RttModulationMode::Text, ..RttModulationConfig::default() };
+        let mut modulation = Modulation::default();
+        let input = ModulationInput { deviation: Duration::from_millis(7), window_filling: false, ..input() };
+        (0..7).for_each(|_| modulation.on_ack(&config, &input));
+        assert_eq!(modulation.delay(), Duration::from_millis(98));
+        (0..7).for_each(|_| modulation.on_ack(&config, &input));
+        assert_eq!(modulation.delay(), Duration::from_millis(112));
+        modulation.on_round(Verdict::Behind);
+        assert_eq!(modulation.delay(), Duration::from_millis(112));
+        let now = Instant::ZERO + Duration::from_secs(1);
+        modulation.push(now, RTT * 2, false, Edit::Window, ack());
+        assert_eq!(modulation.next_release(), Some(now + Duration::from_millis(112)));
     }
 
     #[test]

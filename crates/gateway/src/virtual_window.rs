@@ -112,7 +112,7 @@ impl VirtualWindow {
                 sized.min(input.max_bytes).min(pool_share(input))
             }
             // Never more than the client's own.
-            VirtualWindowMode::Drwa => self.drwa(input, now).min(input.client_window),
+            VirtualWindowMode::Drwa => self.drwa(config, input, now).min(input.client_window),
         };
         // The right edge does not move back (RFC 9293, Section 3.8.6), not even by rounding (RFC 7323, Section 2.4),
         // unless the client's own window closes or is passed on: that is shown at once.
@@ -126,8 +126,8 @@ impl VirtualWindow {
     }
 
     /// What the client would advertise if it had DRWA.
-    fn drwa(&mut self, input: &WindowInput, now: Instant) -> u64 {
-        let start = || Box::new(ClientDrwa::new(input.ack, input.max_bytes));
+    fn drwa(&mut self, config: &VirtualWindowConfig, input: &WindowInput, now: Instant) -> u64 {
+        let start = || Box::new(ClientDrwa::new(config, input.ack, input.max_bytes));
         let rtt = input.sample.map(|rtt| rtt + input.server_rtt);
         let view = AckView { now, ack: input.ack, edge: self.edge, rtt };
         self.drwa.get_or_insert_with(start).window(view)

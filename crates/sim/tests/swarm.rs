@@ -4,6 +4,8 @@
 //! A failure prints its seed: `SWARM_SEED=n cargo test -p paceline-sim --test swarm` replays it, and `SWARM_RUNS=n` draws
 //! more than a test run does, `SWARM_FROM=n` from another seed on.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::ops::Range;
 
 use paceline_gateway::GatewayConfig;
@@ -131,7 +133,8 @@ fn draw_gateway(random: &mut Random) -> GatewayConfig {
     config.schedule.mode = one_of(random, &[ScheduleMode::OnArrival, ScheduleMode::ReceptionRate]);
     config.retransmission.mode =
         one_of(random, &[Retransmission::None, Retransmission::Local, Retransmission::Proactive]);
-    config.rtt_modulation.mode = one_of(random, &[RttModulationMode::None, RttModulationMode::Modulated]);
+    config.rtt_modulation.mode =
+        one_of(random, &[RttModulationMode::None, RttModulationMode::Modulated, RttModulationMode::Text]);
     config.queue_bound.mode = one_of(random, &[QueueBoundMode::None, QueueBoundMode::Adaptive]);
     config.sharing.capacity_mbps = (random.below(4) == 0).then(|| 1.0 + 20.0 * random.unit());
     config.mode = one_of(random, &[FlowMode::Transparent, FlowMode::Split]);
@@ -146,11 +149,12 @@ fn draw_gateway(random: &mut Random) -> GatewayConfig {
 fn draw_sender(random: &mut Random) -> SenderConfig {
     let any = draw_config(random);
     SenderConfig {
-        congestion_control: any.congestion,
+        congestion_control: Some(any.congestion),
         hystart: any.hystart,
         rate_reduction: any.reduction,
         opportunistic_retransmission: any.opportunistic,
         hack1: any.hack1,
+        hack1_text: any.hack1_text,
         loss_detection: any.detection,
         send_buffer_growth: any.send_buffer,
         initial_window: 1 + random.below(30) as u32,
@@ -202,6 +206,8 @@ fn draw_config(random: &mut Random) -> Config {
         ReductionName::Prr,
         ReductionName::Qarr,
         ReductionName::Barr,
+        ReductionName::QarrText,
+        ReductionName::BarrText,
     ];
     let initial = 4_000 + random.below(60_000) as u32;
     let receive_buffer = match random.below(2) {
@@ -214,6 +220,7 @@ fn draw_config(random: &mut Random) -> Config {
         reduction: one_of(random, &reductions),
         opportunistic: flip(random),
         hack1: flip(random),
+        hack1_text: flip(random),
         detection: one_of(random, &[DetectionName::Rfc6675, DetectionName::Fack, DetectionName::RackTlp]),
         send_buffer: one_of(random, &[SendBufferName::Linux, SendBufferName::Refined]),
         receive_buffer,

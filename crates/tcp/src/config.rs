@@ -46,6 +46,9 @@ pub struct Config {
     pub opportunistic: bool,
     /// Hack 1 of OR: duplicate ACKs without news by SACK tell that a retransmission was lost.
     pub hack1: bool,
+    /// Hack 1 as printed, without what is ours in it; `hack1` is on with it.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub hack1_text: bool,
     /// How much may be outstanding, beside the congestion window.
     pub schedule: ScheduleName,
     /// Loss detection.
@@ -154,6 +157,7 @@ impl Default for Config {
             reduction: ReductionName::Prr,
             opportunistic: false,
             hack1: false,
+            hack1_text: false,
             schedule: ScheduleName::Window,
             detection: DetectionName::RackTlp,
             ncl: NclConfig::default(),

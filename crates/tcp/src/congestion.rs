@@ -245,6 +245,8 @@ pub struct AckSample {
     pub slow_path: bool,
     /// Time since the segment sent last among those newly delivered and never retransmitted.
     pub rtt: Option<Duration>,
+    /// Time since the timestamp that it echoes was sent: behind a hole that of the last segment before the hole (RFC 7323, Section 4.3).
+    pub echo_rtt: Option<Duration>,
     /// Smoothed RTT.
     pub srtt: Duration,
     /// The shortest RTT of five minutes.

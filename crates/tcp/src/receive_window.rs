@@ -36,6 +36,8 @@ named! {
         DrsClamped = "drs-clamped",
         /// Dynamic receive window adjustment (DRWA, Algorithm 3), RTT from timestamps where there are any.
         Drwa = "drwa",
+        /// The same as printed, without what is ours: RTTmin is never asked for again, and a silence is a round like any other.
+        DrwaText = "drwa-text",
         /// The same, RTT always from windows of data.
         DrwaWindow = "drwa-window",
         /// The same, with a lambda that follows the variation of the link.
@@ -52,6 +54,7 @@ impl ReceiveWindowName {
             ReceiveWindowName::Drs => Box::new(Drs::new(config.receive_buffer)),
             ReceiveWindowName::DrsClamped => Box::new(Drs::clamped(config.receive_buffer)),
             ReceiveWindowName::Drwa => Box::new(Drwa::new(config)),
+            ReceiveWindowName::DrwaText => Box::new(Drwa::text(config)),
             ReceiveWindowName::DrwaWindow => Box::new(Drwa::without_timestamps(config)),
             ReceiveWindowName::DrwaAdaptive => Box::new(Drwa::adaptive(config)),
         }

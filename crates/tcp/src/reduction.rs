@@ -39,19 +39,61 @@ named! {
         Qarr = "qarr",
         /// By the bandwidth.
         Barr = "barr",
+        /// QARR as printed: Eqs. (1), (2) at every ACK.
+        QarrText = "qarr-text",
+        /// The same, and below the target W rises, as Section VII.C tells of it.
+        QarrTextRaises = "qarr-text-raises",
+        /// The same as printed, RTTs by our own record of what was sent.
+        QarrTextRecord = "qarr-text-record",
+        /// The same as printed, once per round trip.
+        QarrTextRound = "qarr-text-round",
+        /// The same as printed, once per round trip, by the shortest queue of it.
+        QarrTextShortest = "qarr-text-shortest",
+        /// BARR as printed: Eqs. (3), (4) at every ACK.
+        BarrText = "barr-text",
+        /// The same, with B of all that is delivered, cumulatively or by SACK.
+        BarrTextDelivered = "barr-text-delivered",
+        /// The same as printed, with the highest B of a round trip.
+        BarrTextHighest = "barr-text-highest",
+        /// The same as printed, RTTs by our own record of what was sent.
+        BarrTextRecord = "barr-text-record",
+        /// The same as printed, with slow start going on inside recovery.
+        BarrTextSlowStart = "barr-text-slow-start",
+        /// The same as printed, left with no less than the cwnd of before.
+        BarrTextKeeps = "barr-text-keeps",
     }
 }
 
 impl ReductionName {
+    /// The algorithm that it is a form of, as we recommend it.
+    pub fn base(self) -> ReductionName {
+        match self {
+            ReductionName::QarrText
+            | ReductionName::QarrTextRaises
+            | ReductionName::QarrTextRecord
+            | ReductionName::QarrTextRound
+            | ReductionName::QarrTextShortest => ReductionName::Qarr,
+            ReductionName::BarrText
+            | ReductionName::BarrTextDelivered
+            | ReductionName::BarrTextHighest
+            | ReductionName::BarrTextRecord
+            | ReductionName::BarrTextSlowStart
+            | ReductionName::BarrTextKeeps => ReductionName::Barr,
+            other => other,
+        }
+    }
+
     /// A new instance, with or without opportunistic retransmission.
     pub fn build(self, opportunistic: bool) -> Box<dyn RateReduction> {
-        let plain: Box<dyn RateReduction> = match self {
+        let plain: Box<dyn RateReduction> = match self.base() {
             ReductionName::Rfc6675 => Box::new(Halving),
             ReductionName::Rh => Box::new(RateHalving),
             ReductionName::Prr => Box::new(Prr::default()),
             ReductionName::PrrSsrb => Box::new(Prr::ssrb()),
-            ReductionName::Qarr => Box::new(Qarr::default()),
-            ReductionName::Barr => Box::new(Barr::default()),
+            ReductionName::Qarr => Box::new(Qarr::named(self)),
+            ReductionName::Barr => Box::new(Barr::named(self)),
+            // The base of no name.
+            _ => Box::new(Prr::default()),
         };
         if opportunistic { Box::new(Opportunistic::new(plain)) } else { plain }
     }

@@ -16,6 +16,8 @@ pub(crate) enum ReproduceCommand {
     Rre(ReproduceRreArgs),
     /// Dynamic receive window adjustment: Figs. 3 to 18, Table 3, and a lambda that follows the link
     Drwa(ReproduceDrwaArgs),
+    /// Algorithms as printed beside what we recommend, and what each of our changes does alone
+    Printed(ReproducePrintedArgs),
 }
 
 /// How any paper is reproduced.
@@ -67,6 +69,18 @@ pub(crate) enum AcceleratorPart {
 impl AcceleratorPart {
     pub(crate) const ALL: [AcceleratorPart; 3] =
         [AcceleratorPart::Figures, AcceleratorPart::Bounds, AcceleratorPart::Lab];
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReproducePrintedArgs {
+    /// Only what has this in its name: `Table 14`, `BARR`, `why`, `DRWA`; may be given several times
+    #[arg(long, value_name = "PART")]
+    pub(crate) only: Vec<String>,
+    /// Do runs again that are kept in the folder
+    #[arg(long)]
+    pub(crate) fresh: bool,
+    #[command(flatten)]
+    pub(crate) how: ReproduceHow,
 }
 
 #[derive(Debug, Args)]

@@ -115,8 +115,8 @@ pub(super) struct LatencyRow {
 
 impl Spread {
     pub(super) fn of(values: impl IntoIterator<Item = f64>) -> Spread {
-        let mut values: Vec<f64> = values.into_iter().collect();
-        let mut statistic = |kind| crate::result::statistic(kind, &mut values);
+        let values: Vec<f64> = values.into_iter().collect();
+        let statistic = |kind| crate::result::statistic(kind, &values);
         Spread {
             median: statistic(Statistic::Median),
             min: statistic(Statistic::Smallest),

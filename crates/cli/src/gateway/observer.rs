@@ -212,7 +212,7 @@ fn decided(flow: &FlowKey, decision: &Decision) {
     let (client, server, reason) = (flow.src, flow.dst, decision.reason);
     match decision.what {
         What::Mode(Mode::Split(sender)) => {
-            let sender = sender.congestion_control;
+            let sender = sender.congestion();
             tracing::info!(%client, %server, %reason, %sender, "auto: split");
         }
         What::Mode(_) => tracing::debug!(%client, %server, %reason, "auto: transparent"),

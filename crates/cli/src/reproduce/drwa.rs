@@ -137,3 +137,9 @@ impl Plan {
         case::jobs(self.cases(), self.runs)
     }
 }
+
+/// Every run, for samples of the page.
+#[cfg(test)]
+pub(super) fn sampled(args: &ReproduceDrwaArgs) -> Vec<Job<'static>> {
+    Plan::new(args).jobs()
+}

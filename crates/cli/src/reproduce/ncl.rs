@@ -90,3 +90,9 @@ fn time(records: &Records, args: &ReproduceNclArgs) -> Section {
 
 const PUBLISHED_RUNS: f64 = 20.0;
 const PUBLISHED_SECONDS: f64 = 2_000.0;
+
+/// Every run, for samples of the page.
+#[cfg(test)]
+pub(super) fn sampled(args: &ReproduceNclArgs) -> Vec<Job<'static>> {
+    cells::jobs(&Box::leak(Box::new(Plan::new(args))).cells)
+}

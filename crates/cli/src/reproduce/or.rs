@@ -136,3 +136,9 @@ fn cost(mbps: f64, duration_s: f64) -> f64 {
 
 /// What the bound on the time of everything is for.
 const RUNS_OF_A_CELL: f64 = 10.0;
+
+/// Every run, for samples of the page.
+#[cfg(test)]
+pub(super) fn sampled(args: &ReproduceOrArgs) -> Vec<Job<'static>> {
+    Box::leak(Box::new(Plan::new(args))).jobs()
+}

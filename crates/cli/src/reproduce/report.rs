@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::error::{Error, Result};
 use crate::output::say;
 use crate::result::{new_table, write_whole};
+use crate::units::tidy;
 
 /// What `--json` prints.
 #[derive(Clone, Debug, Serialize)]
@@ -56,6 +57,17 @@ impl Bound {
 
     pub(super) fn between(name: impl Into<String>, low: f64, high: f64, measured: f64) -> Bound {
         Bound::new(name, format!("{low} to {high}"), measured, (low..=high).contains(&measured))
+    }
+
+    /// A published value: ours lies within `margin` on either side of it.
+    pub(super) fn near(name: impl Into<String>, published: f64, margin: f64, measured: f64) -> Bound {
+        let holds = (measured - published).abs() <= margin;
+        Bound::new(name, format!("{published} ± {}", tidy(margin)), measured, holds)
+    }
+
+    /// More is better, and what was published is only to be exceeded.
+    pub(super) fn exceeds(name: impl Into<String>, bound: f64, measured: f64) -> Bound {
+        Bound::new(name, format!("exceeds {bound}"), measured, measured >= bound)
     }
 
     pub(super) fn new(name: impl Into<String>, bound: String, measured: f64, holds: bool) -> Bound {
@@ -150,5 +162,12 @@ mod tests {
         let report: Report<()> = Report { cells: Vec::new(), bounds, sections: Vec::new() };
         assert!(report.judge(false).is_ok() && report.judge(true).is_err());
         assert!(!Bound::at_least("x", 1.0, f64::NAN).holds);
+    }
+
+    #[test]
+    fn a_published_value_has_two_sides() {
+        let of = |measured| Bound::near("x", 2.6, 0.6, measured).holds;
+        assert_eq!([1.9, 2.1, 3.1, 5.5, f64::NAN].map(of), [false, true, true, false, false]);
+        assert_eq!(Bound::exceeds("x", 2.0, 5.5).bound, "exceeds 2");
     }
 }

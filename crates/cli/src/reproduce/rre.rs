@@ -135,6 +135,12 @@ fn distribution(label: impl Into<String>, colour: usize, values: Vec<f64>) -> Li
     Line { label: label.into(), colour, points: (0..=50).map(point).collect() }
 }
 
+/// Every run, for samples of the page.
+#[cfg(test)]
+pub(super) fn sampled() -> Vec<Job<'static>> {
+    PARTS.iter().flat_map(|part| (part.jobs)(1)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

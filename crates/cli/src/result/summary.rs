@@ -1,8 +1,9 @@
 //! Results as tables for the terminal.
 
 use comfy_table::{CellAlignment, LineStyle, Table, presets};
+use paceline_judge::{Interval, Outcome};
 
-use super::metric::{Outcome, statistic, values};
+use super::metric::{statistic, values};
 use super::{LinkResult, Run};
 use crate::scenario::Statistic;
 use crate::units::tidy;
@@ -31,14 +32,14 @@ pub(crate) fn summary_table(runs: &[Run]) -> String {
             let of_variant = runs.iter().filter(|run| run.variant == variant);
             of_variant.flat_map(|run| values(run, metric, Some(&flow))).collect::<Vec<f64>>()
         };
-        let median =
-            |metric: &str, digits: usize, unit: &str| match statistic(Statistic::Median, &mut of(metric)) {
-                Some(number) => format!("{number:.digits$}{unit}"),
-                None => "-".into(),
-            };
+        let median = |metric: &str, digits: usize, unit: &str| match statistic(Statistic::Median, &of(metric))
+        {
+            Some(number) => format!("{number:.digits$}{unit}"),
+            None => "-".into(),
+        };
         let done =
             of("completed").iter().zip(of("sha256_ok")).filter(|(c, h)| **c == 1.0 && *h == 1.0).count();
-        let used = statistic(Statistic::Median, &mut of("links.radio_down.utilization"));
+        let used = statistic(Statistic::Median, &of("links.radio_down.utilization"));
         table.add_row([
             variant.clone(),
             flow.clone(),
@@ -76,13 +77,21 @@ pub(crate) fn bounds_table(outcomes: &[Outcome]) -> Option<String> {
         table.add_row([
             metric,
             outcome.variant.clone(),
-            outcome.value.map_or("-".into(), |value| format!("{value:.3}")),
+            outcome.measured.map_or("-".into(), shown),
             wanted.into_iter().flatten().collect::<Vec<_>>().join(", "),
             outcome.samples.to_string(),
-            if outcome.holds() { "ok".into() } else { "MISSED".into() },
+            if outcome.holds { "ok".into() } else { "MISSED".into() },
         ]);
     }
     Some(table.to_string())
+}
+
+/// With half of its interval where there is one.
+fn shown(measured: Interval) -> String {
+    match (measured.high - measured.low) / 2.0 {
+        half if half > 0.0 => format!("{:.3} ± {half:.3}", measured.mean),
+        _ => format!("{:.3}", measured.mean),
+    }
 }
 
 /// One row for each link direction.

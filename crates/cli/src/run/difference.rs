@@ -28,9 +28,8 @@ pub(super) fn between(sim: &[Run], lab: &[Run]) -> Vec<Difference> {
         for metric in METRICS {
             let median = |runs: &[Run]| {
                 let of_variant = runs.iter().filter(|run| run.variant == variant);
-                let mut found: Vec<f64> =
-                    of_variant.flat_map(|run| values(run, metric, Some(&flow))).collect();
-                statistic(Statistic::Median, &mut found)
+                let found: Vec<f64> = of_variant.flat_map(|run| values(run, metric, Some(&flow))).collect();
+                statistic(Statistic::Median, &found)
             };
             if let (Some(sim), Some(lab)) = (median(sim), median(lab)) {
                 differences.push(Difference::new(&variant, &flow, metric, sim, lab));

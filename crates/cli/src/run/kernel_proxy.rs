@@ -75,5 +75,5 @@ impl<'scope> KernelProxy<'scope> {
 pub(super) fn congestion_control(scenario: &Scenario) -> Option<String> {
     let gateway = &scenario.gateway;
     let config = (gateway.profile == Profile::KernelSplit).then(|| gateway.resolve().ok()).flatten()?;
-    config.map(|config| config.split.sender.congestion_control.to_string())
+    config.map(|config| config.split.sender.congestion().to_string())
 }

@@ -39,7 +39,7 @@ pub(crate) enum Profile {
     Local,
     /// And what the client must have discarded is sent again at once.
     Proactive,
-    /// And RTT modulation: everything in the text, and nothing else.
+    /// And RTT modulation as printed: everything in the text, and nothing else.
     Thesis,
     /// Paceline's own default: sized window, bounded queue.
     Full,
@@ -128,7 +128,7 @@ fn kernel_split() -> GatewayConfig {
     config.virtual_window.target_ms = 1_000_000;
     config.split.receive_window_bytes = KERNEL_WINDOW_BYTES;
     config.split.sender = SenderConfig {
-        congestion_control: CongestionName::Bbr,
+        congestion_control: Some(CongestionName::Bbr),
         rate_reduction: ReductionName::Prr,
         opportunistic_retransmission: false,
         send_buffer_growth: SendBufferName::Linux,
@@ -179,7 +179,7 @@ impl Profile {
             config.retransmission.mode = RetransmissionMode::Proactive;
         }
         if parts >= 5 {
-            config.rtt_modulation.mode = RttModulationMode::Modulated;
+            config.rtt_modulation.mode = RttModulationMode::Text;
         }
         config.queue_bound.mode = QueueBoundMode::None;
         Some(config)
@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(local.retransmission.mode, RetransmissionMode::Local);
         assert_eq!(local.rtt_modulation.mode, RttModulationMode::None);
         let thesis = Profile::Thesis.config().unwrap();
-        assert_eq!(thesis.rtt_modulation.mode, RttModulationMode::Modulated);
+        assert_eq!(thesis.rtt_modulation.mode, RttModulationMode::Text);
         assert_eq!(thesis.queue_bound.mode, QueueBoundMode::None);
         assert_eq!(Profile::Full.config(), Some(GatewayConfig::default()));
         assert_eq!(Profile::Null.config(), Some(GatewayConfig::all_off()));
@@ -229,7 +229,7 @@ mod tests {
         let cubic = "profile = \"kernel-split\"\nconfig.split.sender.congestion-control = \"cubic\"\n";
         let config = parse(cubic).unwrap().unwrap();
         assert_eq!((config.mode, config.queue_bound.mode), (FlowMode::Split, QueueBoundMode::None));
-        assert_eq!(config.split.sender.congestion_control, CongestionName::Cubic);
+        assert_eq!(config.split.sender.congestion(), CongestionName::Cubic);
         let bad = parse("profile = \"kernel-split\"\nconfig.split.sender.hack1 = true\n");
         assert!(bad.unwrap_err().contains("kernel-split"));
     }

@@ -21,6 +21,8 @@ pub(crate) struct Tcp {
     pub(crate) opportunistic_retransmission: bool,
     /// Duplicate ACKs without news tell that a retransmission was lost.
     pub(crate) hack1: bool,
+    /// The same as printed.
+    pub(crate) hack1_text: bool,
     #[serde(deserialize_with = "by_name")]
     pub(crate) send_buffer_growth: Option<SendBufferName>,
     #[serde(deserialize_with = "by_name")]

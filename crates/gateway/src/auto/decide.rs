@@ -42,7 +42,7 @@ pub(crate) fn decide(known: &Known, may_split: bool) -> Decision {
 /// RRE, with the rate reduction and the windows that it was published with.
 fn rre() -> SenderConfig {
     SenderConfig {
-        congestion_control: CongestionName::Rre,
+        congestion_control: Some(CongestionName::Rre),
         rate_reduction: ReductionName::Prr,
         opportunistic_retransmission: false,
         ..SenderConfig::default()

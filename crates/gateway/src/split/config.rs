@@ -3,10 +3,12 @@
 use alloc::string::String;
 
 use paceline_tcp::{
-    Config, CongestionName, DetectionName, HystartName, KeepAlive, ReceiveBuffer, ReductionName,
-    SendBufferName,
+    Config, CongestionName, DetectionName, HystartName, KeepAlive, ReceiveBuffer, ReceiveWindowName,
+    ReductionName, SendBufferName,
 };
 
+#[cfg(feature = "serde")]
+use crate::by_name;
 use crate::config::LimitsConfig;
 
 /// Split flows.
@@ -18,12 +20,22 @@ pub struct SplitConfig {
     pub sender: SenderConfig,
     /// The largest window that is shown to either end.
     pub receive_window_bytes: u32,
+    /// How the window is sized that either end is shown, up to that.
+    #[cfg_attr(feature = "serde", serde(with = "by_name"))]
+    pub receive_window: ReceiveWindowName,
+    /// DRWA's lambda in hundredths, where that is one of DRWA's.
+    pub drwa_lambda_percent: u32,
 }
 
 impl Default for SplitConfig {
     fn default() -> Self {
         // Our choice: the ceiling of the virtual window, which serves the same purpose.
-        SplitConfig { sender: SenderConfig::default(), receive_window_bytes: 8_000_000 }
+        SplitConfig {
+            sender: SenderConfig::default(),
+            receive_window_bytes: 8_000_000,
+            receive_window: ReceiveWindowName::DrsLinux,
+            drwa_lambda_percent: 300,
+        }
     }
 }
 
@@ -32,9 +44,10 @@ impl Default for SplitConfig {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
 pub struct SenderConfig {
-    /// Congestion control.
-    #[cfg_attr(feature = "serde", serde(with = "by_name"))]
-    pub congestion_control: CongestionName,
+    /// Congestion control. Without one CUBIC, and Reno where TCP-NCL detects the losses: its answer to congestion is half of cwnd, and
+    /// Reno's growth ([`SenderConfig::congestion`]).
+    #[cfg_attr(feature = "serde", serde(with = "by_name_if_any", skip_serializing_if = "Option::is_none"))]
+    pub congestion_control: Option<CongestionName>,
     /// How slow start ends, for CUBIC.
     #[cfg_attr(feature = "serde", serde(with = "by_name"))]
     pub hystart: HystartName,
@@ -45,6 +58,8 @@ pub struct SenderConfig {
     pub opportunistic_retransmission: bool,
     /// Duplicate ACKs without news tell that a retransmission was lost.
     pub hack1: bool,
+    /// The same as printed, without what is ours in it.
+    pub hack1_text: bool,
     /// Which segments are lost.
     #[cfg_attr(feature = "serde", serde(with = "by_name"))]
     pub loss_detection: DetectionName,
@@ -59,11 +74,12 @@ impl Default for SenderConfig {
     fn default() -> Self {
         // Linux's sender, but for what opportunistic retransmission asks of it (OR, Sections IV and V).
         SenderConfig {
-            congestion_control: CongestionName::Cubic,
+            congestion_control: None,
             hystart: HystartName::Linux,
             rate_reduction: ReductionName::Qarr,
             opportunistic_retransmission: true,
             hack1: false,
+            hack1_text: false,
             loss_detection: DetectionName::RackTlp,
             send_buffer_growth: SendBufferName::Refined,
             initial_window: 10,
@@ -72,6 +88,17 @@ impl Default for SenderConfig {
 }
 
 impl SenderConfig {
+    /// The congestion control that sends.
+    pub fn congestion(&self) -> CongestionName {
+        let published_with = match self.loss_detection {
+            DetectionName::Ncl | DetectionName::NclSecondRd | DetectionName::NclAdaptive => {
+                CongestionName::Reno
+            }
+            _ => CongestionName::Cubic,
+        };
+        self.congestion_control.unwrap_or(published_with)
+    }
+
     /// What is wrong with it.
     pub(crate) fn check(&self) -> Result<(), String> {
         match self.initial_window {
@@ -83,11 +110,12 @@ impl SenderConfig {
     /// The connection with the client.
     pub(super) fn towards_client(&self, split: &SplitConfig, limits: &LimitsConfig) -> Config {
         Config {
-            congestion: self.congestion_control,
+            congestion: self.congestion(),
             hystart: self.hystart,
             reduction: self.rate_reduction,
             opportunistic: self.opportunistic_retransmission,
             hack1: self.hack1,
+            hack1_text: self.hack1_text,
             detection: self.loss_detection,
             send_buffer: self.send_buffer_growth,
             initial_cwnd: self.initial_window,
@@ -111,6 +139,8 @@ fn common(split: &SplitConfig, limits: &LimitsConfig) -> Config {
             initial: RECEIVE_INITIAL.min(split.receive_window_bytes),
             max: split.receive_window_bytes,
         },
+        receive_window: split.receive_window,
+        drwa_lambda_percent: split.drwa_lambda_percent,
         // What comes from one end leaves for the other at once: an application that wrote less than a segment has its reason.
         nagle: false,
         // An end that is gone is found out, as nobody else remembers the flow.
@@ -122,27 +152,59 @@ fn common(split: &SplitConfig, limits: &LimitsConfig) -> Config {
 /// Linux's initial receive window (65,535 bytes, tcp_select_initial_window), grown as it is used.
 const RECEIVE_INITIAL: u32 = 65_535;
 
-/// Algorithms as text.
+/// The same for what may be left open.
 #[cfg(feature = "serde")]
-mod by_name {
-    use alloc::string::String;
+mod by_name_if_any {
     use core::fmt::Display;
     use core::str::FromStr;
 
     use paceline_tcp::UnknownName;
-    use serde::de::Error;
-    use serde::{Deserialize, Deserializer, Serializer};
+    use serde::{Deserializer, Serializer};
 
-    pub(super) fn serialize<S: Serializer>(name: &impl Display, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(name)
+    pub(super) fn serialize<S: Serializer>(name: &Option<impl Display>, to: S) -> Result<S::Ok, S::Error> {
+        match name {
+            Some(name) => crate::by_name::serialize(name, to),
+            None => to.serialize_none(),
+        }
     }
 
-    pub(super) fn deserialize<'de, D, T>(from: D) -> Result<T, D::Error>
+    pub(super) fn deserialize<'de, D, T>(from: D) -> Result<Option<T>, D::Error>
     where
         D: Deserializer<'de>,
         T: FromStr<Err = UnknownName>,
     {
-        let name = String::deserialize(from)?;
-        name.parse().map_err(|unknown: UnknownName| D::Error::unknown_variant(&name, unknown.known))
+        crate::by_name::deserialize(from).map(Some)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_receiving_side_is_sized_as_asked() {
+        let split = SplitConfig {
+            receive_window: ReceiveWindowName::Drwa,
+            drwa_lambda_percent: 200,
+            ..SplitConfig::default()
+        };
+        for config in [
+            towards_server(&split, &LimitsConfig::default()),
+            SenderConfig::default().towards_client(&split, &LimitsConfig::default()),
+        ] {
+            assert_eq!((config.receive_window, config.drwa_lambda_percent), (ReceiveWindowName::Drwa, 200));
+        }
+    }
+
+    /// Halving and Reno's growth are TCP-NCL's own answer to congestion, unless another one is asked for.
+    #[test]
+    fn ncl_answers_congestion_as_published() {
+        let of = |sender: SenderConfig| {
+            sender.towards_client(&SplitConfig::default(), &LimitsConfig::default()).congestion
+        };
+        let ncl = SenderConfig { loss_detection: DetectionName::Ncl, ..SenderConfig::default() };
+        assert_eq!((of(SenderConfig::default()), of(ncl)), (CongestionName::Cubic, CongestionName::Reno));
+        let cubic = SenderConfig { congestion_control: Some(CongestionName::Cubic), ..ncl };
+        assert_eq!(of(cubic), CongestionName::Cubic);
     }
 }

@@ -24,7 +24,11 @@ pub fn any_config() -> impl Strategy<Value = GatewayConfig> {
             Just(RetransmissionMode::Local),
             Just(RetransmissionMode::Proactive)
         ],
-        prop_oneof![Just(RttModulationMode::None), Just(RttModulationMode::Modulated)],
+        prop_oneof![
+            Just(RttModulationMode::None),
+            Just(RttModulationMode::Modulated),
+            Just(RttModulationMode::Text)
+        ],
         prop_oneof![Just(QueueBoundMode::None), Just(QueueBoundMode::Adaptive)],
     )
         .prop_map(|(window, scale, schedule, retransmission, modulation, bound)| {
@@ -55,7 +59,7 @@ pub fn any_split() -> impl Strategy<Value = GatewayConfig> {
             config.limits.max_flow_buffer_bytes = flow_buffer;
             config.limits.max_buffer_bytes = buffer;
             config.split.sender = SenderConfig {
-                congestion_control: congestion,
+                congestion_control: Some(congestion),
                 rate_reduction: reduction,
                 loss_detection: detection,
                 opportunistic_retransmission: opportunistic,

@@ -35,7 +35,7 @@ fn a_small_window_gets_what_it_allows() {
             run(GatewayConfig::default(), &path, &FlowSpec::download(xp_client(XP_WINDOW)), 60, 1);
         let report = sim.download(flow);
         let bound = 0.9 * (1.0 - p) / (1.0 + p * (bdp - window));
-        at_least(&format!("lossy 17 KB, p = {p}"), of_link(&report, 7.2), bound, 0.9 * bound);
+        at_least(&format!("lossy 17 KB, p = {p}"), of_link(&report, 7.2), bound);
         check_server(&report, p);
     }
 }
@@ -47,7 +47,7 @@ fn a_large_window_gets_the_link() {
         let (sim, flow) = run(GatewayConfig::default(), &path, &FlowSpec::download(large_client()), 60, 1);
         let report = sim.download(flow);
         let bound = 0.95 * (1.0 - p);
-        at_least(&format!("lossy 192 KB, p = {p}"), of_link(&report, 7.2), bound, 0.75 * bound);
+        at_least(&format!("lossy 192 KB, p = {p}"), of_link(&report, 7.2), bound);
         check_server(&report, p);
     }
 }
@@ -59,10 +59,10 @@ fn the_production_network_of_the_thesis() {
     let before = unaccelerated(&path, &small, 60, 1);
     let (sim, flow) = run(GatewayConfig::default(), &path, &small, 60, 1);
     let after = sim.download(flow);
-    at_least("production 17 KB, Mbit/s", after.goodput_mbps, 4.0, 3.8);
-    at_least("production 17 KB, ratio", after.goodput_mbps / before.goodput_mbps, 2.4, 2.2);
+    at_least("production 17 KB, Mbit/s", after.goodput_mbps, 4.0);
+    at_least("production 17 KB, ratio", after.goodput_mbps / before.goodput_mbps, 2.4);
     let (sim, flow) = run(GatewayConfig::default(), &path, &FlowSpec::download(large_client()), 60, 1);
     let after = sim.download(flow);
     let bound = 0.95 * (1.0 - 0.006);
-    at_least("production 192 KB", of_link(&after, 5.4), bound, 0.9 * bound);
+    at_least("production 192 KB", of_link(&after, 5.4), bound);
 }

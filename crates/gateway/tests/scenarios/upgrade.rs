@@ -54,7 +54,7 @@ fn sender() -> impl Strategy<Value = Option<SenderConfig>> {
         any::<[bool; 2]>(),
     );
     let sender = names.prop_map(|(congestion_control, rate_reduction, loss_detection, any)| SenderConfig {
-        congestion_control,
+        congestion_control: Some(congestion_control),
         rate_reduction,
         loss_detection,
         opportunistic_retransmission: any[0],

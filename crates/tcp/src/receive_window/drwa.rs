@@ -81,6 +81,12 @@ impl Drwa {
         Drwa { name: ReceiveWindowName::DrwaWindow, ..Drwa::new(config) }
     }
 
+    /// As printed: RTTmin is the shortest ever seen, whatever became of the path, and what a silence brought counts as any round. The
+    /// start and the floor are ours here too, for literally nothing would ever be sent.
+    pub fn text(config: &Config) -> Self {
+        Drwa { name: ReceiveWindowName::DrwaText, ..Drwa::new(config) }
+    }
+
     /// A lambda that follows the variation of the link, and starts as `config` says.
     pub fn adaptive(config: &Config) -> Self {
         let lambda = Lambda::Adaptive(AdaptiveLambda::new(config.drwa_lambda_percent));
@@ -97,7 +103,8 @@ impl Drwa {
     /// Our choice: nothing for longer than RTTest says that the peer had nothing to send, or waited for a timeout, or that a box
     /// on the way held data back. Neither the round that it fell into nor an RTT that began before its end tells of a queue.
     fn notice_silence(&mut self, now: Instant) {
-        if !self.rtt_est.is_zero() && now.saturating_since(self.last_data) > self.rtt_est {
+        let printed = self.name == ReceiveWindowName::DrwaText;
+        if !printed && !self.rtt_est.is_zero() && now.saturating_since(self.last_data) > self.rtt_est {
             self.resumed = now;
             self.opening = true;
         }
@@ -139,7 +146,7 @@ impl Drwa {
         if let Lambda::Adaptive(adaptive) = &mut self.lambda {
             adaptive.on_round(self.rtt_min.get());
         }
-        if self.rtt_min.is_doubtful(now) {
+        if self.name != ReceiveWindowName::DrwaText && self.rtt_min.is_doubtful(now) {
             self.rtt_min.probe(now, self.rtt_est, data_rcvd, self.floor);
         }
         self.adjust();

@@ -8,24 +8,62 @@ use super::{Entry, RateReduction, ReductionName};
 use crate::congestion::{AckSample, Window};
 use crate::filter::WindowedMax;
 
-/// W = B x RTT (Eq. (4)), B measured over the last M ACKs (Eq. (3)), some of them from before the loss.
-///
-/// Our choice: the highest B of the last RTT. At 100 Mbit/s M ACKs come within a fraction of an RTT, and a burst of losses
-/// leaves a gap in them at any rate; a pause of the sender's own is not what the path can carry, and a W that follows it
-/// pauses again one RTT later.
+/// W = B x RTT (Eq. (4)), B measured over the last M ACKs (Eq. (3)), some of them from before the loss. What is ours beyond the
+/// printed rule (`barr-text`) has a switch each in [`Form`]; docs/reproduction.md says what it is worth.
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Barr {
-    /// When each of the last M ACKs came, and what had been delivered by then, cumulatively or by SACK, because the
-    /// cumulative ACK alone stands still in recovery.
+    /// Which form of it.
+    #[cfg_attr(feature = "serde", serde(default = "improved"))]
+    name: ReductionName,
+    /// When each of the last M ACKs came, and what had been delivered by then.
     acks: VecDeque<Point>,
     delivered: u64,
-    /// Packets per second times 1,024, in the window of an RTT.
+    /// Packets per second times 1,024: the highest in the window of an RTT, and the last.
     bandwidth: WindowedMax,
+    #[cfg_attr(feature = "serde", serde(default))]
+    last_bandwidth: u64,
     w: u32,
     /// cwnd when recovery began.
     prior_cwnd: u32,
     rtt: Duration,
+}
+
+/// What differs from the printed rule.
+#[derive(Clone, Copy, Debug)]
+struct Form {
+    /// What is delivered counts, cumulatively or by SACK. Eq. (3) has acknowledged numbers, which stand still in recovery, so that B
+    /// falls to nothing where M ACKs come within a round trip; its prose has the data received.
+    delivered: bool,
+    /// Our choice: the highest B of the last RTT. At 100 Mbit/s M ACKs come within a fraction of an RTT, and a burst of losses
+    /// leaves a gap in them at any rate; a pause of the sender's own is not what the path can carry, and a W that follows it
+    /// pauses again one RTT later.
+    highest: bool,
+    /// Our choice: slow start goes on during recovery where the loss does not affect ssthresh: at high loss rates a flow is in
+    /// recovery before slow start ends, and would never fill its path. The text says that neither cwnd nor ssthresh is affected, and
+    /// nothing of how the window grows.
+    slow_start: bool,
+    /// Our choice: recovery leaves no less than the cwnd of before, because the loss does not affect it (Section VII.C).
+    keeps: bool,
+    /// Our choice: RTTs from the record of what was sent; the text takes the echoed timestamp, which is old behind a hole.
+    by_record: bool,
+}
+
+impl Form {
+    const TEXT: Form =
+        Form { delivered: false, highest: false, slow_start: false, keeps: false, by_record: false };
+
+    fn of(name: ReductionName) -> Form {
+        match name {
+            ReductionName::BarrText => Form::TEXT,
+            ReductionName::BarrTextDelivered => Form { delivered: true, ..Form::TEXT },
+            ReductionName::BarrTextHighest => Form { highest: true, ..Form::TEXT },
+            ReductionName::BarrTextSlowStart => Form { slow_start: true, ..Form::TEXT },
+            ReductionName::BarrTextKeeps => Form { keeps: true, ..Form::TEXT },
+            ReductionName::BarrTextRecord => Form { by_record: true, ..Form::TEXT },
+            _ => Form { delivered: true, highest: true, slow_start: true, keeps: true, by_record: true },
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -41,20 +79,35 @@ const M: usize = 200;
 const SCALE: u64 = 1_024;
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
+/// Our choice: of no packet no ACK comes that could raise it again, and of one no duplicate.
+const W_MIN: u32 = 2;
+
+#[cfg(feature = "serde")]
+fn improved() -> ReductionName {
+    ReductionName::Barr
+}
+
 impl Default for Barr {
     fn default() -> Self {
+        Barr::named(ReductionName::Barr)
+    }
+}
+
+impl Barr {
+    /// The form of that name.
+    pub(super) fn named(name: ReductionName) -> Self {
         Barr {
+            name,
             acks: VecDeque::with_capacity(M + 1),
             delivered: 0,
             bandwidth: WindowedMax::new(0, 0),
+            last_bandwidth: 0,
             w: 0,
             prior_cwnd: 0,
             rtt: Duration::ZERO,
         }
     }
-}
 
-impl Barr {
     /// Eq. (3), once M ACKs have come.
     fn measure(&mut self, now: Instant) {
         self.acks.push_back(Point { at: now, delivered: self.delivered });
@@ -63,26 +116,30 @@ impl Barr {
         }
         let Some(first) = self.acks.pop_front() else { return };
         let time = now.saturating_since(first.at).as_nanos().max(1);
-        let packets = u128::from(self.delivered - first.delivered);
+        let packets = u128::from(self.delivered.saturating_sub(first.delivered));
         let rate = packets * u128::from(SCALE * NANOS_PER_SECOND) / u128::from(time);
         let rate = u64::try_from(rate).unwrap_or(u64::MAX);
+        self.last_bandwidth = rate;
         self.bandwidth.update(self.rtt.as_nanos(), now.as_nanos(), rate);
     }
 }
 
 impl RateReduction for Barr {
     fn name(&self) -> ReductionName {
-        ReductionName::Barr
+        self.name
     }
 
     fn on_measurement(&mut self, sample: &AckSample) {
         if sample.delivered == 0 {
             return;
         }
-        if let Some(rtt) = sample.rtt {
-            self.rtt = rtt;
-        }
-        self.delivered += u64::from(sample.delivered);
+        let form = Form::of(self.name);
+        let rtt = if form.by_record { sample.rtt } else { sample.echo_rtt.or(sample.rtt) };
+        self.rtt = rtt.unwrap_or(self.rtt);
+        self.delivered = match form.delivered {
+            true => self.delivered + u64::from(sample.delivered),
+            false => sample.una / u64::from(sample.mss.max(1)),
+        };
         self.measure(sample.now);
     }
 
@@ -93,19 +150,20 @@ impl RateReduction for Barr {
     }
 
     fn on_ack(&mut self, sample: &AckSample, window: &mut Window) -> u32 {
-        let grown = slow_start(self.w, sample, window);
-        let per_rtt = u128::from(self.bandwidth.get()) * u128::from(self.rtt.as_nanos());
+        let form = Form::of(self.name);
+        let grown = if form.slow_start { slow_start(self.w, sample, window) } else { 0 };
+        let bandwidth = if form.highest { self.bandwidth.get() } else { self.last_bandwidth };
+        let per_rtt = u128::from(bandwidth) * u128::from(self.rtt.as_nanos());
         let estimate = per_rtt.div_ceil(u128::from(SCALE * NANOS_PER_SECOND));
         let estimate = u32::try_from(estimate).unwrap_or(u32::MAX);
         if estimate > 0 {
-            self.w = estimate.max(if grown > self.w { grown } else { 2 });
+            self.w = estimate.max(if grown > self.w { grown } else { W_MIN });
         }
         self.w
     }
 
-    /// cwnd and ssthresh are not affected by the loss (Section VII.C).
     fn exit(&mut self, _window: Window) -> u32 {
-        self.w.max(self.prior_cwnd)
+        if Form::of(self.name).keeps { self.w.max(self.prior_cwnd) } else { self.w }
     }
 
     fn lowers_ssthresh(&self) -> bool {
@@ -113,9 +171,7 @@ impl RateReduction for Barr {
     }
 }
 
-/// Slow start goes on during recovery where the loss does not affect ssthresh: at high loss rates a flow is in recovery
-/// before slow start ends, and would never fill its path. Our choice, because the text says that neither cwnd nor ssthresh
-/// is affected, and nothing of how the window grows.
+/// W in slow start.
 fn slow_start(w: u32, sample: &AckSample, window: &Window) -> u32 {
     match w < window.ssthresh && sample.cwnd_limited {
         true => w.saturating_add(sample.delivered).min(window.ssthresh),
@@ -142,5 +198,36 @@ mod tests {
         assert_eq!(barr.enter(&entry, window), 180);
         assert_eq!(barr.on_ack(&sample, &mut window), 100);
         assert_eq!(barr.acks.len(), M);
+    }
+
+    /// Half as many ACKs from a time on: as printed W follows at once and stays there, ours holds the highest of a round trip, goes on
+    /// with slow start, and comes back to what was before.
+    #[test]
+    fn as_printed_the_window_follows_the_last_estimate() {
+        let of = |name: ReductionName| {
+            let mut barr = Barr::named(name);
+            let mut window = Window::new(180, u32::MAX);
+            window.ssthresh = 180;
+            let mut sample =
+                AckSample { delivered: 2, rtt: Some(Duration::from_millis(100)), ..Default::default() };
+            sample.echo_rtt = Some(Duration::from_millis(150));
+            for n in 0..400u64 {
+                sample.now = Instant::ZERO + Duration::from_millis(2 * n);
+                sample.delivered = if n < 380 { 2 } else { 1 };
+                // Cumulatively nothing more is acknowledged from then on.
+                (sample.una, sample.mss) = (2 * n.min(379), 1);
+                barr.on_measurement(&sample);
+            }
+            let entry = Entry { now: sample.now, recover_fs: 180, in_flight: 170, srtt: Duration::ZERO };
+            barr.enter(&entry, window);
+            (barr.on_ack(&sample, &mut window), barr.exit(window))
+        };
+        // 360 packets in 400 ms: 90 in 100 ms, 135 in 150; with those by SACK 380.
+        assert_eq!(of(ReductionName::BarrText), (135, 135));
+        assert_eq!(of(ReductionName::BarrTextDelivered), (143, 143));
+        assert_eq!(of(ReductionName::BarrTextRecord), (90, 90));
+        assert_eq!(of(ReductionName::BarrTextHighest), (150, 150));
+        assert_eq!(of(ReductionName::BarrTextKeeps), (135, 180));
+        assert_eq!(of(ReductionName::Barr), (100, 180));
     }
 }

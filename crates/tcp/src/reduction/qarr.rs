@@ -3,14 +3,16 @@
 use super::{Entry, RateReduction, ReductionName};
 use crate::congestion::{AckSample, Window};
 
-/// Keeps Q_T packets in the queue during recovery: W moves by Q_T - Q, in both directions (Section VII.C).
+/// Keeps Q_T packets in the queue during recovery.
 ///
-/// Our choice: once per round trip in full, because what the queue shows is one RTT old: on every ACK it would overshoot by
-/// a window. And while a whole round trip shows no queue at all, at the pace of slow start: at high loss rates a flow is in
-/// recovery before it has filled its path, and would need hundreds of round trips.
-#[derive(Clone, Copy, Debug, Default)]
+/// As printed (`qarr-text`) every ACK lowers W by Q - Q_T, Eq. (2), with Q by Eq. (1). What is ours beyond that has a switch each in
+/// [`Form`]; docs/reproduction.md says what it is worth.
+#[derive(Clone, Copy, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Qarr {
+    /// Which form of it.
+    #[cfg_attr(feature = "serde", serde(default = "improved"))]
+    name: ReductionName,
     w: u32,
     /// When W was last moved, SND.NXT: what was sent before says nothing of the move.
     round_end: u64,
@@ -22,20 +24,90 @@ pub struct Qarr {
     filling: bool,
 }
 
+/// What differs from the printed rule.
+#[derive(Clone, Copy, Debug)]
+struct Form {
+    /// Our choice: once per round trip in full, because what the queue shows is one RTT old: on every ACK it would overshoot by a window.
+    per_round: bool,
+    /// Our choice: by the shortest queue of the round trip, which a burst of the sender's own does not lengthen.
+    shortest: bool,
+    /// W moves by Q_T - Q in both directions, as Section VII.C tells; Eq. (2) only lowers it.
+    raises: bool,
+    /// Our choice: while a whole round trip shows no queue at all, W grows at the pace of slow start: at high loss rates a flow is in
+    /// recovery before it has filled its path, and would need hundreds of round trips.
+    fills: bool,
+    /// Our choice: RTTs from the record of what was sent, and pipe before the ACK, which is what the RTT was seen with. The text takes
+    /// the echoed timestamp, and behind a hole a receiver echoes that of the last segment before it (RFC 7323, Section 4.3), so
+    /// that the RTT seems to grow as long as the hole is open.
+    by_record: bool,
+}
+
+impl Form {
+    const TEXT: Form =
+        Form { per_round: false, shortest: false, raises: false, fills: false, by_record: false };
+
+    fn of(name: ReductionName) -> Form {
+        match name {
+            ReductionName::QarrText => Form::TEXT,
+            ReductionName::QarrTextRaises => Form { raises: true, ..Form::TEXT },
+            ReductionName::QarrTextRecord => Form { by_record: true, ..Form::TEXT },
+            ReductionName::QarrTextRound => Form { per_round: true, ..Form::TEXT },
+            ReductionName::QarrTextShortest => Form { per_round: true, shortest: true, ..Form::TEXT },
+            _ => Form { per_round: true, shortest: true, raises: true, fills: true, by_record: true },
+        }
+    }
+}
+
 /// The target queue (queue_len_threshold of Section VI).
 const Q_T: u32 = 5;
+/// Our choice: of no packet no ACK comes that could raise it again, and of one no duplicate.
+const W_MIN: u32 = 2;
+
+#[cfg(feature = "serde")]
+fn improved() -> ReductionName {
+    ReductionName::Qarr
+}
+
+impl Default for Qarr {
+    fn default() -> Self {
+        Qarr::named(ReductionName::Qarr)
+    }
+}
 
 impl Qarr {
+    /// The form of that name.
+    pub(super) fn named(name: ReductionName) -> Self {
+        Qarr { name, w: 0, round_end: 0, queue: None, limited: false, filling: false }
+    }
+
     /// Q_i = pipe (RTT - baseRTT) / RTT, Eq. (1).
-    fn queue(sample: &AckSample) -> Option<u32> {
-        let (rtt, base) = (sample.rtt?.as_micros().max(1), sample.min_rtt.as_micros());
-        Some((u64::from(sample.prior_in_flight) * rtt.saturating_sub(base) / rtt) as u32)
+    fn queue(form: Form, sample: &AckSample) -> Option<u32> {
+        let (rtt, pipe) = match form.by_record {
+            true => (sample.rtt?, sample.prior_in_flight),
+            false => (sample.echo_rtt.or(sample.rtt)?, sample.in_flight),
+        };
+        let (rtt, base) = (rtt.as_micros().max(1), sample.min_rtt.as_micros());
+        Some((u64::from(pipe) * rtt.saturating_sub(base) / rtt) as u32)
+    }
+
+    /// W moves by what the queue differs from its target.
+    fn correct(&mut self, queue: u32, may_rise: bool) {
+        if queue > Q_T || may_rise {
+            self.w = self.w.saturating_add(Q_T).saturating_sub(queue).max(W_MIN);
+        }
+    }
+
+    fn on_round(&mut self, form: Form, queue: u32, nxt: u64) {
+        self.filling = form.fills && queue == 0;
+        self.correct(queue, form.raises && self.limited);
+        self.limited = false;
+        self.round_end = nxt;
     }
 }
 
 impl RateReduction for Qarr {
     fn name(&self) -> ReductionName {
-        ReductionName::Qarr
+        self.name
     }
 
     fn enter(&mut self, _entry: &Entry, window: Window) -> u32 {
@@ -44,9 +116,18 @@ impl RateReduction for Qarr {
     }
 
     fn on_ack(&mut self, sample: &AckSample, _window: &mut Window) -> u32 {
+        let form = Form::of(self.name);
+        let queue = Self::queue(form, sample);
+        if !form.per_round {
+            if let Some(queue) = queue {
+                self.correct(queue, form.raises && sample.cwnd_limited);
+            }
+            return self.w;
+        }
         self.limited |= sample.cwnd_limited;
-        if let Some(queue) = Self::queue(sample) {
-            self.queue = Some(self.queue.map_or(queue, |shortest| shortest.min(queue)));
+        if let Some(queue) = queue {
+            let earlier = self.queue.filter(|_| form.shortest);
+            self.queue = Some(earlier.map_or(queue, |shortest| shortest.min(queue)));
             self.filling &= queue < Q_T;
         }
         if self.filling && sample.cwnd_limited {
@@ -56,12 +137,7 @@ impl RateReduction for Qarr {
         if reached > self.round_end
             && let Some(queue) = self.queue.take()
         {
-            self.filling = queue == 0;
-            if queue > Q_T || self.limited {
-                self.w = self.w.saturating_add(Q_T).saturating_sub(queue).max(2);
-            }
-            self.limited = false;
-            self.round_end = sample.nxt;
+            self.on_round(form, queue, sample.nxt);
         }
         self.w
     }
@@ -78,6 +154,8 @@ impl RateReduction for Qarr {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     use super::*;
     use paceline_wire::{Duration, Instant};
 
@@ -118,5 +196,27 @@ mod tests {
         // 200 * 3 / 103 = 5 packets wait.
         assert_eq!(qarr.on_ack(&sample(103, 1_003), &mut window), 56);
         assert_eq!(qarr.on_ack(&sample(100, 1_004), &mut window), 56);
+    }
+
+    /// 190 packets are in the pipe after an ACK that says 125 ms by the record and 200 ms by the echo: 38 wait, or 95.
+    #[test]
+    fn as_printed_every_ack_lowers_the_window_by_what_the_echo_shows() {
+        let late = AckSample { in_flight: 190, echo_rtt: Some(Duration::from_millis(200)), ..sample(125, 1) };
+        let short = AckSample { echo_rtt: Some(Duration::from_millis(100)), ..late };
+        let of = |name: ReductionName, samples: &[AckSample]| {
+            let mut qarr = Qarr { w: 200, ..Qarr::named(name) };
+            let mut window = Window::new(200, u32::MAX);
+            samples.iter().map(|sample| qarr.on_ack(sample, &mut window)).collect::<Vec<u32>>()
+        };
+        assert_eq!(of(ReductionName::QarrText, &[late, late, late]), [110, 20, 2]);
+        assert_eq!(of(ReductionName::QarrText, &[short]), [200]);
+        assert_eq!(of(ReductionName::QarrTextRaises, &[late, short, short]), [110, 115, 120]);
+        // By the record 200 x 25 / 125 = 40 wait.
+        assert_eq!(of(ReductionName::QarrTextRecord, &[late, late]), [165, 130]);
+        assert_eq!(of(ReductionName::QarrTextRound, &[late, late, short]), [110, 110, 110]);
+        // The second round trip ends with the fourth ACK, whose queue is the longer one.
+        let end = AckSample { una: 102, nxt: 200, ..late };
+        assert_eq!(of(ReductionName::QarrTextRound, &[late, late, short, end]), [110, 110, 110, 20]);
+        assert_eq!(of(ReductionName::QarrTextShortest, &[late, late, short, end]), [110, 110, 110, 110]);
     }
 }

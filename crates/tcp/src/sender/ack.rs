@@ -224,6 +224,7 @@ impl Sender {
         // The ACK that fills a hole shows another window, because its data was not read yet, and so is not predicted.
         sample.slow_path = !flags.una_advanced || !input.sacks.is_empty() || had_sacked || flags.ece;
         sample.rtt = updated.then_some(rtts.latest.or(input.echo_rtt)).flatten().or(rtts.latest);
+        sample.echo_rtt = input.echo_rtt;
         sample.ack_delayed = ack_delayed;
         sample.tsval = input.tsval;
         sample.sent_at = account.newest_sent();

@@ -21,11 +21,15 @@ pub(super) struct Hack1 {
 impl Sender {
     /// OR, Section VIII, Hack 1: duplicate ACKs without news by SACK answer data beyond the window, so the retransmission
     /// that should have opened it is lost. After DupThresh the first segment goes again.
+    ///
+    /// As printed (`hack1_text`) that is all, and the count has to exceed DupThresh. Ours adds two rules: [`Self::mark_discarded`] and
+    /// [`Self::may_exceed_window`].
     pub(super) fn detect_discards(&mut self, flags: Flags) {
-        if !self.config.hack1 {
+        let text = self.config.hack1_text;
+        if !self.config.hack1 && !text {
             return;
         }
-        if flags.lost_retransmission {
+        if flags.lost_retransmission && !text {
             self.hack1.doubted_to = self.board.nxt();
         }
         if flags.una_advanced || flags.data_sacked {
@@ -36,12 +40,18 @@ impl Sender {
             return;
         }
         self.hack1.stray_duplicates += 1;
-        self.mark_discarded();
-        if self.hack1.stray_duplicates < DUP_THRESH {
-            return;
+        if text {
+            if self.hack1.stray_duplicates <= DUP_THRESH {
+                return;
+            }
+        } else {
+            self.mark_discarded();
+            if self.hack1.stray_duplicates < DUP_THRESH {
+                return;
+            }
+            self.hack1.doubted_to = self.board.nxt();
         }
         self.hack1.stray_duplicates = 0;
-        self.hack1.doubted_to = self.board.nxt();
         let Some(first) = self.board.first_hole() else { return };
         let Some(segment) = self.board.get(first) else { return };
         // Our choice: not again within a round trip of the last time, because the answer cannot have come.

@@ -169,6 +169,8 @@ impl Sender {
             return 0;
         }
         let span = self.board.highest_sack() - self.board.una();
+        // Our choice: holes that are not yet found to be lost are waited for, too; the text (Section IV) waits for those found so far. What
+        // goes beyond the window is thrown away until the lowest hole is filled, so a repair that is about to be due goes first.
         let waiting = self.board.has_open_holes();
         self.reduction.window_extension(&Holes { span, waiting })
     }

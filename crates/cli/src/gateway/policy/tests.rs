@@ -64,7 +64,7 @@ fn rules_become_those_of_the_gateway_in_their_order() {
     assert_eq!(flows[0].action, FlowAction::Bypass);
     assert_eq!((flows[2].matches.server_port, flows[2].matches.server_port_last), (Some(8000), Some(8999)));
     assert_eq!((flows[2].matches.dscp, flows[2].action), (Some(34), FlowAction::Split));
-    assert_eq!(flows[4].sender.unwrap().congestion_control.to_string(), "bbr");
+    assert_eq!(flows[4].sender.unwrap().congestion().to_string(), "bbr");
     assert_eq!((flows[5].share.weight, flows[5].virtual_window_max_bytes), (3, Some(2_000_000)));
     assert_eq!(config.sharing.subscribers[0].address.to_string(), "10.9.0.0/16");
     assert_eq!(config.limits.max_flows, 1000);

@@ -114,7 +114,7 @@ fn pairs_of(scenario: &'static str, outcome: &Outcome, lab: &[&LabRow]) -> Vec<P
         let rows: Vec<&&LabRow> =
             rows.iter().filter(|row| outcome.of(variant).any(|run| run.seed == row.seed)).collect();
         let seeds: Vec<u64> = rows.iter().map(|row| row.seed).collect();
-        let median = |mut values: Vec<f64>| statistic(Statistic::Median, &mut values);
+        let median = |values: Vec<f64>| statistic(Statistic::Median, &values);
         let sim = |metric: &str| {
             let runs = outcome.of(variant).filter(|run| seeds.contains(&run.seed));
             median(runs.filter_map(|run| median(values(run, metric, Some(flow)))).collect())

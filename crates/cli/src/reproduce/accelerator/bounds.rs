@@ -1,12 +1,13 @@
 //! The bounds of scenarios/accelerator, held against the simulator.
 
+use paceline_judge::Outcome as BoundOutcome;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::scenarios::{Outcome, Outcomes};
 use crate::error::{Error, Result};
 use crate::reproduce::report::{Bound, Section, number};
-use crate::result::{BoundOutcome, check_bounds};
+use crate::result::check_bounds;
 use crate::scenario::{Statistic, name_matches};
 
 /// docs/misses.toml: bounds that are known to be missed in the lab, with the reason. docs/differences.toml: those that are missed
@@ -86,7 +87,7 @@ fn verdict(outcomes: &Outcomes) -> Result<Verdict> {
     let mut verdict = Verdict::default();
     for (source, outcome) in outcomes.judged() {
         for bound in check_bounds(&outcome.bounds, &outcome.runs) {
-            if bound.holds() {
+            if bound.holds {
                 verdict.held += 1;
                 continue;
             }
@@ -148,7 +149,7 @@ fn row(scenario: &str, outcome: &BoundOutcome, reason: &str) -> Vec<Value> {
         json!(outcome.variant),
         json!(format!("{}{flow}{relative}", bound.metric)),
         json!(wanted.join(", ")),
-        outcome.value.map_or(Value::Null, |value| number(value, 3)),
+        outcome.measured.map_or(Value::Null, |measured| number(measured.mean, 3)),
         json!(reason),
     ]
 }

@@ -131,11 +131,20 @@ pub(super) fn fig12(measured: &Measured<'_>, _folder: &Path) -> Result<Part> {
     let bounds = TWO.into_iter().zip([23.21, 30.36]).map(|(network, published)| {
         let [clamped, drwa] = far_pair(network);
         let name = format!("Fig. 12, {}: gain of throughput, %", network.name());
-        let note = format!("published {published}, round trip {} ms here", network.far_rtt_ms());
-        Bound::at_least(name, 20.0, measured.gain(&drwa, &clamped, GOODPUT)).with_note(note)
+        let note = format!("round trip {} ms here", network.far_rtt_ms());
+        Bound::near(name, published, MARGIN_POINTS, measured.gain(&drwa, &clamped, GOODPUT)).with_note(note)
     });
     let bounds = bounds.collect();
     Ok((section(measured, "fig-12", "Fig. 12: a server far away", DOWNLOADS, &far()), bounds))
+}
+
+/// As far as the published gains of Table 3 may be off.
+const MARGIN_POINTS: f64 = 8.0;
+
+/// What the text has.
+enum Told {
+    Value(f64),
+    Words(&'static str),
 }
 
 fn weak_pair(network: Network) -> [Case; 2] {
@@ -159,27 +168,34 @@ pub(super) fn near_and_weak() -> Vec<Case> {
 
 pub(super) fn fig15(measured: &Measured<'_>, _folder: &Path) -> Result<Part> {
     let mut bounds = Vec::new();
-    let mut judge =
-        |figure: &str, network: Network, [clamped, drwa]: [Case; 2], published: &str| {
-            let name = format!("{figure}, {}", network.name());
-            let lower = -measured.gain(&drwa, &clamped, RTT);
-            bounds.push(Bound::at_least(format!("{name}: RTT lower by, %"), 24.0, lower).with_note(format!(
-                "{published}; round trip without queues {} ms here",
-                network.near_rtt_ms()
-            )));
-            let change = measured.gain(&drwa, &clamped, GOODPUT).abs();
-            bounds.push(Bound::at_most(format!("{name}: change of throughput, %"), 4.0, change));
+    let mut judge = |figure: &str, network: Network, [clamped, drwa]: [Case; 2], told: Told| {
+        let name = format!("{figure}, {}", network.name());
+        let lower = -measured.gain(&drwa, &clamped, RTT);
+        let of = format!("{name}: RTT lower by, %");
+        let (bound, what) = match told {
+            Told::Value(published) => (Bound::near(of, published, MARGIN_POINTS, lower), ""),
+            Told::Words(words) => (Bound::exceeds(of, 24.0, lower), words),
         };
-    let published = ["published 48.97", "published 48.56", "published 24.09", "published 35.41"];
+        let rtt_ms = network.near_rtt_ms();
+        bounds.push(bound.with_note(format!("{what}round trip without queues {rtt_ms} ms here")));
+        let change = measured.gain(&drwa, &clamped, GOODPUT).abs();
+        bounds.push(Bound::at_most(format!("{name}: change of throughput, %"), 4.0, change));
+    };
+    let published = [48.97, 48.56, 24.09, 35.41].map(Told::Value);
     for (network, published) in Network::ALL.into_iter().zip(published) {
         judge("Fig. 15", network, [near_clamped(network), near_drwa(network)], published);
     }
     for network in TWO {
-        judge("Fig. 16", network, weak_pair(network), "weak signal; the text: clearly visible");
+        judge(
+            "Fig. 16",
+            network,
+            weak_pair(network),
+            Told::Words("weak signal; the text: clearly visible; "),
+        );
     }
     for network in Network::ALL {
         let pair = [near_clamped(network), near_gateway(network)];
-        judge("DRWA at a gateway", network, pair, "beyond the text: the phone is untouched");
+        judge("DRWA at a gateway", network, pair, Told::Words("beyond the text: the phone is untouched; "));
     }
     let cases = near_and_weak();
     Ok((

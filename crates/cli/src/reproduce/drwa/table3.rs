@@ -81,7 +81,7 @@ pub(super) fn report(measured: &Measured<'_>, _folder: &Path) -> Result<Part> {
     let of = |network: Network| cells.iter().filter(move |cell| cell.network == network.name());
     let worst = |network| of(network).map(|cell| (cell.value - cell.published).abs()).fold(0.0, f64::max);
     let mean = |network| of(network).map(|cell| (cell.value - cell.published).abs()).sum::<f64>() / 5.0;
-    let mut bounds: Vec<Bound> = [Network::AttHspa, Network::VerizonEvdo, Network::SprintEvdo]
+    let bounds: Vec<Bound> = Network::ALL
         .into_iter()
         .map(|network| {
             let name =
@@ -89,13 +89,11 @@ pub(super) fn report(measured: &Measured<'_>, _folder: &Path) -> Result<Part> {
             let bound = Bound::at_most(name, 8.0, worst(network));
             match network {
                 Network::SprintEvdo => bound.with_note(SPRINT),
+                Network::VerizonLte => bound.with_note(LTE),
                 _ => bound,
             }
         })
         .collect();
-    let lte = of(Network::VerizonLte).filter(|cell| cell.latency_ms >= 219).map(|cell| cell.value);
-    let name = "Table 3, Verizon LTE: least gain from 219 ms on, %";
-    bounds.push(Bound::at_least(name, 20.0, lte.fold(f64::INFINITY, f64::min)).with_note(LTE));
     let row = |network: Network| {
         vec![
             network.name().into(),

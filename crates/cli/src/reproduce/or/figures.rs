@@ -210,8 +210,8 @@ fn rtt_after(downloads: &[Download], folder: &Path) -> Result<(Section, Vec<Boun
     let optimized =
         [ReductionName::Prr, ReductionName::Qarr].map(|reduction| growth(reduction, Variant::Optimized));
     let bounds = vec![
-        Bound::at_least("Fig. 4: RTT after recovery, PRR as found, %", 40.0, found(ReductionName::Prr)),
-        Bound::at_least("Fig. 5: RTT after recovery, QARR as found, %", 70.0, found(ReductionName::Qarr)),
+        Bound::near("Fig. 4: RTT after recovery, PRR as found, %", 50.0, 10.0, found(ReductionName::Prr)),
+        Bound::near("Fig. 5: RTT after recovery, QARR as found, %", 80.0, 10.0, found(ReductionName::Qarr)),
         Bound::at_most("Figs. 4, 5: RTT after recovery, optimised, %", 5.0, optimized[0].max(optimized[1])),
     ];
     Ok((section, bounds))

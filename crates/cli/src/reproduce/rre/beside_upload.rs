@@ -109,7 +109,8 @@ pub(super) fn show(records: &Records, _runs: u64, folder: &Path) -> Result<Shown
         .iter()
         .filter(|(scheme, _)| *scheme != CongestionName::Vegas)
         .map(|(scheme, gains)| {
-            Bound::at_least(format!("Fig. 9: goodput, RRE over {scheme}: median"), 2.0, quantile(gains, 0.5))
+            let name = format!("Fig. 9: goodput, RRE over {scheme}: median");
+            Bound::between(name, 2.0, 4.0, quantile(gains, 0.5))
         })
         .collect();
     bounds.push(

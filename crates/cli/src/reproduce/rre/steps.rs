@@ -14,9 +14,6 @@ use crate::reproduce::report::{Bound, Section, number};
 const BOTH: [CongestionName; 2] = [CongestionName::Rre, CongestionName::Cubic];
 /// What the text calls quick.
 const SETTLED_S: f64 = 2.0;
-/// Our choice: rates and queues are judged over a second, which is what a swing of the queue takes.
-const OVER_BINS: usize = 10;
-
 pub(super) fn jobs(_runs: u64) -> Vec<Job<'static>> {
     let job = |scheme: CongestionName| Job {
         name: name(scheme),
@@ -49,7 +46,8 @@ fn at(steps: &[(f64, f64)], time_s: f64) -> f64 {
     steps.iter().rev().find(|(from, _)| *from <= time_s).map_or(f64::NAN, |(_, value)| *value)
 }
 
-/// How long after a step at `from_s` the receive rate is within 10 % of the link's, and the queue below 2 T, until `to_s`.
+/// How long after a step at `from_s` the receive rate is within 10 % of the link's, and the queue below 2 T, until `to_s`; over a round
+/// trip each, which is the least in which anything can be seen: a mean over a second hides whatever comes and goes in it.
 fn settled_s(setup: &Setup, bins: &[Bin], from_s: f64, to_s: f64) -> f64 {
     let (mbps, t_s) = (at(&setup.down_mbps, from_s), t_s(setup, from_s));
     let good = |bins: &[Bin]| {
@@ -58,9 +56,10 @@ fn settled_s(setup: &Setup, bins: &[Bin], from_s: f64, to_s: f64) -> f64 {
         let wait_s = bins.iter().map(Bin::mean_wait_s).sum::<f64>() / count;
         (0.9..=1.1).contains(&rate) && wait_s < 2.0 * t_s
     };
-    let bad = between(bins, from_s, to_s).windows(OVER_BINS).rposition(|window| !good(window));
-    // Good are the second that begins then and all that follow.
-    bad.map_or(0.0, |bad| (bad + 1) as f64 * BIN.as_secs_f64())
+    let bins_of_rtt = ((at(&setup.rtt_ms, from_s) / 1e3 / BIN.as_secs_f64()).ceil() as usize).max(1);
+    let bad = between(bins, from_s, to_s).windows(bins_of_rtt).rposition(|window| !good(window));
+    // Whether it is settled is known when the first round trip from which on all are good is over.
+    (bad.map_or(0, |bad| bad + 1) + bins_of_rtt) as f64 * BIN.as_secs_f64()
 }
 
 /// The longest wait from two seconds after a step on, over T.
@@ -89,7 +88,7 @@ pub(super) fn show(records: &Records, _runs: u64, folder: &Path) -> Result<Shown
     let queue = of(CongestionName::Rre, "wait_s") / of(CongestionName::Cubic, "wait_s");
     let bounds = vec![
         Bound::at_most("Fig. 13: settled after the slowest of six steps, s", SETTLED_S, slowest)
-            .with_note("receive rate within 10 % of the link's and queue below 2 T, over every second until the next step"),
+            .with_note("receive rate within 10 % of the link's and queue below 2 T, over every round trip until the next step"),
         Bound::at_most("Fig. 13: mean queue of RRE over that of CUBIC", 0.1, queue),
     ];
     let cells = vec![
@@ -119,7 +118,7 @@ pub(super) fn show(records: &Records, _runs: u64, folder: &Path) -> Result<Shown
 
 const TEXT: &str = "\
 A long download from 3 Mbit/s and 100 ms, uplink 1 Mbit/s. T is that of the link as it is: rate times RTT, at least 30 packets. Rates and
-queues are means over a second, a swing of the queue; the last column is a single packet's. Where the path has become shorter, RDmin is
+queues are means over a round trip, at whose end one can say so at the earliest; the last column is a single packet's. Where the path has become shorter, RDmin is
 found only when the queue runs empty (Section II-C), and until then the queue swings about more than T.";
 
 fn plots(folder: &Path) -> Result<()> {
@@ -147,6 +146,14 @@ mod tests {
     fn the_link_is_what_the_steps_say() {
         let setup = steps();
         assert_eq!([3.9, 15.0, 29.0].map(|time| at(&setup.down_mbps, time)), [3.0, 2.0, 5.0]);
-        assert!(settled_s(&setup, &[], 4.0, 8.0) == 0.0);
+        let bin = |share: f64| {
+            let mut bin = Bin::default();
+            bin.bytes = (share * 3e6 * PAYLOAD_SHARE / 8.0 * BIN.as_secs_f64()) as u64;
+            bin
+        };
+        // Half a second at half of the rate, which a mean over a second would not show from 0.1 s on.
+        let bins: Vec<Bin> = (0..80).map(|n| bin(if n < 45 { 0.5 } else { 1.0 })).collect();
+        let settled = settled_s(&setup, &bins, 4.0, 8.0);
+        assert!((settled - 0.7).abs() < 1e-9, "{settled}");
     }
 }

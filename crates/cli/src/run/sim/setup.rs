@@ -191,7 +191,7 @@ fn set(config: &mut Config, tcp: &Tcp) {
     config.ncl.mrrl = tcp.ncl_mrrl.unwrap_or(config.ncl.mrrl);
     config.ncl.beta_percent = tcp.ncl_beta_percent.unwrap_or(config.ncl.beta_percent);
     config.opportunistic = tcp.opportunistic_retransmission;
-    config.hack1 = tcp.hack1;
+    (config.hack1, config.hack1_text) = (tcp.hack1, tcp.hack1_text);
     config.ecn = tcp.ecn;
     config.schedule = tcp.schedule.unwrap_or(config.schedule);
     let clock = &mut config.timestamp_clock;

@@ -76,12 +76,12 @@ impl GridPoint {
             aw_packets: f64::from(self.setup().window_segments()),
             loss: self.loss_percent / 100.0,
         };
-        let reduction = match self.reduction {
+        let reduction = match self.reduction.base() {
             ReductionName::Rfc6675 => RateReduction::Standard,
             ReductionName::Rh => RateReduction::RateHalving,
-            ReductionName::Prr | ReductionName::PrrSsrb => RateReduction::Prr,
             ReductionName::Qarr => RateReduction::Qarr,
             ReductionName::Barr => RateReduction::Barr,
+            _ => RateReduction::Prr,
         };
         let policy = FlowPolicy {
             reduction,

@@ -2,63 +2,95 @@
 
 use serde::Deserialize;
 
-use crate::model::Results;
 use crate::statistics::{Interval, Sample};
 
 /// What a result must satisfy, as a scenario states it.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) struct Bound {
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Bound {
+    /// Parts of the variant's name, joined by commas; all variants when empty.
     #[serde(default)]
-    pub(crate) variant: String,
-    pub(crate) metric: String,
-    pub(crate) flow: Option<String>,
+    pub variant: String,
+    /// A number of the result by its name: `goodput_mbps` (of flows), `path_delay_ms.p95`, `links.radio_down.utilization`.
+    pub metric: String,
+    /// Only flows with this name.
+    pub flow: Option<String>,
+    /// Over runs and flows.
     #[serde(default)]
-    pub(crate) statistic: Statistic,
-    pub(crate) min: Option<f64>,
-    pub(crate) max: Option<f64>,
-    pub(crate) relative_to: Option<String>,
+    pub statistic: Statistic,
+    /// At least.
+    pub min: Option<f64>,
+    /// At most.
+    pub max: Option<f64>,
+    /// The number is divided by that of the variant in which this replaces the same part of the name.
+    pub relative_to: Option<String>,
+}
+
+/// All runs of a scenario, wherever they are.
+pub trait Measurements {
+    /// Names of the variants that were run, in the order of their first run.
+    fn variants(&self) -> Vec<&str>;
+
+    /// A number of every run of a variant, or else of every flow of those runs (of flows with a name, when one is given).
+    fn sample(&self, variant: &str, flow: Option<&str>, metric: &str) -> Sample;
+}
+
+/// Whether every comma-separated part of `selection` is a part of the variant's `name`.
+pub fn is_named(name: &str, selection: &str) -> bool {
+    let parts = selection.split(',').map(str::trim).filter(|part| !part.is_empty());
+    parts.into_iter().all(|part| name.split(',').any(|own| own == part))
 }
 
 /// One number out of those of all runs and flows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Statistic {
+pub enum Statistic {
+    /// The middle one, or the mean of the two in the middle.
     #[default]
     Median,
     /// The only one with a confidence interval: what must satisfy the bound is the whole interval.
     Mean,
+    /// 99 of 100 are not larger.
     P99,
+    /// The smallest.
     Smallest,
+    /// The largest.
     Largest,
+    /// All together.
     Sum,
 }
 
 /// A bound held against one variant.
 #[derive(Clone, Debug)]
-pub(crate) struct Outcome {
-    pub(crate) bound: Bound,
-    pub(crate) variant: String,
+pub struct Outcome {
+    /// What was wanted.
+    pub bound: Bound,
+    /// Of which variant.
+    pub variant: String,
     /// `None` where nothing was measured.
-    pub(crate) measured: Option<Interval>,
-    pub(crate) samples: usize,
-    pub(crate) holds: bool,
+    pub measured: Option<Interval>,
+    /// Out of so many numbers.
+    pub samples: usize,
+    /// Whether it is as wanted.
+    pub holds: bool,
 }
 
 impl Bound {
     /// One outcome for each variant that the bound names; one without a measurement when there is none.
-    pub(crate) fn check(&self, results: &Results) -> Vec<Outcome> {
-        let named = results.of(&self.variant);
-        let variants = named.variants();
-        if variants.is_empty() {
-            return vec![self.outcome(self.variant.clone(), None, 0, false)];
-        }
-        variants.into_iter().map(|variant| self.check_variant(results, variant)).collect()
+    pub fn check(&self, results: &impl Measurements) -> Vec<Outcome> {
+        let outcomes = self.check_run(results);
+        if outcomes.is_empty() { vec![self.outcome(self.variant.clone(), None, 0, false)] } else { outcomes }
     }
 
-    fn check_variant(&self, results: &Results, variant: &str) -> Outcome {
+    /// The same for what was run of a scenario, be it all or not: none when no variant that the bound names is there.
+    pub fn check_run(&self, results: &impl Measurements) -> Vec<Outcome> {
+        let named = results.variants().into_iter().filter(|variant| is_named(variant, &self.variant));
+        named.map(|variant| self.check_variant(results, variant)).collect()
+    }
+
+    fn check_variant(&self, results: &impl Measurements, variant: &str) -> Outcome {
         let own = self.sample(results, variant);
-        if own.len() == 0 {
+        if own.is_empty() {
             return self.outcome(variant.into(), None, 0, false);
         }
         let Some(other) = &self.relative_to else {
@@ -68,7 +100,7 @@ impl Bound {
             return self.outcome(variant.into(), Some(measured), own.len(), holds);
         };
         let reference = self.sample(results, &self.counterpart(variant, other));
-        if reference.len() == 0 {
+        if reference.is_empty() {
             return self.outcome(variant.into(), None, 0, false);
         }
         let (measured, holds) = self.ratio(&own, &reference);
@@ -100,7 +132,7 @@ impl Bound {
         (measured, holds)
     }
 
-    fn sample(&self, results: &Results, variant: &str) -> Sample {
+    fn sample(&self, results: &impl Measurements, variant: &str) -> Sample {
         results.sample(variant, self.flow.as_deref(), &self.metric)
     }
 
@@ -110,7 +142,8 @@ impl Bound {
 }
 
 impl Statistic {
-    fn of(self, sample: &Sample) -> Interval {
+    /// Of a sample; not a number without values.
+    pub fn of(self, sample: &Sample) -> Interval {
         let value = match self {
             Statistic::Mean => return sample.interval(),
             Statistic::Median => sample.median(),
@@ -127,17 +160,22 @@ impl Statistic {
 mod tests {
     use super::*;
 
-    fn results(cells: &[(&str, &[f64])]) -> Results {
-        let mut results = Results::default();
-        for (variant, values) in cells {
-            for (seed, value) in values.iter().enumerate() {
-                let run = format!(
-                    r#"{{"variant": "{variant}", "seed": {seed}, "flows": [{{"name": "a", "goodput_mbps": {value}}}]}}"#
-                );
-                results.add(&format!(r#"{{"schema": 1, "runs": [{run}]}}"#)).unwrap();
-            }
+    /// Each run has one flow, `a`, with one number, `goodput_mbps`.
+    struct Results(Vec<(String, Vec<f64>)>);
+
+    impl Measurements for Results {
+        fn variants(&self) -> Vec<&str> {
+            self.0.iter().map(|(name, _)| name.as_str()).collect()
         }
-        results
+
+        fn sample(&self, variant: &str, _flow: Option<&str>, metric: &str) -> Sample {
+            let of = self.0.iter().filter(|(name, _)| name == variant && metric == "goodput_mbps");
+            of.flat_map(|(_, values)| values.clone()).collect()
+        }
+    }
+
+    fn results(cells: &[(&str, &[f64])]) -> Results {
+        Results(cells.iter().map(|(name, values)| (name.to_string(), values.to_vec())).collect())
     }
 
     fn bound(text: &str) -> Bound {
@@ -179,5 +217,32 @@ mod tests {
         let missing = bound("variant = \"accelerated\"\nmetric = \"goodput_mbps\"\nmin = 0\n");
         assert!(!missing.check(&results(&[]))[0].holds);
         assert!(!bound("metric = \"nothing\"\nmin = 0\n").check(&results(&[("base", &[1.0])]))[0].holds);
+    }
+
+    #[test]
+    fn a_variant_that_was_not_run_is_a_miss_only_of_the_whole() {
+        let bound = bound("variant = \"accelerated\"\nmetric = \"goodput_mbps\"\nmin = 1\n");
+        let others = results(&[("unaccelerated", &[1.0])]);
+        assert_eq!((bound.check(&others).len(), bound.check_run(&others).len()), (1, 0));
+    }
+
+    #[test]
+    fn a_selection_names_parts() {
+        assert!(is_named("accelerated,loss=1%", "loss=1%, accelerated") && is_named("base", ""));
+        assert!(!is_named("unaccelerated,loss=1%", "accelerated"));
+    }
+
+    #[test]
+    fn two_parts_of_a_name_are_replaced_one_by_one() {
+        let ratio = bound(
+            "variant = \"accelerated,server=cubic\"\nmetric = \"goodput_mbps\"\nmin = 2\n\
+             relative-to = \"unaccelerated,server=bbr\"\n",
+        );
+        let cells = results(&[
+            ("accelerated,server=cubic,trace=x", &[6.0]),
+            ("unaccelerated,server=bbr,trace=x", &[2.0]),
+        ]);
+        let outcomes = ratio.check(&cells);
+        assert_eq!((outcomes.len(), outcomes[0].measured.unwrap().mean), (1, 3.0));
     }
 }

@@ -2,35 +2,47 @@
 
 /// A quantity over several runs.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Sample(Vec<f64>);
+pub struct Sample(Vec<f64>);
 
 /// An estimate with its 95 % confidence interval; the interval is a point when there was only one run.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Interval {
-    pub(crate) low: f64,
-    pub(crate) mean: f64,
-    pub(crate) high: f64,
+pub struct Interval {
+    /// Its lower end.
+    pub low: f64,
+    /// The estimate.
+    pub mean: f64,
+    /// Its upper end.
+    pub high: f64,
 }
 
 impl Sample {
-    pub(crate) fn len(&self) -> usize {
+    /// How many values.
+    pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    pub(crate) fn mean(&self) -> f64 {
+    /// None at all.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The mean; not a number without values.
+    pub fn mean(&self) -> f64 {
         self.0.iter().sum::<f64>() / self.0.len() as f64
     }
 
-    pub(crate) fn least(&self) -> f64 {
+    /// The smallest value.
+    pub fn least(&self) -> f64 {
         self.0.iter().copied().fold(f64::INFINITY, f64::min)
     }
 
-    pub(crate) fn greatest(&self) -> f64 {
+    /// The largest value.
+    pub fn greatest(&self) -> f64 {
         self.0.iter().copied().fold(f64::NEG_INFINITY, f64::max)
     }
 
     /// The middle value, or the mean of the two in the middle.
-    pub(crate) fn median(&self) -> f64 {
+    pub fn median(&self) -> f64 {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);
         let middle = sorted.len() / 2;
@@ -38,7 +50,7 @@ impl Sample {
     }
 
     /// A value below which the given part of the sample lies (nearest rank).
-    pub(crate) fn quantile(&self, part: f64) -> f64 {
+    pub fn quantile(&self, part: f64) -> f64 {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);
         let rank = (part * sorted.len() as f64).ceil() as usize;
@@ -46,7 +58,7 @@ impl Sample {
     }
 
     /// The mean's interval (Student).
-    pub(crate) fn interval(&self) -> Interval {
+    pub fn interval(&self) -> Interval {
         let mean = self.mean();
         if self.len() < 2 {
             return Interval { low: mean, mean, high: mean };
@@ -56,7 +68,7 @@ impl Sample {
     }
 
     /// The interval of `self.mean() - factor * other.mean()` (Welch).
-    pub(crate) fn minus_scaled(&self, factor: f64, other: &Sample) -> Interval {
+    pub fn minus_scaled(&self, factor: f64, other: &Sample) -> Interval {
         let mean = self.mean() - factor * other.mean();
         if self.len() < 2 || other.len() < 2 {
             return Interval { low: mean, mean, high: mean };

@@ -1,0 +1,207 @@
+//! Seals of generated pages: the commit and the digests of what a page was made from, and of its own text, so that a figure that was
+//! changed by hand is found.
+//!
+//! A seal is a line. It covers the text from the seal before it, or from where the generated part of the page begins.
+
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+
+const OPENING: &str = "<!-- sealed: ";
+const CLOSING: &str = " -->";
+/// Where a page that is also written by hand has its generated part.
+const BEGIN: &str = "<!-- measured: begin -->";
+/// Pages with seals, and the samples of each part, in order; none where nothing is sampled (crates/cli/src/samples.rs says why).
+const PAGES: [(&str, &[&str]); 6] = [
+    ("docs/reproduction.md", &["or", "printed", "accelerator", "ncl", "rre", "drwa"]),
+    ("docs/split.md", &["split"]),
+    ("docs/rivals.md", &["rivals"]),
+    ("docs/auto.md", &["auto"]),
+    ("docs/compare.md", &[]),
+    ("docs/results.md", &[]),
+];
+
+/// What a text was made from.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Origin {
+    commit: String,
+    results: String,
+}
+
+impl Origin {
+    /// Results that are there, made by the present commit.
+    pub(crate) fn of(root: &Path, results: &[u8]) -> Origin {
+        Origin { commit: commit(root), results: digest(results) }
+    }
+
+    /// Some of the text stays from an earlier commit, because its results are not there.
+    pub(crate) fn in_part(mut self, in_part: bool) -> Origin {
+        if in_part {
+            self.commit.push_str(", in part of earlier ones");
+        }
+        self
+    }
+
+    /// All files of a folder of results.
+    pub(crate) fn of_folder(root: &Path, folder: &Path) -> Origin {
+        let mut all = Vec::new();
+        gather(folder, &mut all);
+        Origin::of(root, &all)
+    }
+}
+
+/// A page without its seals, for what of it is kept.
+pub(crate) fn unsealed(page: &str) -> String {
+    page.lines().filter(|line| !line.starts_with(OPENING)).map(|line| format!("{line}\n")).collect()
+}
+
+/// The commit, and whether the crates differ from it.
+fn commit(root: &Path) -> String {
+    let git = |arguments: &[&str]| crate::output_of("git", arguments, root);
+    let Ok(head) = git(&["rev-parse", "--short=12", "HEAD"]) else { return "none".into() };
+    let changed = git(&["status", "--porcelain", "--", "crates", "scenarios"]).unwrap_or_default();
+    format!("{}{}", head.trim(), if changed.is_empty() { "" } else { ", and changes" })
+}
+
+fn gather(folder: &Path, all: &mut Vec<u8>) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    let mut paths: Vec<_> = entries.filter_map(Result::ok).map(|entry| entry.path()).collect();
+    paths.sort();
+    for path in paths {
+        if path.is_dir() {
+            gather(&path, all);
+        } else if path.extension().is_some_and(|extension| extension == "json") {
+            all.extend(std::fs::read(&path).unwrap_or_default());
+        }
+    }
+}
+
+fn digest(of: &[u8]) -> String {
+    Sha256::digest(of)[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// `text` with a seal behind it.
+pub(crate) fn sealed(text: &str, origin: &Origin) -> String {
+    let text = text.trim_end();
+    let Origin { commit, results } = origin;
+    format!(
+        "{text}\n\n{OPENING}commit {commit}; results {results}; text {}{CLOSING}\n",
+        digest(text.trim().as_bytes())
+    )
+}
+
+/// What does not agree with its seal, and pages without one.
+pub(crate) fn check(root: &Path) -> Result<Vec<String>, String> {
+    let mut findings = Vec::new();
+    for (page, samples) in PAGES {
+        let text = crate::read(root, page)?;
+        findings.extend(broken(&text).into_iter().map(|finding| format!("{page}: {finding}")));
+        let missing = samples.iter().filter(|name| !root.join(format!("docs/samples/{name}.jsonl")).exists());
+        findings.extend(missing.map(|name| format!("{page}: no docs/samples/{name}.jsonl")));
+    }
+    Ok(findings)
+}
+
+fn broken(page: &str) -> Vec<String> {
+    let mut findings = Vec::new();
+    let mut seals = 0;
+    for (text, seal) in parts(page) {
+        seals += 1;
+        let of_text = seal.split_once("; text ").map(|(_, of_text)| of_text);
+        if of_text != Some(&digest(text.as_bytes())) {
+            let heading = text.lines().rev().find(|line| line.starts_with("## ")).unwrap_or("the page");
+            findings.push(format!("{heading}: changed by hand, or made without its seal"));
+        }
+    }
+    if seals == 0 {
+        findings.push("no seal".into());
+    }
+    findings
+}
+
+/// Each sealed text with what its seal says.
+fn parts(page: &str) -> Vec<(&str, &str)> {
+    let mut rest = page.split_once(BEGIN).map_or(page, |(_, generated)| generated);
+    let mut parts = Vec::new();
+    while let Some((text, after)) = rest.split_once(OPENING) {
+        let Some((seal, further)) = after.split_once(CLOSING) else { break };
+        parts.push((text.trim(), seal));
+        rest = further;
+    }
+    parts
+}
+
+/// Seals pages that were made before there were seals: by the commit that changed them last, their results not kept.
+pub(crate) fn seal_earlier(root: &Path) -> Result<Vec<String>, String> {
+    for (page, _) in PAGES {
+        let text = crate::read(root, page)?;
+        if text.contains(OPENING) {
+            continue;
+        }
+        let commit = crate::output_of("git", &["log", "-1", "--format=%h", "--abbrev=12", "--", page], root)?;
+        let origin = Origin { commit: commit.trim().into(), results: "not kept".into() };
+        let (before, rest) =
+            text.split_once(BEGIN).map_or(("", text.as_str()), |(before, rest)| (before, rest));
+        let (own, after) =
+            rest.split_once("<!-- measured: end -->").map_or((rest, None), |(own, after)| (own, Some(after)));
+        let mut all = String::new();
+        if after.is_some() {
+            all = format!("{before}{BEGIN}\n\n");
+        }
+        for part in with_headings(own.trim()) {
+            all.push_str(&sealed(&part, &origin));
+            all.push('\n');
+        }
+        if let Some(after) = after {
+            all = format!("{}\n\n<!-- measured: end -->{after}", all.trim_end());
+        }
+        std::fs::write(root.join(page), all.trim_end().to_string() + "\n")
+            .map_err(|error| format!("{page}: {error}"))?;
+    }
+    Ok(Vec::new())
+}
+
+/// The page of papers has a seal for each of them, with its introduction sealed by the first; other pages have one.
+fn with_headings(page: &str) -> Vec<String> {
+    if !page.starts_with("# Reproduction") {
+        return vec![page.into()];
+    }
+    let (introduction, rest) = page.split_once("\n## ").unwrap_or((page, ""));
+    let mut parts = vec![introduction.to_string()];
+    parts.extend(rest.split("\n## ").map(|section| format!("## {section}")));
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page() -> String {
+        let origin = Origin { commit: "abc".into(), results: digest(b"{}") };
+        let first = sealed("# Page\n\n| a | 1.25 |\n", &origin);
+        format!("{first}\n{}", sealed("## Part\n\n| b | 2.50 |\n", &origin))
+    }
+
+    #[test]
+    fn a_figure_that_was_changed_by_hand_is_found() {
+        assert_eq!(broken(&page()), [""; 0]);
+        let found = broken(&page().replace("2.50", "2.51"));
+        assert!(found.len() == 1 && found[0].starts_with("## Part"), "{found:?}");
+        assert_eq!(broken(&page().replace("1.25", "1.26")).len(), 1);
+        assert_eq!(broken("# Page\n\nno seal\n").len(), 1);
+    }
+
+    #[test]
+    fn what_is_written_by_hand_around_it_is_free() {
+        let page = format!("by hand\n\n{BEGIN}\n\n{}\n<!-- measured: end -->\nby hand", page());
+        assert_eq!(broken(&page.replace("by hand", "by another hand")), [""; 0]);
+        assert_eq!(broken(&page.replace("1.25", "1.26")).len(), 1);
+    }
+
+    /// `make test` runs this, so that a page changed by hand turns it red at once.
+    #[test]
+    fn the_pages_agree_with_their_seals() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        assert_eq!(check(&root).unwrap(), [""; 0]);
+    }
+}
