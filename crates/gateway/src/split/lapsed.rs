@@ -134,8 +134,7 @@ mod tests {
     /// While a gateway was away the kernel may have reset one end: then the other one must not wait for ever.
     #[test]
     fn both_ends_hear_that_their_flow_is_over_when_the_gateway_was_away() {
-        let mut gateway =
-            Gateway::new(GatewayConfig { mode: FlowMode::Split, ..GatewayConfig::default() });
+        let mut gateway = Gateway::new(GatewayConfig { mode: FlowMode::Split, ..GatewayConfig::default() });
         let now = Instant::ZERO + Duration::from_secs(1);
         tell(&mut gateway, now, RADIO, 0, 0, Flags::SYN);
         tell(&mut gateway, now, WAN, 500, 1, Flags::SYN | Flags::ACK);
