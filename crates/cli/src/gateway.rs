@@ -74,6 +74,8 @@ pub(super) enum Moment<'a, 'b> {
     Start,
     /// Eight times a second, and why the gateway is not in its place, if it is not.
     Turn(&'a mut Housekeeping<'b>, Option<&'a Absence>),
+    /// It was not in its place for a while, and is again.
+    Back,
     /// SIGHUP.
     Hangup,
     /// The loop was stopped, perhaps for a successor.
@@ -156,6 +158,7 @@ fn drive<N: Node>(
         let turn = |node: &mut N, housekeeping: &mut Housekeeping<'_>| {
             if attached.refresh(housekeeping, is_needed(node))? == Refresh::Joined {
                 rescaling.iter().for_each(Running::renew);
+                tell(node, Moment::Back)?;
             }
             if args.parent.is_some_and(|parent| getppid().as_raw() != parent) {
                 housekeeping.stop();

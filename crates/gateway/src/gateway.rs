@@ -24,7 +24,7 @@ use crate::passed_syns::PassedSyns;
 use crate::pool::Holdings;
 use crate::share::Share;
 use crate::split::Split;
-use crate::status::{FlowStage, FlowStatus, Page, SubscriberStatus};
+use crate::status::{FlowStage, FlowStatus};
 use crate::subscriber::prefix;
 use crate::table::Table;
 
@@ -38,9 +38,6 @@ pub const OVERHEARD: PortId = PortId(2);
 
 /// UDP of servers at this port is QUIC (RFC 9114, Section 3.1.2).
 const QUIC_PORT: u16 = 443;
-
-/// Where the places of split flows begin, in lists: no table has so many.
-const SPLIT_PLACES: usize = usize::MAX / 2;
 
 /// Our choice: a turn is short, however many flows time out together. Each takes some 4 us: a millisecond.
 pub(crate) const TIMEOUTS_A_TURN: usize = 256;
@@ -164,6 +161,11 @@ impl Gateway {
         }
     }
 
+    /// The gateway was away, and is back in its place: the kernel has reset split flows of which it saw packets, and what others lack is not known.
+    pub fn let_go_of_split_flows(&mut self, now: Instant) {
+        self.split.let_go(&mut self.shared.context(now), &mut self.table);
+    }
+
     /// So long did a packet wait for this gateway to look at it: from the target of a queue on, what stands there is a crowded machine's.
     pub fn note_wait(&mut self, waited: Duration) {
         self.table.crowded = waited >= QueueBoundConfig::default().target;
@@ -197,23 +199,6 @@ impl Gateway {
     /// Subscribers that have flows.
     pub fn subscribers(&self) -> usize {
         self.table.subscribers()
-    }
-
-    /// Flows, from the place `from` of the table on, looking at no more than `places`.
-    pub fn flow_statuses(&self, from: usize, places: usize) -> Page<FlowStatus> {
-        let config = &self.shared.config;
-        // Split flows come after all places that a table can have.
-        if let Some(from) = from.checked_sub(SPLIT_PLACES) {
-            let page = self.split.statuses(config, from, places);
-            return Page { next: page.next.map(|next| next + SPLIT_PLACES), ..page };
-        }
-        let page = self.table.flow_statuses(config, from, places);
-        Page { next: page.next.or((self.split.len() > 0).then_some(SPLIT_PLACES)), ..page }
-    }
-
-    /// Subscribers, from the place `from` on, looking at no more than `places`.
-    pub fn subscriber_statuses(&self, from: usize, places: usize) -> Page<SubscriberStatus> {
-        self.table.subscriber_statuses(from, places)
     }
 
     /// Payload bytes kept.

@@ -110,7 +110,7 @@ impl Gateway {
         shared.counters.split_let_go += before.saturating_sub(gateway.split.len()) as u64;
         shared.buffered = gateway.table.recount().saturating_add(gateway.split.buffered());
         shared.promised = state.promised.saturating_add(gateway.split.promised());
-        shared.memory = state.memory;
+        shared.memory = state.memory.checked();
         gateway.passed_syns = state.passed_syns.continued();
         gateway
     }

@@ -63,6 +63,12 @@ impl Share {
         self
     }
 
+    /// There is a circle for its priority.
+    #[cfg(feature = "serde")]
+    pub(crate) fn is_sound(&self) -> bool {
+        self.priority < ShareConfig::PRIORITIES
+    }
+
     /// The circle in which it waits.
     pub(crate) fn class(&self, now: Instant) -> usize {
         let owed = self.guarantee.is_some_and(|pace| pace.next <= now);

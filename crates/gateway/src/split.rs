@@ -12,6 +12,7 @@ mod relay;
 mod status;
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 use paceline_wire::{FlowKey, Instant, Packet, PortId};
 use slab::Slab;
@@ -341,8 +342,27 @@ impl Split {
         }
     }
 
-    /// Forgets flow `id`.
+    /// Packets have passed without this gateway, and ends may have been told that their flow is over: so they all are, and each end hears so.
+    pub(crate) fn let_go(&mut self, ctx: &mut Context<'_>, table: &mut Table) {
+        let ids: Vec<u32> = self.pairs.iter().map(|(id, _)| id as u32).collect();
+        for id in ids {
+            let pair = self.forget(ctx, table, id);
+            if pair.client.is_some() {
+                ctx.counters.split_let_go += 1;
+                self.lapsed.add(pair.key);
+            }
+        }
+    }
+
+    /// Forgets flow `id`, which nobody has to be told of.
     pub(crate) fn remove(&mut self, ctx: &mut Context<'_>, table: &mut Table, id: u32) {
+        let pair = self.forget(ctx, table, id);
+        if pair.client.is_some() {
+            ctx.observer.on_event(ctx.now, &pair.key, &Event::SplitClosed);
+        }
+    }
+
+    fn forget(&mut self, ctx: &mut Context<'_>, table: &mut Table, id: u32) -> Box<Pair> {
         self.turn.take_if(|(turn, _)| *turn == id);
         if self.pairs[id as usize].ready {
             self.ready.remove(&mut self.pairs, id);
@@ -359,8 +379,8 @@ impl Split {
             ctx.memory.note(ctx.now, status.subscriber, pair.key.dst.ip(), &seen);
             let ended = Event::Ended(status);
             ctx.observer.on_event(ctx.now, &pair.key, &ended);
-            ctx.observer.on_event(ctx.now, &pair.key, &Event::SplitClosed);
         }
+        pair
     }
 }
 

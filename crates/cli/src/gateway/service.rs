@@ -217,6 +217,10 @@ impl<'a> Service<'a> {
                 node.turn(housekeeping.now);
                 self.turn(node, housekeeping, absence)
             }
+            Moment::Back => {
+                node.let_go_of_split_flows(clock::now());
+                Ok(())
+            }
             Moment::Hangup => {
                 if let Some(recorder) = &self.recorder {
                     recorder.reopen();

@@ -150,6 +150,12 @@ impl Memory {
         rekeyed(&mut self.servers.by_address, key);
     }
 
+    /// What another process wrote down, if it holds together; else nothing is remembered.
+    #[cfg(feature = "serde")]
+    pub(crate) fn checked(self) -> Memory {
+        if self.clients.is_sound() && self.servers.is_sound() { self } else { Memory::default() }
+    }
+
     pub(super) fn look_up(&self, now: Instant, client: IpAddr, server: IpAddr) -> Known {
         Known {
             client: self.clients.get(now, client).copied(),
@@ -196,6 +202,19 @@ impl<T> Linked for Place<T> {
 impl<T> Default for Places<T> {
     fn default() -> Self {
         Places { all: Slab::new(), by_address: Map::default(), order: Ring::default() }
+    }
+}
+
+#[cfg(feature = "serde")]
+impl<T> Places<T> {
+    fn is_sound(&self) -> bool {
+        let links = |id: u32| self.all.get(id as usize).map(|place| place.links);
+        let has_place = |(address, id): (&IpAddr, &u32)| {
+            self.all.get(*id as usize).is_some_and(|place| place.address == *address)
+        };
+        self.by_address.len() == self.all.len()
+            && self.by_address.iter().all(has_place)
+            && self.order.is_whole(self.all.iter().map(|(id, _)| id as u32), links)
     }
 }
 

@@ -103,3 +103,52 @@ fn reset(packet: &Packet) -> Option<Packet> {
 /// Our choice: what an observer does for each, such as a change of the kernel's table, stays short and fits its queue.
 const AT_ONCE: usize = 256;
 const PAUSE: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests {
+    use paceline_wire::{Node, Seq};
+
+    use super::*;
+    use crate::config::FlowMode;
+    use crate::{Gateway, GatewayConfig, RADIO};
+
+    fn key() -> FlowKey {
+        FlowKey { src: "10.0.0.2:40000".parse().unwrap(), dst: "10.0.1.1:80".parse().unwrap() }
+    }
+
+    /// What leaves after a segment has come.
+    fn tell(
+        gateway: &mut Gateway,
+        now: Instant,
+        port: PortId,
+        seq: u32,
+        ack: u32,
+        flags: Flags,
+    ) -> Vec<(PortId, Packet)> {
+        let repr = TcpRepr { seq: Seq(seq), ack: Seq(ack), flags, window: 60_000, ..TcpRepr::default() };
+        let key = if port == WAN { key().reversed() } else { key() };
+        gateway.handle_packet(now, port, Packet::build_tcp(key, &repr, Payload::Length(0)));
+        core::iter::from_fn(|| gateway.poll_transmit(now)).collect()
+    }
+
+    /// While a gateway was away the kernel may have reset one end: then the other one must not wait for ever.
+    #[test]
+    fn both_ends_hear_that_their_flow_is_over_when_the_gateway_was_away() {
+        let mut gateway = Gateway::new(GatewayConfig { mode: FlowMode::Split, ..GatewayConfig::default() });
+        let now = Instant::ZERO + Duration::from_secs(1);
+        tell(&mut gateway, now, RADIO, 0, 0, Flags::SYN);
+        tell(&mut gateway, now, WAN, 500, 1, Flags::SYN | Flags::ACK);
+        tell(&mut gateway, now, RADIO, 1, 501, Flags::ACK);
+        assert_eq!(gateway.split_flows(), 1);
+        gateway.let_go_of_split_flows(now);
+        assert_eq!((gateway.split_flows(), gateway.flows(), gateway.buffered_bytes()), (0, 0, 0));
+        for (port, seq, ack) in [(RADIO, 1, 501), (WAN, 501, 1)] {
+            let answers = tell(&mut gateway, now, port, seq, ack, Flags::ACK);
+            let resets: Vec<_> = answers
+                .iter()
+                .filter_map(|(to, packet)| Some((*to, packet.tcp()?.seq().0, packet.tcp()?.flags())))
+                .collect();
+            assert_eq!(resets, [(port, ack, Flags::RST)]);
+        }
+    }
+}

@@ -28,6 +28,11 @@ impl Table {
         if classes.flatten().any(|class| class >= CLASSES) {
             return Err("there is no such class");
         }
+        let shares = self.entries.iter().map(|(_, entry)| &entry.share);
+        let mut shares = shares.chain(self.subscribers.iter().map(|(_, subscriber)| &subscriber.share));
+        if !shares.all(|share| share.is_sound()) {
+            return Err("there is no such priority");
+        }
         if !self.circles_are_whole() {
             return Err("a circle is broken");
         }
