@@ -18,7 +18,8 @@ pub(crate) fn replay(target: &str, made: u32, exercise: fn(&[u8])) {
         println!("{}", path.display());
         exercise(bytes);
     }
-    let seed = target.bytes().fold(1, |seed: u64, byte| (seed << 8 ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+    let seed =
+        target.bytes().fold(1, |seed: u64, byte| (seed << 8 ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
     let mut random = Random(seed);
     for _ in 0..made {
         let input = Shown(random.input(&files));

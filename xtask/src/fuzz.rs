@@ -47,7 +47,8 @@ fn gaps(targets: &[&str], sources: &str, corpus: &[String]) -> Vec<String> {
         let folder = format!("fuzz/corpus/{target}/");
         let files = corpus.iter().filter(|file| file.starts_with(&folder)).count();
         if files < FILES_MIN {
-            findings.push(format!("fuzz target {target}: {files} files in its corpus, fewer than {FILES_MIN}"));
+            findings
+                .push(format!("fuzz target {target}: {files} files in its corpus, fewer than {FILES_MIN}"));
         }
     }
     findings

@@ -26,18 +26,16 @@ fn main() -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let findings = match arguments.first().map(String::as_str) {
-        Some("check") => {
-            [
-                tidy::check(&root),
-                purity::check(&root),
-                licenses::check(&root),
-                advisories::check(&root),
-                fuzz::check(&root),
-            ]
-                .into_iter()
-                .flat_map(|outcome| outcome.unwrap_or_else(|error| vec![error]))
-                .collect()
-        }
+        Some("check") => [
+            tidy::check(&root),
+            purity::check(&root),
+            licenses::check(&root),
+            advisories::check(&root),
+            fuzz::check(&root),
+        ]
+        .into_iter()
+        .flat_map(|outcome| outcome.unwrap_or_else(|error| vec![error]))
+        .collect(),
         Some("advisories") if arguments.len() == 2 => {
             advisories::renew(&root, Path::new(&arguments[1])).unwrap_or_else(|error| vec![error])
         }

@@ -9,7 +9,9 @@ use std::ffi::{c_int, c_long, c_longlong, c_uint, c_ulong, c_void};
 use std::net::SocketAddr;
 use std::slice;
 
-use libc::{epoll_event, iovec, loff_t, msghdr, nfds_t, pollfd, size_t, sockaddr, socklen_t, ssize_t, timeval};
+use libc::{
+    epoll_event, iovec, loff_t, msghdr, nfds_t, pollfd, size_t, sockaddr, socklen_t, ssize_t, timeval,
+};
 use paceline_tcp::{CloseReason, Connection, State};
 use paceline_wire::{Duration, Instant, Payload};
 
@@ -129,7 +131,9 @@ fn receive(fd: c_int, room: &mut [u8]) -> Outcome {
             Err(errno) => return Some(Err(errno)),
         };
         let mut count = 0;
-        while let Some(payload) = connection.read(now, room.len() - count).filter(|payload| !payload.is_empty()) {
+        while let Some(payload) =
+            connection.read(now, room.len() - count).filter(|payload| !payload.is_empty())
+        {
             let bytes = payload.bytes().unwrap_or_default();
             room[count..count + bytes.len()].copy_from_slice(bytes);
             count += bytes.len();
@@ -240,7 +244,13 @@ pub(crate) unsafe extern "C" fn writev(_: This, fd: c_int, parts: *const iovec, 
     told(transmit(fd, unsafe { first_part(parts, count as usize) }))
 }
 
-pub(crate) unsafe extern "C" fn send(_: This, fd: c_int, at: *const c_void, len: size_t, _: c_int) -> ssize_t {
+pub(crate) unsafe extern "C" fn send(
+    _: This,
+    fd: c_int,
+    at: *const c_void,
+    len: size_t,
+    _: c_int,
+) -> ssize_t {
     // SAFETY: the arguments of send(2); what is written is only read.
     told(transmit(fd, unsafe { room(at.cast_mut(), len) }))
 }
@@ -462,11 +472,23 @@ pub(crate) unsafe extern "C" fn epoll_create(_: This, _: c_int) -> c_int {
     unknown() as c_int
 }
 
-pub(crate) unsafe extern "C" fn epoll_ctl(_: This, _: c_int, _: c_int, _: c_int, _: *mut epoll_event) -> c_int {
+pub(crate) unsafe extern "C" fn epoll_ctl(
+    _: This,
+    _: c_int,
+    _: c_int,
+    _: c_int,
+    _: *mut epoll_event,
+) -> c_int {
     unknown() as c_int
 }
 
-pub(crate) unsafe extern "C" fn epoll_wait(_: This, _: c_int, _: *mut epoll_event, _: c_int, _: c_int) -> c_int {
+pub(crate) unsafe extern "C" fn epoll_wait(
+    _: This,
+    _: c_int,
+    _: *mut epoll_event,
+    _: c_int,
+    _: c_int,
+) -> c_int {
     unknown() as c_int
 }
 

@@ -16,7 +16,9 @@ mod sysctl;
 
 use std::ffi::{c_char, c_int, c_long, c_longlong, c_uint, c_ulong, c_void};
 
-use libc::{epoll_event, iovec, loff_t, msghdr, nfds_t, pollfd, size_t, sockaddr, socklen_t, ssize_t, timeval};
+use libc::{
+    epoll_event, iovec, loff_t, msghdr, nfds_t, pollfd, size_t, sockaddr, socklen_t, ssize_t, timeval,
+};
 
 type This = *mut c_void;
 
@@ -34,14 +36,28 @@ pub struct Interface {
     read: unsafe extern "C" fn(This, c_int, *mut c_void, size_t) -> ssize_t,
     readv: unsafe extern "C" fn(This, c_int, *const iovec, c_int) -> ssize_t,
     recv: unsafe extern "C" fn(This, c_int, *mut c_void, size_t, c_int) -> ssize_t,
-    recvfrom:
-        unsafe extern "C" fn(This, c_int, *mut c_void, size_t, c_int, *mut sockaddr, *mut socklen_t) -> ssize_t,
+    recvfrom: unsafe extern "C" fn(
+        This,
+        c_int,
+        *mut c_void,
+        size_t,
+        c_int,
+        *mut sockaddr,
+        *mut socklen_t,
+    ) -> ssize_t,
     recvmsg: unsafe extern "C" fn(This, c_int, *mut msghdr, c_int) -> ssize_t,
     write: unsafe extern "C" fn(This, c_int, *const c_void, size_t) -> ssize_t,
     writev: unsafe extern "C" fn(This, c_int, *const iovec, c_int) -> ssize_t,
     send: unsafe extern "C" fn(This, c_int, *const c_void, size_t, c_int) -> ssize_t,
-    sendto:
-        unsafe extern "C" fn(This, c_int, *const c_void, size_t, c_int, *const sockaddr, socklen_t) -> ssize_t,
+    sendto: unsafe extern "C" fn(
+        This,
+        c_int,
+        *const c_void,
+        size_t,
+        c_int,
+        *const sockaddr,
+        socklen_t,
+    ) -> ssize_t,
     sendmsg: unsafe extern "C" fn(This, c_int, *const msghdr, c_int) -> ssize_t,
     fcntl: unsafe extern "C" fn(This, c_int, c_int, c_long) -> c_int,
     ioctl: unsafe extern "C" fn(This, c_int, c_ulong, *mut c_int) -> c_int,

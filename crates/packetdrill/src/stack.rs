@@ -110,7 +110,8 @@ impl Stack {
         }
         let is_ready = |id: &ConnectionId| {
             let connection = self.endpoint.connection(*id);
-            connection.is_some_and(|c| c.state() != State::SynReceived && c.key().src.port() == address.port())
+            connection
+                .is_some_and(|c| c.state() != State::SynReceived && c.key().src.port() == address.port())
         };
         let at = self.accepted.iter().position(is_ready)?;
         Some(self.accepted.remove(at))

@@ -1,6 +1,8 @@
 //! What must hold whatever the text is. Shared by the fuzz targets `trace` and `units` and by the replay of their corpora.
 
-use paceline_path::units::{parse_aqm, parse_bytes, parse_duration, parse_probability, parse_queue, parse_rate};
+use paceline_path::units::{
+    parse_aqm, parse_bytes, parse_duration, parse_probability, parse_queue, parse_rate,
+};
 use paceline_path::{Gaps, OPPORTUNITY_BYTES, QueueLimit, Series, Trace, TraceFormat, TraceOptions};
 use paceline_wire::{Duration, Rate};
 

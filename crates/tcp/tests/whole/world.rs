@@ -137,7 +137,8 @@ const SERVER: usize = 0;
 const CLIENT: usize = 1;
 
 fn address(side: usize) -> SocketAddr {
-    let host = if side == SERVER { (Ipv4Addr::new(10, 0, 0, 1), 80) } else { (Ipv4Addr::new(10, 0, 1, 1), 40_000) };
+    let host =
+        if side == SERVER { (Ipv4Addr::new(10, 0, 0, 1), 80) } else { (Ipv4Addr::new(10, 0, 1, 1), 40_000) };
     SocketAddr::from(host)
 }
 
@@ -440,7 +441,11 @@ impl<'a, M: Middle> World<'a, M> {
             let beyond = tcp.ack().0.wrapping_sub(sent.0) as i32;
             assert!(beyond <= 0, "acknowledges {beyond} bytes that side {side} has not sent");
         } else {
-            assert!(says.acks.contains(&tcp.ack().0), "side {side} hears of {:?}, which nobody said", tcp.ack());
+            assert!(
+                says.acks.contains(&tcp.ack().0),
+                "side {side} hears of {:?}, which nobody said",
+                tcp.ack()
+            );
         }
     }
 
@@ -471,7 +476,9 @@ impl<'a, M: Middle> World<'a, M> {
     /// All that was written was read, or an end gave up after as many losses as the RFC allows.
     fn is_done(&mut self) -> bool {
         let gave_up = |side: &mut Side| {
-            side.connection().and_then(|connection| connection.close_reason()).is_some_and(|why| why != CloseReason::Finished)
+            side.connection()
+                .and_then(|connection| connection.close_reason())
+                .is_some_and(|why| why != CloseReason::Finished)
         };
         self.sides.iter_mut().any(gave_up) || self.sides.iter().all(|side| side.read == side.written)
     }

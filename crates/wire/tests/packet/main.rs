@@ -9,6 +9,6 @@ mod options;
 mod oracle;
 mod parsing;
 mod replay;
-mod segments;
 #[path = "../../../../fuzz/replay.rs"]
 mod replayed;
+mod segments;

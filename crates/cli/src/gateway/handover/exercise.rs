@@ -61,8 +61,10 @@ fn written(split: bool) -> &'static [u8] {
             split: super::split::Written(&node),
         };
         let mut bytes = Vec::new();
-        digest::write(&mut bytes, |out| rmp_serde::encode::write_named(out, &written).map_err(io::Error::other))
-            .unwrap();
+        digest::write(&mut bytes, |out| {
+            rmp_serde::encode::write_named(out, &written).map_err(io::Error::other)
+        })
+        .unwrap();
         bytes
     })
 }

@@ -1,12 +1,14 @@
 //! A download and an upload through a gateway. Shared by fuzz targets and by the replay of their corpora.
 
-use paceline_gateway::config::{FlowMode, RetransmissionMode, RttModulationMode, ScheduleMode, VirtualWindowMode};
+use paceline_gateway::config::{
+    FlowMode, RetransmissionMode, RttModulationMode, ScheduleMode, VirtualWindowMode,
+};
 use paceline_gateway::{Gateway, GatewayConfig};
 use paceline_wire::{Instant, Node, Packet, PortId};
 
+use super::world::{Choices, Middle, World};
 #[cfg(feature = "serde")]
 use crate::twins::Twins;
-use super::world::{Choices, Middle, World};
 
 /// `data`: the gateway's configuration, then hosts and what happens, a few bytes each.
 pub fn transparent(data: &[u8]) {
@@ -37,7 +39,8 @@ pub(crate) fn config(choices: &mut Choices<'_>, mode: FlowMode) -> GatewayConfig
     let bits = choices.byte();
     if bits & 1 == 1 {
         use VirtualWindowMode as Window;
-        config.virtual_window.mode = choices.one_of(&[Window::None, Window::Fixed, Window::Sized, Window::Drwa]);
+        config.virtual_window.mode =
+            choices.one_of(&[Window::None, Window::Fixed, Window::Sized, Window::Drwa]);
         config.virtual_window.max_bytes = choices.one_of(&[8_000_000, 100_000, 20_000]);
         config.virtual_window.add_window_scale = choices.byte() & 1 == 0;
     }

@@ -2,13 +2,14 @@
 //! corpus.
 
 use std::collections::{HashMap, HashSet};
-use std::ops::Range;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::ops::Range;
 
 use paceline_gateway::config::FlowMode;
 use paceline_gateway::{Gateway, GatewayConfig, RADIO, WAN};
 use paceline_wire::{
-    BufferPool, Duration, Flags, FlowKey, Instant, Node, Packet, Payload, PortId, Seq, TcpOptionsRepr, TcpRepr,
+    BufferPool, Duration, Flags, FlowKey, Instant, Node, Packet, Payload, PortId, Seq, TcpOptionsRepr,
+    TcpRepr,
 };
 
 use super::exercise::{check, config};
@@ -41,7 +42,8 @@ struct Said {
 
 impl Said {
     fn has_sent(&self, position: u32) -> bool {
-        let holds = |range: &Range<u32>| position.wrapping_sub(range.start) < range.end.wrapping_sub(range.start);
+        let holds =
+            |range: &Range<u32>| position.wrapping_sub(range.start) < range.end.wrapping_sub(range.start);
         self.sent.iter().any(holds)
     }
 }
@@ -110,8 +112,19 @@ impl Watch {
             [(true, 0, Flags::SYN), (false, 1, Flags::SYN | Flags::ACK), (true, 1, Flags::ACK)]
         {
             let seq = u32::from(!flags.contains(Flags::SYN));
-            let options = if seq == 0 { options } else { TcpOptionsRepr { timestamps: options.timestamps, ..TcpOptionsRepr::default() } };
-            let repr = TcpRepr { seq: Seq(seq), ack: Seq(ack), flags, window: 60_000, options, ..TcpRepr::default() };
+            let options = if seq == 0 {
+                options
+            } else {
+                TcpOptionsRepr { timestamps: options.timestamps, ..TcpOptionsRepr::default() }
+            };
+            let repr = TcpRepr {
+                seq: Seq(seq),
+                ack: Seq(ack),
+                flags,
+                window: 60_000,
+                options,
+                ..TcpRepr::default()
+            };
             self.send(key(what, from_client), from_client, &repr, 0, 0);
         }
     }
@@ -129,10 +142,20 @@ impl Watch {
         };
         let options = TcpOptionsRepr {
             timestamps: (what & 8 == 0).then(|| (choices.word().into(), 0)),
-            sack_blocks: (what & 32 == 32).then(|| (Seq(ack.wrapping_add(choices.offset())), Seq(ack.wrapping_add(choices.offset())))).into_iter().collect(),
+            sack_blocks: (what & 32 == 32)
+                .then(|| (Seq(ack.wrapping_add(choices.offset())), Seq(ack.wrapping_add(choices.offset()))))
+                .into_iter()
+                .collect(),
             ..TcpOptionsRepr::default()
         };
-        let repr = TcpRepr { seq: Seq(seq), ack: Seq(ack), flags, window: choices.word(), options, ..TcpRepr::default() };
+        let repr = TcpRepr {
+            seq: Seq(seq),
+            ack: Seq(ack),
+            flags,
+            window: choices.word(),
+            options,
+            ..TcpRepr::default()
+        };
         let len = usize::from(choices.byte()) * 2;
         self.send(key, from_client, &repr, len, what);
     }
@@ -144,7 +167,12 @@ impl Watch {
     /// A segment with some bytes changed, so that it may be anything.
     fn bent(&mut self, what: u8, choices: &mut Choices<'_>) {
         let from_client = what & 16 == 16;
-        let repr = TcpRepr { seq: Seq(self.next_of(&key(what, from_client))), flags: Flags::ACK, window: 500, ..TcpRepr::default() };
+        let repr = TcpRepr {
+            seq: Seq(self.next_of(&key(what, from_client))),
+            flags: Flags::ACK,
+            window: 500,
+            ..TcpRepr::default()
+        };
         let mut packet = Packet::build_tcp(key(what, from_client), &repr, Payload::from(vec![what; 40]));
         packet.complete_checksum();
         let mut ip = packet.to_vec();
