@@ -100,7 +100,7 @@ doc: ## API documentation, private items included; warnings are errors
 deb: setup ## a Debian package of the gateway in target/debian (cargo install cargo-deb)
 	$(CARGO) deb --locked --package paceline-cli
 
-fuzz: ## every fuzz target for FUZZ_SECONDS each (nightly Rust and cargo-fuzz)
+fuzz: ## every fuzz target for FUZZ_SECONDS each; goes on from earlier runs (nightly Rust and cargo-fuzz)
 	scripts/fuzz $(FUZZ_SECONDS)
 
 bench: ## cost of the gateway beside kernel forwarding and a null forwarder (root)

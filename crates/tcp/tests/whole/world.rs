@@ -488,5 +488,5 @@ impl<'a, M: Middle> World<'a, M> {
 const STEPS_MAX: usize = 64;
 const QUEUE_MAX: usize = 256;
 const SENT_MAX: usize = 10_000;
-/// Enough for the longest backoff of a timeout, and for a window of one segment.
-const SETTLE_MAX: usize = 4_000;
+/// Enough for the longest backoff of a timeout (RFC 6298: a minute and more), which shorter timers of others cut into steps.
+const SETTLE_MAX: usize = 40_000;

@@ -11,21 +11,21 @@ mod replay;
 
 #[test]
 fn packets_replayed() {
-    replay::replay("gateway", 2_000, packets::gateway);
+    replay::replay("gateway", 1_000, packets::gateway);
 }
 
 #[test]
 fn transparent_flows_replayed() {
-    replay::replay("transparent", 1_000, exercise::transparent);
+    replay::replay("transparent", 500, exercise::transparent);
 }
 
 #[test]
 fn split_flows_replayed() {
-    replay::replay("split", 1_000, exercise::split);
+    replay::replay("split", 500, exercise::split);
 }
 
 #[cfg(feature = "serde")]
 #[test]
 fn handovers_replayed() {
-    replay::replay("handover", 500, exercise::handover);
+    replay::replay("handover", 100, exercise::handover);
 }
