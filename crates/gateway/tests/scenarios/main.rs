@@ -12,6 +12,7 @@ mod corners;
 mod fairness;
 mod handover;
 mod hostile;
+mod long;
 mod lossy;
 mod lowered_window;
 mod model;
