@@ -50,13 +50,13 @@ impl Rings {
     /// The circles hold just these members, each with its class.
     #[cfg(feature = "serde")]
     pub(crate) fn are_whole(&self, members: &[(u32, usize)], links: impl Fn(u32) -> Option<Links>) -> bool {
-        let sizes = self.rings.iter().enumerate().map(|(class, ring)| {
+        let mut sizes = self.rings.iter().enumerate().map(|(class, ring)| {
             let own = members.iter().filter(move |(_, of)| *of == class).map(|(id, _)| *id);
             ring.is_whole(own, &links) && (ring.len() > 0) == (self.occupied >> class & 1 == 1)
         });
         let all: u32 = self.rings.iter().map(|ring| ring.len()).fold(0, u32::saturating_add);
         let occupied = (self.occupied >> self.rings.len()) == 0;
-        sizes.fold(true, |whole, one| whole && one) && all == self.len && occupied
+        sizes.all(|whole| whole) && all == self.len && occupied
     }
 
     /// The front of a class goes to its back.

@@ -175,7 +175,7 @@ fn numbers(bytes: &[u8], at: &mut usize, found: &mut Vec<std::ops::Range<usize>>
         0xc4 | 0xd9 => (length(1, at), 0),
         0xc5 | 0xda => (length(2, at), 0),
         0xc6 | 0xdb => (length(4, at), 0),
-        0xca | 0xcb | 0xcc..=0xd3 => {
+        0xca..=0xd3 => {
             let width = [4, 8, 1, 2, 4, 8, 1, 2, 4, 8][usize::from(first - 0xca)];
             found.push(*at..*at + width);
             (width, 0)

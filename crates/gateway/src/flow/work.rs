@@ -73,7 +73,9 @@ fn packet(port: PortId, seq: u32, ack: u32, flags: Flags, len: u32, blocks: &[(u
         sack_permitted: is_syn,
         ..Default::default()
     };
-    blocks.iter().for_each(|&(start, end)| drop(options.sack_blocks.push(Seq(1 + start), Seq(1 + end))));
+    for &(start, end) in blocks {
+        options.sack_blocks.push(Seq(1 + start), Seq(1 + end));
+    }
     let repr = TcpRepr { seq: Seq(seq), ack: Seq(ack), flags, window: 60_000, options, ..Default::default() };
     let key = if port == WAN { key().reversed() } else { key() };
     Packet::build_tcp(key, &repr, Payload::Length(len))
@@ -110,8 +112,10 @@ fn a_packet_is_as_much_work_whatever_is_kept() {
             counted.ack(n, &[]);
         }
         let acks = counted.most();
-        println!("gap {gap}: new {lasts}, again {again}, lies {lies}, acks {acks}");
-        assert!([again, lies, acks].into_iter().all(|most| most <= LOOKS_MAX), "{again}, {lies}, {acks}");
+        assert!(
+            [again, lies, acks].into_iter().all(|most| most <= LOOKS_MAX),
+            "{gap}: {again}, {lies}, {acks}"
+        );
     }
 }
 
