@@ -107,6 +107,9 @@ impl Flow {
         }
         if let Some(reason) = self.cannot_keep(ctx, start, end) {
             self.passed = self.passed.max(end);
+            if start < self.received {
+                self.note_passed(end, stamp_of(&packet));
+            }
             ctx.counters.pass(reason);
             return ctx.pass_to_client(packet);
         }

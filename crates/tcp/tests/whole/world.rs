@@ -22,6 +22,11 @@ pub(crate) trait Middle: Node {
 
     /// What must hold of it at any time.
     fn check(&self) {}
+
+    /// What it is about, for a test that fails.
+    fn describe(&self) -> String {
+        String::new()
+    }
 }
 
 /// Choices; zeros when they are used up.
@@ -470,7 +475,8 @@ impl<'a, M: Middle> World<'a, M> {
         let now = self.now;
         let status = [0, 1].map(|side| self.sides[side].connection().map(|c| (c.state(), c.status(now))));
         let next = [0, 1].map(|side| self.sides[side].host.poll_timeout());
-        assert!(self.is_done(), "not all arrived at {now:?}, timers {next:?}: {told:?} {status:?}");
+        let middle = self.middle.describe();
+        assert!(self.is_done(), "not all arrived at {now:?}, timers {next:?}: {told:?} {status:?} {middle}");
     }
 
     /// All that was written was read, or an end gave up after as many losses as the RFC allows.

@@ -92,6 +92,10 @@ impl Middle for Alone {
     fn check(&self) {
         check(&self.gateway, &self.config);
     }
+
+    fn describe(&self) -> String {
+        format!("{:?} {:?}", self.gateway.flow_statuses(0, 10).items, self.gateway.counters())
+    }
 }
 
 impl Node for Alone {
