@@ -90,7 +90,7 @@ impl Bound {
 
     fn check_variant(&self, results: &impl Measurements, variant: &str) -> Outcome {
         let own = self.sample(results, variant);
-        if own.len() == 0 {
+        if own.is_empty() {
             return self.outcome(variant.into(), None, 0, false);
         }
         let Some(other) = &self.relative_to else {
@@ -100,7 +100,7 @@ impl Bound {
             return self.outcome(variant.into(), Some(measured), own.len(), holds);
         };
         let reference = self.sample(results, &self.counterpart(variant, other));
-        if reference.len() == 0 {
+        if reference.is_empty() {
             return self.outcome(variant.into(), None, 0, false);
         }
         let (measured, holds) = self.ratio(&own, &reference);

@@ -169,8 +169,8 @@ fn of(kind: Kind, mode: &str) -> impl Iterator<Item = &'static Bound> {
     TABLE.iter().filter(move |bound| bound.kinds.contains(&kind) && bound.modes.contains(&mode))
 }
 
-pub(super) fn median(mut values: Vec<f64>) -> f64 {
-    crate::result::statistic(crate::scenario::Statistic::Median, &mut values).unwrap_or(f64::NAN)
+pub(super) fn median(values: Vec<f64>) -> f64 {
+    crate::result::statistic(crate::scenario::Statistic::Median, &values).unwrap_or(f64::NAN)
 }
 
 impl Measure {

@@ -60,12 +60,12 @@ impl Outcome {
             // Without a flow the sum of nothing would be -0.
             bulk.map(|flow| flow.goodput_mbps).fold(0.0, |sum, mbps| sum + mbps)
         };
-        let mut times: Vec<f64> = tcp
+        let times: Vec<f64> = tcp
             .iter()
             .filter(|flow| is_object(flow))
             .map(|flow| flow.completion_s.filter(|_| flow.completed).unwrap_or(NEVER_S))
             .collect();
-        let p50 = statistic(Statistic::Median, &mut times).unwrap_or(0.0);
+        let p50 = statistic(Statistic::Median, &times).unwrap_or(0.0);
         let p95 = times.get((times.len() * 95).div_ceil(100).saturating_sub(1)).copied().unwrap_or(0.0);
         let radio = run.links.get("radio_down").cloned().unwrap_or_default();
         let cause = |name: &str| radio.drops_by_cause.get(name).copied().unwrap_or(0) as f64;
