@@ -28,3 +28,12 @@ pub mod trace;
 pub fn at_least(what: &str, measured: f64, bound: f64) {
     assert!(measured >= bound, "{what}: {measured:.4} is below {bound:.4}");
 }
+
+/// The same for a bound that is missed today, which is printed: what has been reached must not get worse.
+#[track_caller]
+pub fn missed(what: &str, measured: f64, bound: f64, reached: f64) {
+    if measured < bound {
+        println!("MISSED {what}: {measured:.4}, bound >= {bound:.4}");
+    }
+    assert!(measured >= reached, "{what}: {measured:.4} fell below {reached:.4}, which had been reached");
+}
