@@ -60,7 +60,7 @@ impl Outcome {
             // Without a flow the sum of nothing would be -0.
             bulk.map(|flow| flow.goodput_mbps).fold(0.0, |sum, mbps| sum + mbps)
         };
-        let times: Vec<f64> = tcp
+        let mut times: Vec<f64> = tcp
             .iter()
             .filter(|flow| is_object(flow))
             .map(|flow| flow.completion_s.filter(|_| flow.completed).unwrap_or(NEVER_S))
