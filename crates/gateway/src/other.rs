@@ -168,8 +168,10 @@ impl Other {
             && at <= sent
         {
             self.departures.pop_front();
-            arrived += bytes;
+            arrived = bytes.saturating_add(arrived);
         }
+        // Of a state that was read from another process the sum may be anything.
+        let arrived = arrived.min(self.outstanding);
         self.outstanding -= arrived;
         arrived
     }

@@ -258,7 +258,7 @@ impl Subscriber {
         let give_up = self.path().rtt.unwrap_or(RTT_UNKNOWN) * 2 + WAIT_MAX;
         if let Some(other) = &mut self.other {
             // Of a TCP flow whose client has gone no ACK comes any more.
-            self.outstanding -= other.on_arrival(now - give_up);
+            self.outstanding = self.outstanding.saturating_sub(other.on_arrival(now - give_up));
         }
         self.forget_other();
         !self.rings.is_empty() || (self.outstanding > 0 && bytes > self.room())
@@ -268,7 +268,7 @@ impl Subscriber {
     fn other_arrived(&mut self, sent: Option<Instant>) -> u64 {
         let Some(other) = &mut self.other else { return 0 };
         let arrived = sent.map_or(0, |sent| other.on_arrival(sent));
-        self.outstanding -= arrived;
+        self.outstanding = self.outstanding.saturating_sub(arrived);
         arrived
     }
 

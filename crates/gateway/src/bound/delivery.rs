@@ -110,7 +110,7 @@ impl Delivery {
             return;
         }
         let elapsed = passed.max(sent.saturating_since(self.stretch.sent));
-        let carried = Rate::from_bytes_in(self.delivered - self.stretch.delivered, elapsed);
+        let carried = Rate::from_bytes_in(self.delivered.saturating_sub(self.stretch.delivered), elapsed);
         let least =
             if self.stretch.held { self.forecast.mul_ratio(17, 16) } else { self.forecast.mul_ratio(9, 8) };
         self.stretch = Stretch { at: now, sent, delivered: self.delivered, held: false };
@@ -179,7 +179,7 @@ impl Delivery {
         }
         // At most twice what was delivered: doubling in a window, as in slow start.
         let busy = elapsed.saturating_sub(idle).max(elapsed / 2);
-        self.fast = Rate::from_bytes_in(self.delivered - start.delivered, busy);
+        self.fast = Rate::from_bytes_in(self.delivered.saturating_sub(start.delivered), busy);
         self.slow =
             if self.slow.is_zero() { self.fast } else { ewma(self.slow, self.fast, gap, self.config.slow) };
         let percent = self.config.slow_percent;
@@ -197,7 +197,7 @@ impl Delivery {
         }
         // While the link was idle for want of data it carried nothing, but could have.
         let busy = elapsed.saturating_sub(self.idle - then.idle).max(elapsed / 2);
-        let carried = Rate::from_bytes_in(self.delivered - then.delivered, busy);
+        let carried = Rate::from_bytes_in(self.delivered.saturating_sub(then.delivered), busy);
         let off = carried.as_bytes_per_sec().abs_diff(then.forecast.as_bytes_per_sec());
         let gap = now.saturating_since(self.ring[self.head].at);
         self.error = ewma(self.error, Rate::from_bytes_per_sec(off), gap, self.config.error);

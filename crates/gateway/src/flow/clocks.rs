@@ -73,6 +73,16 @@ impl Clocks {
         }
     }
 
+    /// A SYN of the client that acknowledges the server's number passes: where both ends open at once (RFC 9293, Section 3.5), it echoes a SYN
+    /// of the server that was anybody's when it passed.
+    pub(super) fn on_client_answer(&mut self, tcp: Tcp<'_>) {
+        let Some(((_, echo), newest)) = tcp.timestamps().zip(self.server.newest) else { return };
+        let behind = newest.wrapping_sub(echo);
+        if behind <= i32::MAX as u32 {
+            self.server.span = self.server.span.max(behind);
+        }
+    }
+
     /// What a packet with these timestamps says of who sends it: not older than what its receiver has taken over, and echoing what has
     /// passed here. The second is our choice: RFC 7323 believes any echo, but nobody who does not see the flow knows one.
     /// A reset needs no timestamp (RFC 7323, Section 3.2).

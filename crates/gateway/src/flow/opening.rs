@@ -23,6 +23,8 @@ impl Flow {
                 // Windows of SYNs are not scaled (RFC 7323, Section 2.2).
                 self.window = u64::from(tcp.window());
                 self.window_max = self.window;
+            } else if tcp.flags().contains(Flags::ACK) {
+                self.clocks.on_client_answer(tcp);
             }
             self.watch_uplink(ctx, tcp);
         }
