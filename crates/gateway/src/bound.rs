@@ -8,7 +8,6 @@
 //! reasons and the measurements.
 
 mod backoff;
-mod baseline;
 mod contest;
 mod cubic;
 mod delivery;
@@ -19,10 +18,9 @@ mod tests;
 
 use paceline_wire::{Duration, Instant, Rate};
 
+use crate::baseline::{Baseline, Drained, Expected};
 use crate::rtt_min::RttMin;
 use backoff::Backoff;
-pub(crate) use baseline::Baseline;
-use baseline::{Drained, Expected};
 use contest::Contest;
 use delivery::Delivery;
 pub use delivery::DeliveryConfig;
@@ -233,8 +231,7 @@ impl QueueBound {
     /// Rate and longest burst of what leaves before a buffer that may be short: something was lost of late. A server that hears of many
     /// bytes at once sends as many, and in front of a short buffer most of them are lost. Our choice: the burst takes half of the longest
     /// queue; the rate is a quarter above the link's, so that it can grow, and while it does twice that, as BBR probes and starts
-    /// (draft-ietf-ccwg-bbr, Section 4.3). Of 120 drawn paths with buffers below 0.35 BDP a quarter left 10 in place of 17 whose p95 wait
-    /// grew by 30 ms, and half of the drops; with a tenth or a half there were more of both.
+    /// (draft-ietf-ccwg-bbr, Section 4.3). A tenth or a half in place of the quarter left more drops and longer waits (docs/queue-bound.md).
     pub fn pace(&self, now: Instant) -> Option<(Rate, Duration)> {
         let rate = self.delivery.forecast().max(self.loss_test.rate());
         let rtt_min = self.baseline.rtt_min()?;

@@ -8,6 +8,8 @@
 extern crate alloc;
 
 pub mod auto;
+mod base_rtt;
+mod baseline;
 pub mod bound;
 #[cfg(feature = "serde")]
 mod by_name;
@@ -52,7 +54,6 @@ mod supply;
 mod table;
 mod timers;
 mod unanswered;
-mod unbound;
 mod virtual_window;
 
 pub use config::GatewayConfig;

@@ -6,6 +6,7 @@ use core::net::IpAddr;
 use paceline_wire::{Duration, Instant, Rate};
 
 use crate::auto::{Decision, QueueTarget, Reason, What};
+use crate::base_rtt::BaseRtt;
 use crate::bound::{BoundSample, QueueBound, QueueBoundConfig};
 use crate::config::{
     self, FlowMode, GatewayConfig, QueueBoundMode, ScheduleMode, ShareConfig, SharingConfig, SubscriberRule,
@@ -18,7 +19,6 @@ use crate::ring::{Linked, Links};
 use crate::rings::Rings;
 use crate::share::Share;
 use crate::status::SubscriberStatus;
-use crate::unbound::Unbound;
 
 /// Before there is a sample: the second of RFC 6298, Section 2.1.
 const RTT_UNKNOWN: Duration = Duration::from_secs(1);
@@ -89,7 +89,7 @@ pub(crate) struct Subscriber {
     bound: Option<QueueBound>,
     /// Used where there is no bound.
     #[cfg_attr(feature = "serde", serde(default))]
-    unbound: Unbound,
+    base_rtt: BaseRtt,
     /// The schedule may let more be on its way than the path holds.
     #[cfg_attr(feature = "serde", serde(default))]
     scheduled: bool,
@@ -132,7 +132,7 @@ impl Subscriber {
             armed: None,
             stirred: false,
             bound: (bound.mode == QueueBoundMode::Adaptive).then(|| QueueBound::new(bound_config(bound))),
-            unbound: Unbound::default(),
+            base_rtt: BaseRtt::default(),
             scheduled: config.schedule.mode == ScheduleMode::ReceptionRate,
             limited: false,
             target: (config.mode == FlowMode::Auto).then(QueueTarget::default),
@@ -159,7 +159,7 @@ impl Subscriber {
                 let supply = self.target.as_ref().and_then(QueueTarget::supply);
                 PathEstimate { rtt: bound.rtt_min(), share, supply, passes: self.passes }
             }
-            None => PathEstimate { rtt: self.unbound.rtt_min(), ..PathEstimate::default() },
+            None => PathEstimate { rtt: self.base_rtt.rtt_min(), ..PathEstimate::default() },
         }
     }
 
@@ -181,7 +181,7 @@ impl Subscriber {
 
     /// Bytes that all its flows may have outstanding; `u64::MAX` before the first estimate, and without a bound but for a drain.
     pub(crate) fn limit(&self) -> u64 {
-        self.bound.as_ref().map_or(self.unbound.limit(), |bound| bound.limit().unwrap_or(u64::MAX))
+        self.bound.as_ref().map_or(self.base_rtt.limit(), |bound| bound.limit().unwrap_or(u64::MAX))
     }
 
     /// Bytes that may leave now; `u64::MAX` without a bound or before the first estimate.
@@ -297,7 +297,7 @@ impl Subscriber {
         self.forget_other();
         let Some(bound) = &mut self.bound else {
             if let Some(rtt) = report.rtt {
-                self.unbound.on_rtt(now, rtt, self.outstanding, self.scheduled);
+                self.base_rtt.on_rtt(now, rtt, self.outstanding, self.scheduled);
             }
             return None;
         };

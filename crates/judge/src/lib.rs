@@ -4,4 +4,4 @@ mod bounds;
 mod statistics;
 
 pub use bounds::{Bound, Measurements, Outcome, Statistic, is_named};
-pub use statistics::{Interval, Sample};
+pub use statistics::{Estimate, Interval, Sample};

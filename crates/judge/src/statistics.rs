@@ -1,7 +1,9 @@
 //! Means with 95 % intervals: one sample against a number, and two samples against each other (Welch).
 
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
 /// A quantity over several runs.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sample(Vec<f64>);
 
 /// An estimate with its 95 % confidence interval; the interval is a point when there was only one run.
@@ -13,6 +15,15 @@ pub struct Interval {
     pub mean: f64,
     /// Its upper end.
     pub high: f64,
+}
+
+/// An estimate and half the width of its 95 % interval, which is infinite when there were too few runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// The mean.
+    pub mean: f64,
+    /// The interval is the mean plus and minus this.
+    pub half_width: f64,
 }
 
 impl Sample {
@@ -57,35 +68,48 @@ impl Sample {
         sorted.get(rank.max(1) - 1).copied().unwrap_or(f64::NAN)
     }
 
+    /// The mean with its interval (Student).
+    pub fn estimate(&self) -> Estimate {
+        let half_width = student_quantile(self.len() as f64 - 1.0) * self.variance_of_mean().sqrt();
+        Estimate { mean: self.mean(), half_width }
+    }
+
+    /// `self` less `other` (Welch).
+    pub fn minus(&self, other: &Sample) -> Estimate {
+        self.less(1.0, other)
+    }
+
+    fn less(&self, factor: f64, other: &Sample) -> Estimate {
+        let mean = self.mean() - factor * other.mean();
+        let (a, b) = (self.variance_of_mean(), factor * factor * other.variance_of_mean());
+        if a + b == 0.0 {
+            return Estimate { mean, half_width: 0.0 };
+        }
+        let weigh = |part: f64, sample: &Sample| part * part / (sample.len() as f64 - 1.0);
+        let freedom = (a + b).powi(2) / (weigh(a, self) + weigh(b, other));
+        Estimate { mean, half_width: student_quantile(freedom) * (a + b).sqrt() }
+    }
+
     /// The mean's interval (Student).
     pub fn interval(&self) -> Interval {
-        let mean = self.mean();
-        if self.len() < 2 {
-            return Interval { low: mean, mean, high: mean };
-        }
-        let half = student_quantile(self.len() as f64 - 1.0) * self.variance_of_mean().sqrt();
-        Interval { low: mean - half, mean, high: mean + half }
+        Interval::of(self.estimate())
     }
 
     /// The interval of `self.mean() - factor * other.mean()` (Welch).
     pub fn minus_scaled(&self, factor: f64, other: &Sample) -> Interval {
-        let mean = self.mean() - factor * other.mean();
-        if self.len() < 2 || other.len() < 2 {
-            return Interval { low: mean, mean, high: mean };
-        }
-        let (a, b) = (self.variance_of_mean(), factor * factor * other.variance_of_mean());
-        if a + b == 0.0 {
-            return Interval { low: mean, mean, high: mean };
-        }
-        let freedom =
-            (a + b).powi(2) / (a * a / (self.len() as f64 - 1.0) + b * b / (other.len() as f64 - 1.0));
-        let half = student_quantile(freedom) * (a + b).sqrt();
-        Interval { low: mean - half, mean, high: mean + half }
+        Interval::of(self.less(factor, other))
     }
 
     fn variance_of_mean(&self) -> f64 {
         let (mean, n) = (self.mean(), self.0.len() as f64);
         self.0.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0) / n
+    }
+}
+
+impl Interval {
+    fn of(Estimate { mean, half_width }: Estimate) -> Self {
+        let half_width = if half_width.is_finite() { half_width } else { 0.0 };
+        Interval { low: mean - half_width, mean, high: mean + half_width }
     }
 }
 
@@ -95,18 +119,16 @@ impl FromIterator<f64> for Sample {
     }
 }
 
-/// The 97.5 % point of Student's t distribution: from the table up to 4 degrees of freedom, else by Hill's expansion, which
-/// is within 0.5 % of it.
-fn student_quantile(freedom: f64) -> f64 {
-    const TABLE: [f64; 4] = [12.706, 4.303, 3.182, 2.776];
-    if let Some(value) = TABLE.get((freedom as usize).max(1) - 1) {
-        return *value;
+impl Estimate {
+    /// Whether the interval holds `value`.
+    pub fn holds(&self, value: f64) -> bool {
+        (self.mean - value).abs() <= self.half_width
     }
-    let (z, n) = (1.959_964_f64, freedom);
-    let g1 = (z.powi(3) + z) / 4.0;
-    let g2 = (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / 96.0;
-    let g3 = (3.0 * z.powi(7) + 19.0 * z.powi(5) + 17.0 * z.powi(3) - 15.0 * z) / 384.0;
-    z + g1 / n + g2 / (n * n) + g3 / (n * n * n)
+}
+
+/// The 97.5 % point of Student's t distribution.
+fn student_quantile(freedom: f64) -> f64 {
+    StudentsT::new(0.0, 1.0, freedom).map_or(f64::INFINITY, |student| student.inverse_cdf(0.975))
 }
 
 #[cfg(test)]
@@ -114,13 +136,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn student_quantiles_agree_with_the_tables() {
-        for (freedom, table) in
-            [(1.0, 12.706), (3.0, 3.182), (5.0, 2.571), (9.0, 2.262), (18.0, 2.101), (100.0, 1.984)]
-        {
-            let found = student_quantile(freedom);
-            assert!((found / table - 1.0).abs() < 0.006, "{freedom}: {found} but {table}");
-        }
+    fn intervals_are_those_of_the_tables() {
+        let sample: Sample = [9.0, 10.0, 11.0].into_iter().collect();
+        let Estimate { mean, half_width } = sample.estimate();
+        // t(2) = 4.303, standard error 0.577.
+        assert!((mean - 10.0).abs() < 1e-12 && (half_width - 2.484).abs() < 1e-3, "{half_width}");
+        let other: Sample = [8.0, 9.0, 10.0].into_iter().collect();
+        // t(4) = 2.776, standard error 0.816.
+        let difference = sample.minus(&other);
+        assert!((difference.half_width - 2.267).abs() < 1e-3 && difference.holds(0.0), "{difference:?}");
+        let one: Sample = [1.0].into_iter().collect();
+        assert!(!one.estimate().half_width.is_finite());
     }
 
     #[test]

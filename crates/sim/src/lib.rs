@@ -57,7 +57,6 @@ pub mod result;
 mod run;
 pub mod scenario;
 mod seed;
-pub mod statistics;
 mod topology;
 pub mod wireless;
 pub mod workload;

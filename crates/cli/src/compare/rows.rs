@@ -1,6 +1,6 @@
 //! A row for each scheme: means over its runs.
 
-use paceline_sim::statistics::Sample;
+use paceline_judge::Sample;
 use serde::Serialize;
 
 use super::schemes::DIMENSIONS;

@@ -1,6 +1,6 @@
 //! A mode beside no gateway: ratios and differences over the same seeds, with their intervals.
 
-use paceline_sim::statistics::Sample;
+use paceline_judge::Sample;
 
 use super::outcome::Outcome;
 use super::point::{Load, PROFILES, Point};

@@ -4,7 +4,7 @@ mod causes;
 mod pairs;
 mod tables;
 
-use paceline_sim::statistics::Sample;
+use paceline_judge::Sample;
 use paceline_sim::{Scenario, run_watched};
 use serde_json::Value;
 

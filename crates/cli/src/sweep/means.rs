@@ -1,6 +1,6 @@
 //! Means over runs with their 95 % intervals, and the runs themselves as columns.
 
-use paceline_sim::statistics::{Estimate, Sample};
+use paceline_judge::{Estimate, Sample};
 use serde_json::{Map, Value, json};
 
 use super::columns::{Cells, Columns};

@@ -132,9 +132,11 @@ pub(super) struct LossTest {
     /// Rounds of this span, and the best rate in it and in the one before.
     rounds: u32,
     best: [Rate; 2],
-    /// The rate that was a quarter above the one before, and rounds since then (draft-ietf-ccwg-bbr, Section 4.3.1.2: full_bw).
+    /// The rate when it last grew by a quarter, and rounds since then (draft-ietf-ccwg-bbr, Section 4.3.1.2).
     #[cfg_attr(feature = "serde", serde(default))]
-    full_bw: (Rate, u32),
+    full_bw: Rate,
+    #[cfg_attr(feature = "serde", serde(default))]
+    full_bw_count: u32,
 }
 
 impl LossTest {
@@ -145,7 +147,7 @@ impl LossTest {
 
     /// The rate still grows as in slow start: in the last three rounds by a quarter.
     pub(super) fn grows(&self) -> bool {
-        self.full_bw.1 < 3
+        self.full_bw_count < 3
     }
 
     /// A buffer was found twice in a row, not so long ago that it is to be found out anew. By chance a radio link, too, seems to be one now
@@ -226,13 +228,21 @@ impl LossTest {
             // ACKs that come in clumps make no rate (draft-ietf-ccwg-bbr, Section 4.1.1).
             let elapsed = elapsed.max(sample.sent.saturating_since(self.round_sent));
             let rate = Rate::from_bytes_in(self.round_delivered, elapsed);
-            let grows = rate >= self.full_bw.0.mul_ratio(5, 4);
-            self.full_bw = if grows { (rate, 0) } else { (self.full_bw.0, self.full_bw.1.saturating_add(1)) };
             self.best[0] = self.best[0].max(rate);
-            if !self.grows() {
-                self.full_bw.0 = self.rate();
-            }
+            self.note_growth(rate);
             (self.round_start, self.round_sent, self.round_delivered) = (sample.now, sample.sent, 0);
+        }
+    }
+
+    /// A round had this rate. Unlike BBR's, the start may come again, after a hand-over or a break.
+    fn note_growth(&mut self, rate: Rate) {
+        if rate >= self.full_bw.mul_ratio(5, 4) {
+            (self.full_bw, self.full_bw_count) = (rate, 0);
+            return;
+        }
+        self.full_bw_count = self.full_bw_count.saturating_add(1);
+        if !self.grows() {
+            self.full_bw = self.rate();
         }
     }
 

@@ -4,7 +4,7 @@ use paceline_tcp::CongestionName;
 
 use super::or::{SenderSetup, Setup, SetupLoss};
 use crate::scenario::Scenario;
-use crate::statistics::Sample;
+use paceline_judge::Sample;
 
 /// What Linux 6.1 reached with one congestion control at one loss: one flow of 200 s, 20 Mbit/s, 100 ms.
 #[derive(Clone, Debug, PartialEq)]

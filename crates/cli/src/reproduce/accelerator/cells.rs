@@ -1,6 +1,6 @@
 //! Published numbers and the runs that answer them.
 
-use paceline_sim::statistics::Sample;
+use paceline_judge::Sample;
 use serde::Serialize;
 use serde_json::Value;
 

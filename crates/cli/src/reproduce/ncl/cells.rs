@@ -1,7 +1,7 @@
 //! The points of the figures, and what is measured at each.
 
+use paceline_judge::Sample;
 use paceline_sim::reproduce::ncl::{NclExperiment, NclRun, Scheme};
-use paceline_sim::statistics::Sample;
 use paceline_sim::wireless::{AdHocPath, Dumbbell, LastHop, VaryingDelay, WirelessHops, WirelessPath};
 use paceline_tcp::{NclConfig, TauCd};
 use paceline_wire::Duration;

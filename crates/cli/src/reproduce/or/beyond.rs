@@ -1,8 +1,8 @@
 //! Flows beyond the tables.
 
+use paceline_judge::Sample;
 use paceline_sim::reproduce::or::{BeyondFlow, FAST_READER, Question, SlowStart, Variant};
 use paceline_sim::run_watched;
-use paceline_sim::statistics::Sample;
 
 use super::{Job, Records, cost, values};
 use crate::reproduce::report::{Bound, Section, number};

@@ -1,8 +1,8 @@
 //! The published cells and ours.
 
+use paceline_judge::Sample;
 use paceline_sim::reproduce::or::{Cell, SenderSetup, Setup, SetupLoss};
 use paceline_sim::run_watched;
-use paceline_sim::statistics::Sample;
 use paceline_tcp::DetectionName;
 use paceline_theory::or::{Episode, RateReduction};
 use serde::Serialize;

@@ -1,7 +1,7 @@
 //! The formulas for whole flows beside the simulator.
 
+use paceline_judge::Sample;
 use paceline_sim::reproduce::or::grid::GridPoint;
-use paceline_sim::statistics::Sample;
 use paceline_theory::or::flow::{LARGEST_ERROR, MEAN_ERROR};
 
 use super::{Job, Records, cost, values};

@@ -1,8 +1,8 @@
 //! Congestion controls with PRR beside Linux 6.1.
 
+use paceline_judge::Sample;
 use paceline_sim::reproduce::linux::LinuxRow;
 use paceline_sim::run_watched;
-use paceline_sim::statistics::Sample;
 
 use super::{Job, Records, cost, values};
 use crate::reproduce::report::{Bound, Section, number};

@@ -9,7 +9,7 @@ use super::cells::{Setup, SetupLoss, Variant};
 use super::experiment::SenderSetup;
 use crate::run::{Watch, run_watched};
 use crate::scenario::ScenarioError;
-use crate::statistics::Sample;
+use paceline_judge::Sample;
 
 /// A point of the grid. CUBIC and RACK-TLP, which finds lost retransmissions.
 #[derive(Clone, Copy, Debug, PartialEq)]

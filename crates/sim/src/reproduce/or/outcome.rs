@@ -8,7 +8,7 @@ use super::experiment::SenderSetup;
 use super::recovery_meter::{RecoveryMeter, RecoveryUse};
 use crate::run::{Watch, run_watched};
 use crate::scenario::ScenarioError;
-use crate::statistics::Sample;
+use paceline_judge::Sample;
 
 /// A cell and what it is here.
 #[derive(Clone, Debug, PartialEq)]

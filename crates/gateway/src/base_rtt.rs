@@ -6,7 +6,7 @@
 
 use paceline_wire::{Duration, Instant};
 
-use crate::bound::Baseline;
+use crate::baseline::Baseline;
 
 /// A shortest round trip that was not seen for so long may be out of date (draft-ietf-ccwg-bbr, Section 2.13: MinRTTFilterLen).
 pub(crate) const WINDOW: Duration = Duration::from_secs(10);
@@ -18,7 +18,7 @@ const DRAIN_DEN: u64 = 4;
 /// Of one subscriber.
 #[derive(Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub(crate) struct Unbound {
+pub(crate) struct BaseRtt {
     baseline: Baseline,
     /// When the shortest was last seen or looked for.
     seen: Instant,
@@ -26,13 +26,13 @@ pub(crate) struct Unbound {
     limit: u64,
 }
 
-impl Default for Unbound {
+impl Default for BaseRtt {
     fn default() -> Self {
-        Unbound { baseline: Baseline::new(WINDOW), seen: Instant::ZERO, limit: u64::MAX }
+        BaseRtt { baseline: Baseline::new(WINDOW), seen: Instant::ZERO, limit: u64::MAX }
     }
 }
 
-impl Unbound {
+impl BaseRtt {
     /// The shortest round trip.
     pub(crate) fn rtt_min(&self) -> Option<Duration> {
         self.baseline.rtt_min()
@@ -74,29 +74,29 @@ mod tests {
     const RTT: Duration = Duration::from_millis(100);
 
     /// A schedule that lets 20 KB more than the path holds be on its way, as it knows the path; 1 MB/s. Returns the last round trip.
-    fn run(unbound: &mut Unbound, from_s: u64, to_s: u64, path: Duration) -> Duration {
+    fn run(base_rtt: &mut BaseRtt, from_s: u64, to_s: u64, path: Duration) -> Duration {
         let mut rtt = path;
         for ms in (from_s * 1_000..to_s * 1_000).step_by(10) {
-            let known = unbound.rtt_min().unwrap_or(path);
-            let outstanding = (known.as_millis() * 1_000 + 20_000).min(unbound.limit());
+            let known = base_rtt.rtt_min().unwrap_or(path);
+            let outstanding = (known.as_millis() * 1_000 + 20_000).min(base_rtt.limit());
             rtt = path.max(Duration::from_millis(outstanding / 1_000));
-            unbound.on_rtt(Instant::ZERO + Duration::from_millis(ms), rtt, outstanding, true);
+            base_rtt.on_rtt(Instant::ZERO + Duration::from_millis(ms), rtt, outstanding, true);
         }
         rtt
     }
 
     #[test]
     fn the_queue_of_the_schedule_does_not_grow() {
-        let mut unbound = Unbound::default();
-        assert!(run(&mut unbound, 1, 300, RTT) <= RTT + RTT / 4);
-        assert_eq!(unbound.rtt_min(), Some(RTT));
+        let mut base_rtt = BaseRtt::default();
+        assert!(run(&mut base_rtt, 1, 300, RTT) <= RTT + RTT / 4);
+        assert_eq!(base_rtt.rtt_min(), Some(RTT));
     }
 
     #[test]
     fn a_longer_path_is_found() {
-        let mut unbound = Unbound::default();
-        run(&mut unbound, 1, 30, RTT);
-        run(&mut unbound, 30, 60, RTT * 2);
-        assert_eq!(unbound.rtt_min(), Some(RTT * 2));
+        let mut base_rtt = BaseRtt::default();
+        run(&mut base_rtt, 1, 30, RTT);
+        run(&mut base_rtt, 30, 60, RTT * 2);
+        assert_eq!(base_rtt.rtt_min(), Some(RTT * 2));
     }
 }
