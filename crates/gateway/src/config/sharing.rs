@@ -1,0 +1,220 @@
+//! Rules about flows and subscribers, and what each may have.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use paceline_wire::Duration;
+
+use crate::prefix::Prefix;
+use crate::split::SenderConfig;
+
+/// Which flows a rule is about. An absent field matches everything.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
+pub struct FlowMatch {
+    /// The client's address.
+    pub client: Option<Prefix>,
+    /// The server's address.
+    pub server: Option<Prefix>,
+    /// The server's port, or the first of several.
+    pub server_port: Option<u16>,
+    /// The last of several ports.
+    pub server_port_last: Option<u16>,
+    /// The code point of the SYN (RFC 2474).
+    pub dscp: Option<u8>,
+    /// The outer VLAN of the SYN.
+    pub vlan: Option<u16>,
+    /// The least round trip between client and server, by what earlier flows showed; without any the rule does not match.
+    pub rtt_min_ms: Option<u64>,
+    /// The largest, likewise.
+    pub rtt_max_ms: Option<u64>,
+}
+
+impl FlowMatch {
+    /// The round trip is among those wanted.
+    pub(crate) fn has_rtt(&self, rtt: Option<Duration>) -> bool {
+        if self.rtt_min_ms.is_none() && self.rtt_max_ms.is_none() {
+            return true;
+        }
+        let wanted = |rtt: Duration| {
+            self.rtt_min_ms.is_none_or(|least| rtt >= Duration::from_millis(least))
+                && self.rtt_max_ms.is_none_or(|most| rtt <= Duration::from_millis(most))
+        };
+        rtt.is_some_and(wanted)
+    }
+
+    /// The server's port is among those wanted.
+    pub(crate) fn has_port(&self, port: u16) -> bool {
+        self.server_port.is_none_or(|first| (first..=self.server_port_last.unwrap_or(first)).contains(&port))
+    }
+}
+
+/// What to do with a flow that a rule matches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+pub enum FlowAction {
+    /// Accelerate it, in the gateway's mode.
+    #[default]
+    Accelerate,
+    /// Accelerate it transparently.
+    Transparent,
+    /// Split it.
+    Split,
+    /// As [`FlowMode::Auto`] decides.
+    Auto,
+    /// Forward it unchanged.
+    Bypass,
+}
+
+/// One rule; the first that matches a new flow decides.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
+pub struct FlowRule {
+    /// Which flows.
+    #[cfg_attr(feature = "serde", serde(rename = "match"))]
+    pub matches: FlowMatch,
+    /// What happens to them.
+    pub action: FlowAction,
+    /// What they may have of their subscriber's link.
+    pub share: ShareConfig,
+    /// What they send with if they are split; as `split.sender` when absent.
+    pub sender: Option<SenderConfig>,
+    /// The largest window shown to the server, if less than `virtual-window.max-bytes`.
+    pub virtual_window_max_bytes: Option<u64>,
+}
+
+impl FlowRule {
+    pub(super) fn check(&self) -> Result<(), String> {
+        let fail = |text: &str| Err(String::from(text));
+        match (self.matches.server_port, self.matches.server_port_last) {
+            (None, Some(_)) => {
+                return fail(
+                    "sharing.flows: match.server-port-last without match.server-port; give the first port",
+                );
+            }
+            (Some(first), Some(last)) if first > last => {
+                return fail("sharing.flows: match.server-port is above match.server-port-last");
+            }
+            _ => {}
+        }
+        // RFC 7323, Section 2.3: less than one unit of the largest scale may be shown as zero, for ever.
+        if self.virtual_window_max_bytes.is_some_and(|bytes| bytes < 1 << 14) {
+            return fail(
+                "sharing.flows: virtual-window-max-bytes: give at least 16384 bytes, or leave it out",
+            );
+        }
+        Ok(())
+    }
+}
+
+/// What a flow may have of its subscriber's link, or a subscriber of the gateway. Downlink; a rate counts bytes of IP.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
+pub struct ShareConfig {
+    /// Packets per round of the scheduler (Section 7.2), at least 1.
+    pub weight: u32,
+    /// 0 to 7; what has a higher one goes first, always (as in IEEE 802.1Q).
+    pub priority: u8,
+    /// What it gets before any priority, as long as it sends and the link has so much, in Mbit/s.
+    pub guaranteed_mbps: Option<f64>,
+    /// What it never exceeds, in Mbit/s.
+    pub ceiling_mbps: Option<f64>,
+}
+
+impl ShareConfig {
+    /// How many priorities there are.
+    pub const PRIORITIES: u8 = 8;
+
+    /// What is wrong with the values, as one line.
+    ///
+    /// # Errors
+    /// The first value that the scheduler cannot work with.
+    pub fn check(&self) -> Result<(), String> {
+        let fail = |text: &str| Err(String::from(text));
+        if self.weight == 0 || self.weight > 1000 {
+            return fail("`weight` is 1 to 1000");
+        }
+        if self.priority >= ShareConfig::PRIORITIES {
+            return fail("`priority` is 0 to 7; 7 goes first");
+        }
+        if !is_rate(self.guaranteed_mbps) || !is_rate(self.ceiling_mbps) {
+            return fail("guaranteed rate and ceiling are 0.001 to 1000000 Mbit/s");
+        }
+        if let (Some(guaranteed), Some(ceiling)) = (self.guaranteed_mbps, self.ceiling_mbps)
+            && guaranteed > ceiling
+        {
+            return fail("the guaranteed rate is above the ceiling; raise the ceiling or leave it out");
+        }
+        Ok(())
+    }
+}
+
+impl Default for ShareConfig {
+    fn default() -> Self {
+        ShareConfig { weight: 1, priority: 0, guaranteed_mbps: None, ceiling_mbps: None }
+    }
+}
+
+/// A subscriber's share against other subscribers.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields))]
+pub struct SubscriberRule {
+    /// An address inside the subscriber's prefix, or a prefix that holds the subscribers.
+    pub address: Prefix,
+    /// What it may have.
+    pub share: ShareConfig,
+}
+
+/// What happens to packets that are not TCP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+pub enum OtherMode {
+    /// They pass as they come.
+    Passed,
+    /// They have their share of the subscriber's link beside its TCP flows, and no more while those wait.
+    #[default]
+    Shared,
+}
+
+/// Sharing between flows of a subscriber and between subscribers.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
+pub struct SharingConfig {
+    /// Bits of a client's IPv4 address that name a subscriber.
+    pub subscriber_prefix_v4: u8,
+    /// Bits of a client's IPv6 address that name a subscriber.
+    pub subscriber_prefix_v6: u8,
+    /// What all subscribers have together, in Mbit/s of IP, where it is less than their radio links: a backhaul.
+    pub capacity_mbps: Option<f64>,
+    /// QUIC, and everything else that is not TCP.
+    pub other: OtherMode,
+    /// Rules for flows.
+    pub flows: Vec<FlowRule>,
+    /// Shares of subscribers; weight 1 for those not named.
+    pub subscribers: Vec<SubscriberRule>,
+}
+
+impl Default for SharingConfig {
+    fn default() -> Self {
+        // A handset is given one IPv4 address and one IPv6 /64 (RFC 6459, Section 5.2).
+        SharingConfig {
+            subscriber_prefix_v4: 32,
+            subscriber_prefix_v6: 64,
+            capacity_mbps: None,
+            other: OtherMode::default(),
+            flows: Vec::new(),
+            subscribers: Vec::new(),
+        }
+    }
+}
+
+pub(super) fn is_rate(mbps: Option<f64>) -> bool {
+    mbps.is_none_or(|mbps| (0.001..=1e6).contains(&mbps))
+}
