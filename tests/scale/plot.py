@@ -24,7 +24,7 @@ def main(source, picture):
     memory.set_title(f"resident size; the gateway names {kept['limit_kb'] / 1e3:.0f} MB at most", fontsize=10)
     descriptors.plot(minutes, [held["descriptors"] for held in kept["series"]], linewidth=1, label="descriptors")
     descriptors.plot(minutes, [held["rules"] for held in kept["series"]], linewidth=1, label="rules")
-    descriptors.legend(loc="upper right", fontsize=8)
+    descriptors.legend(loc="center right", fontsize=8)
     descriptors.set_ylabel("number")
     flows.plot(minutes, [held["flows"] for held in kept["series"]], linewidth=1)
     flows.set_ylabel("flows in the table")

@@ -39,12 +39,15 @@ rivals` writes this page from what these commands leave.
     make prove SCENARIOS=\"rivals-traces rivals-loss rivals-objects\"  # the virtual-time kernel
     make live-rivals                              # this machine's kernel (root)
 
-Asked for: throughput of at least 0.98 of the best of the others; a path delay (95th percentile, queue of the link and what waits in
-the gateway or proxy) of no more than 30 ms or half of that of the other scheme with the highest throughput, whichever is more;
-objects whose median completion is no later than the best of the others by more than 2 %, and whose 99th percentile by no more than
-a round trip. In the tables a figure that misses is marked with ▼ (throughput), ▲ (delay) or ✗ (objects). In the simulator the proxy is a
-split gateway with Linux's sender and buffers and no bound on what waits; it asks the server before it answers the client, which the
-kernel's proxy does not: there it saves objects a round trip of the wired part.
+What is asked for:
+
+- throughput of at least 0.98 of the best of the others (▼ where missed);
+- a path delay of no more than 30 ms or half of that of the fastest other scheme, whichever is more (▲). It is the 95th percentile of what waits
+  at the link and in the gateway or proxy;
+- objects whose median completion is within 2 % of the best of the others, and whose 99th percentile within a round trip (✗).
+
+In the simulator the proxy is a split gateway with Linux's sender and buffers and no bound on what waits. It asks the server before it answers
+the client. The kernel's proxy does not: it saves objects a round trip of the wired part.
 ";
 
 #[derive(Deserialize)]
