@@ -226,7 +226,7 @@ fn decided(flow: &FlowKey, decision: &Decision) {
         What::ServerRepairs => {
             tracing::info!(%client, %server, %reason, "auto: the server repairs from here on")
         }
-        What::Passes => tracing::warn!(%client, %server, %reason, "auto: the flow passes from here on"),
+        What::Passes => tracing::info!(%client, %server, %reason, "auto: the flow passes from here on"),
     }
 }
 
