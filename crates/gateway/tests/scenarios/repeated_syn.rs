@@ -59,3 +59,20 @@ fn a_late_copy_of_the_syn_takes_nothing_back() {
     script.pass(WAN, data);
     assert_eq!(script.gateway.counters().passed_unacceptable, 0);
 }
+
+/// The radio loses the server's first SYN-ACK; the client echoes the clock of the second.
+#[test]
+fn a_repeated_syn_ack_is_echoed() {
+    let at = |value, echo| TcpOptionsRepr { timestamps: Some((value, echo)), ..options() };
+    let mut script = Script::new(GatewayConfig::default());
+    let syn = script.from_client(0, 0, Flags::SYN, 17_520, at(1_000, 0), 0);
+    script.pass(RADIO, syn);
+    for clock in [9_000, 10_000] {
+        let syn_ack = script.from_server(0, 1, Flags::SYN | Flags::ACK, 60_000, at(clock, 1_000), 0);
+        script.pass(WAN, syn_ack);
+    }
+    let stamps = TcpOptionsRepr { timestamps: Some((2_000, 10_000)), ..TcpOptionsRepr::default() };
+    let ack = script.from_client(1, 1, Flags::ACK, 500, stamps, 0);
+    script.pass(RADIO, ack);
+    assert_eq!(script.gateway.counters().passed_unacceptable, 0);
+}
