@@ -65,7 +65,7 @@ class Forger:
         with lab.within(names["f"]):
             self.wire = forge.Wire("w", lab.mac(names["c"], "r"))
         self.random = random.Random(1)
-        self.flows, self.sent = {}, dict.fromkeys(KINDS, 0)
+        self.flows, self.sent, self.at_transparent = {}, dict.fromkeys(KINDS, 0), 0
         self.ends = threading.Event()
         # Linux 6.7 takes no acknowledgement of what was never sent; before, all within a window behind.
         self.is_strict = tuple(map(int, platform.release().split(".")[:2])) >= (6, 7)
@@ -117,6 +117,7 @@ class Forger:
         ends = socket.inet_ntoa(server.source), socket.inet_ntoa(server.destination)
         self.wire.send(forge.tcp(*ends, server.ports, seq, ack, flags, KINDS[kind] * LENGTH, options))
         self.sent[kind] += 1
+        self.at_transparent += server.ports[0] == TRANSPARENT
 
     def run(self, blows=BLOWS):
         while not self.ends.is_set():
@@ -163,7 +164,7 @@ def bombard(names, runs):
     finally:
         forger.ends.set()
         thread.join()
-    return rows, forger.sent
+    return rows, forger.sent, forger.at_transparent
 
 
 def parsed():
@@ -181,19 +182,19 @@ def main(options):
     gateway = None if options.without else lab.Gateway(names["g"], "w", "r", CONFIG)
     for port in (TRANSPARENT, SPLIT):
         lab.server(names["s"], SERVER, port)
-    rows, sent = bombard(names, options.runs)
+    rows, sent, at_transparent = bombard(names, options.runs)
     counters = {}
     if gateway:
         gateway.end()
         counters = {name: gateway.counters()[name] for name in ("flows_accelerated", "flows_split", "passed_unacceptable")}
-    print(json.dumps({"gateway": gateway is not None, "modes": rows, "forged_segments": sent, "counters": counters}))
+    print(json.dumps({"gateway": gateway is not None, "modes": rows, "forged_segments": sent, "at_transparent": at_transparent, "counters": counters}))
     assert all(row["wrong_bytes"] == 0 for row in rows.values()), "somebody else's bytes are in a download"
     assert all(sent.values()), "not everything was tried"
     if gateway:
         assert counters["flows_accelerated"] >= options.runs, "transparent flows were not accelerated"
         assert counters["flows_split"] == options.runs, "flows were not split"
-        # Those at split flows are judged by the flow's own connections, and not counted here.
-        assert counters["passed_unacceptable"] > sum(sent.values()) / 5, "the gateway has judged little of it"
+        # Those at split flows are judged by the flow's own connections, and not counted here. Some come when their flow is over.
+        assert counters["passed_unacceptable"] > at_transparent / 2, "the gateway has judged little of it"
     print("held")
 
 

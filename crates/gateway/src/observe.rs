@@ -20,6 +20,11 @@ pub enum Event {
     SplitOpened,
     /// The split flow is over.
     SplitClosed,
+    /// Payload is new to the client: acknowledged, or of a split flow sent for the first time. Each byte counts once.
+    NewData {
+        /// Payload bytes.
+        bytes: u64,
+    },
     /// Data left for the client.
     Sent {
         /// Payload bytes.

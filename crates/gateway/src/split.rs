@@ -395,6 +395,9 @@ fn note_sent(
 ) {
     let Sent { bytes, sojourn, retransmission } = sent;
     ctx.observer.on_event(ctx.now, &pair.key, &Event::Sent { bytes, sojourn, retransmission });
+    if !retransmission {
+        ctx.observer.on_event(ctx.now, &pair.key, &Event::NewData { bytes });
+    }
     pair.settle(ctx);
     let wants = wants || pair.is_held();
     table.after_split_sent(pair.place, ctx.now, pair.wish(wants), packet.ip_len() as u64);

@@ -12,7 +12,7 @@ use crate::gateway::Gateway;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct FlowTotals {
-    /// Payload that left for the client, each byte once.
+    /// Payload new to the client, each byte once: acknowledged by it, or of a split flow sent for the first time.
     pub downlink_bytes: u64,
     /// Payload that came from the client.
     pub uplink_bytes: u64,
@@ -36,8 +36,7 @@ pub struct FlowTotals {
 
 impl FlowTotals {
     /// New data left for the client, having waited so long.
-    pub(crate) fn on_departure(&mut self, bytes: u64, sojourn: Duration) {
-        self.downlink_bytes += bytes;
+    pub(crate) fn on_departure(&mut self, sojourn: Duration) {
         self.departures += 1;
         self.waited += sojourn;
     }

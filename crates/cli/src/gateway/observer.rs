@@ -240,6 +240,7 @@ fn describe(event: &Event) -> Value {
         Event::Measured { rtt, rtt_min } => {
             json!({ "event": "measured", "rtt_ms": ms(*rtt), "rtt_min_ms": rtt_min.map(ms) })
         }
+        Event::NewData { bytes } => json!({ "event": "new-data", "bytes": bytes }),
         Event::Sent { bytes, sojourn, retransmission } => {
             json!({ "event": "sent", "bytes": bytes, "sojourn_ms": ms(*sojourn), "retransmission": retransmission })
         }

@@ -16,7 +16,7 @@ pub(super) struct Histogram {
 /// Since the gateway started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Totals {
-    /// Payload that left for clients, each byte once.
+    /// Payload new to clients, each byte once.
     pub(super) downlink_bytes: u64,
     pub(super) retransmitted_bytes: u64,
     pub(super) lost_bytes: u64,
@@ -58,10 +58,8 @@ impl Histogram {
 impl Totals {
     pub(super) fn note(&mut self, event: &Event) {
         match event {
-            Event::Sent { bytes, sojourn, retransmission: false } => {
-                self.downlink_bytes += bytes;
-                self.gateway_queueing.record(*sojourn);
-            }
+            Event::NewData { bytes } => self.downlink_bytes += bytes,
+            Event::Sent { sojourn, retransmission: false, .. } => self.gateway_queueing.record(*sojourn),
             Event::Sent { bytes, retransmission: true, .. } => self.retransmitted_bytes += bytes,
             Event::Measured { rtt, rtt_min } => {
                 self.radio_rtt.record(*rtt);
@@ -111,6 +109,7 @@ mod tests {
         let mut totals = Totals::default();
         let sojourn = Duration::from_millis(3);
         totals.note(&Event::Sent { bytes: 1000, sojourn, retransmission: false });
+        totals.note(&Event::NewData { bytes: 1000 });
         totals.note(&Event::Sent { bytes: 500, sojourn, retransmission: true });
         let rtt = Duration::from_millis(120);
         totals.note(&Event::Measured { rtt, rtt_min: Some(Duration::from_millis(100)) });

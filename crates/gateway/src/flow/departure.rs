@@ -106,7 +106,7 @@ impl Flow {
                 ctx.counters.local_retransmissions += 1;
                 self.totals.on_retransmission(bytes);
             } else {
-                self.totals.on_departure(bytes, sojourn);
+                self.totals.on_departure(sojourn);
             }
             let event = Event::Sent { bytes, sojourn, retransmission };
             ctx.observer.on_event(ctx.now, &self.key, &event);
@@ -152,7 +152,7 @@ impl Flow {
         self.board.on_sent(end);
         self.timers.on_sent(ctx.now);
         let bytes = self.payload_in(start, end);
-        self.totals.on_departure(bytes, sojourn);
+        self.totals.on_departure(sojourn);
         let event = Event::Sent { bytes, sojourn, retransmission: false };
         ctx.observer.on_event(ctx.now, &self.key, &event);
         if ctx.config.retransmission.mode == RetransmissionMode::None {

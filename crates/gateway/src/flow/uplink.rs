@@ -155,6 +155,7 @@ impl Flow {
             self.check_needless(ctx.now, &(una..ack));
             self.note_arrival(ctx, una..ack, &mut arrival);
             self.received = self.received.max(ack);
+            self.count(ctx, una..ack);
             delivered += self.board.acknowledge(ack);
             self.store.release_below(ack);
             self.timers.on_progress(ctx.now);
@@ -208,6 +209,13 @@ impl Flow {
             uplink: self.uplink_queue(),
             paced: false,
         }
+    }
+
+    /// What the client acknowledges is all that is counted: what passes without being kept left unseen.
+    fn count(&mut self, ctx: &mut Context<'_>, acked: Range<u64>) {
+        let bytes = self.payload_in(acked.start, acked.end);
+        self.totals.downlink_bytes += bytes;
+        ctx.observer.on_event(ctx.now, &self.key, &Event::NewData { bytes });
     }
 
     /// Finds the latest transmission that brought `range`.

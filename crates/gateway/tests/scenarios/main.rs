@@ -9,6 +9,7 @@ mod kit;
 mod blackout;
 mod coexist;
 mod corners;
+mod counted;
 mod fairness;
 mod handover;
 mod hostile;

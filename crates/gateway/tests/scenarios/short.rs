@@ -52,12 +52,12 @@ fn completion_is_no_later_than_without() {
     }
 }
 
-/// Adds up what new data leaves for clients.
+/// Adds up what is new to clients.
 struct Sum(Arc<AtomicU64>);
 
 impl Observer for Sum {
     fn on_event(&mut self, _now: Instant, _flow: &FlowKey, event: &Event) {
-        if let Event::Sent { bytes, retransmission: false, .. } = event {
+        if let Event::NewData { bytes } = event {
             self.0.fetch_add(*bytes, Ordering::Relaxed);
         }
     }
