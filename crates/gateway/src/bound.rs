@@ -155,8 +155,10 @@ impl QueueBound {
         match &mut self.contest {
             Some(contest) => contest.on_loss(now, rtt_min),
             None => {
-                // What the lost packet's queue held of ours (Little's law): by now much of it may have been reported.
-                let queued = self.delivery.forecast().bytes_in(self.last_rtt);
+                // What the lost packet's queue held of ours (Little's law): by now much of it may have been reported. Where a flow has just begun
+                // there is no forecast; without what was carried of late, a loss among a few packets held a link of 60 Mbit/s to 6 KB for seconds.
+                let rate = self.delivery.forecast().max(self.loss_test.rate());
+                let queued = rate.bytes_in(self.last_rtt);
                 let unqueued = self.release.longest().unwrap_or(rtt_min);
                 self.backoff.on_loss(now, self.last_rtt, unqueued, queued.max(self.outstanding));
             }

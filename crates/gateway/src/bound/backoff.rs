@@ -22,6 +22,11 @@ struct Curve {
     k: Duration,
     /// The overflow.
     since: Instant,
+    /// What it was reduced to, and the round trip then.
+    #[cfg_attr(feature = "serde", serde(default))]
+    reduced: u64,
+    #[cfg_attr(feature = "serde", serde(default))]
+    rtt: Duration,
     /// What the path holds without a queue, where that was known and the buffer is short.
     #[cfg_attr(feature = "serde", serde(default))]
     least: u64,
@@ -53,7 +58,7 @@ impl Backoff {
         let full = rtt >= (rtt_min + self.longest) / 2 && rtt >= rtt_min + rtt_min / 2;
         let same = self.curve.is_some_and(|curve| now.saturating_since(curve.since) < rtt + rtt / 4);
         if full && !same {
-            self.begin(now, outstanding, 0);
+            self.begin(now, rtt, outstanding, 0);
         }
     }
 
@@ -73,14 +78,15 @@ impl Backoff {
     /// would leave it idle, and a buffer as short as this would be no help.
     pub(super) fn overflow(&mut self, now: Instant, rtt: Duration, outstanding: u64, path: u64) {
         if self.curve.is_none_or(|curve| now.saturating_since(curve.since) >= rtt + rtt / 4) {
-            self.begin(now, outstanding.max(path), path);
+            self.begin(now, rtt, outstanding.max(path), path);
         }
     }
 
-    fn begin(&mut self, now: Instant, outstanding: u64, least: u64) {
+    fn begin(&mut self, now: Instant, rtt: Duration, outstanding: u64, least: u64) {
         let w_max = cubic::w_max(outstanding, self.curve.map_or(0, |curve| curve.w_max));
-        let k = cubic::k(w_max.saturating_sub(cubic::reduced(outstanding).max(least)));
-        self.curve = Some(Curve { w_max, k, since: now, least });
+        let reduced = cubic::reduced(outstanding).max(least);
+        let k = cubic::k(w_max.saturating_sub(reduced));
+        self.curve = Some(Curve { w_max, k, since: now, reduced, rtt, least });
     }
 
     /// It is what a short buffer leaves: the queue says nothing of the link's rate.
@@ -90,8 +96,13 @@ impl Backoff {
 
     /// What may be outstanding where the bound says `limit`.
     pub(super) fn apply(&mut self, now: Instant, limit: u64) -> u64 {
-        let Some(Curve { w_max, k, since, .. }) = self.curve else { return limit };
-        let window = cubic::window(w_max, k, now.saturating_since(since));
+        let Some(Curve { w_max, k, since, reduced, rtt, least }) = self.curve else { return limit };
+        let t = now.saturating_since(since);
+        let mut window = cubic::window(w_max, k, t);
+        // Our choice: not before a buffer that is too short to be seen, where each overflow comes sooner then, and nothing is gained.
+        if least == 0 {
+            window = window.max(cubic::w_est(reduced, t, rtt));
+        }
         if window >= limit {
             self.curve = None;
         }
@@ -126,6 +137,15 @@ mod tests {
         assert_eq!(backoff.apply(now + ms(6_000), LIMIT), LIMIT);
         // It has met the bound: nothing is left of it.
         assert_eq!(backoff.apply(now + ms(6_001), 2 * LIMIT), 2 * LIMIT);
+    }
+
+    #[test]
+    fn where_round_trips_are_short_the_window_is_back_as_soon_as_renos() {
+        let (mut backoff, now) = (Backoff::default(), Instant::ZERO + ms(1_000));
+        backoff.on_rtt(now, ms(20));
+        backoff.on_loss(now, ms(20), ms(10), LIMIT);
+        // 100 round trips of 0.53 segments each.
+        assert_eq!(backoff.apply(now + ms(2_000), LIMIT), LIMIT / 10 * 7 + 100 * 795);
     }
 
     #[test]

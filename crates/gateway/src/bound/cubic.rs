@@ -30,6 +30,12 @@ pub(super) fn window(w_max: u64, k: Duration, t: Duration) -> u64 {
     u64::try_from(cubic.max(0)).unwrap_or(u64::MAX)
 }
 
+/// W_est of Section 4.3, at `t` after a reduction to `reduced`: where round trips are short, Reno is back sooner. alpha = 3 (1 - beta) / (1 + beta).
+pub(super) fn w_est(reduced: u64, t: Duration, rtt: Duration) -> u64 {
+    let rounds = t.as_nanos() / rtt.as_nanos().max(1);
+    reduced.saturating_add(rounds.saturating_mul(SEGMENT * 53 / 100))
+}
+
 /// The largest integer whose cube is at most `x`.
 fn cube_root(x: u64) -> u64 {
     let (mut low, mut high) = (0u64, 2_642_245);

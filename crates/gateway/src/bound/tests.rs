@@ -377,3 +377,31 @@ fn what_a_paced_sender_gets_through_raises_the_forecast_though_it_is_held_by_tur
     let (paced, other) = (forecast_held_by_turns(true), forecast_held_by_turns(false));
     assert!((95.0..100.0).contains(&paced) && (85.0..92.0).contains(&other), "{paced} {other}");
 }
+
+/// 12 Mbit/s without a queue, so that nobody knows whether the link has more; then a flow that has just begun loses one of three packets,
+/// while the queue of somebody else is there.
+#[test]
+fn a_loss_among_few_packets_does_not_hold_the_link_down() {
+    let mut bound = QueueBound::new(QueueBoundConfig::default());
+    let mut ack = |now, rtt, outstanding, limited| {
+        bound.on_ack(&BoundSample {
+            flows: 1,
+            now: at(now),
+            delivered: PACKET,
+            rtt: Some(ms(rtt)),
+            age: Some(ms(rtt)),
+            outstanding,
+            limited,
+            paced: false,
+            crowded: false,
+        });
+        if now == 2_000 {
+            bound.on_loss(at(now), PACKET, None);
+        }
+        bound.limit()
+    };
+    (100..1_100).for_each(|now| _ = ack(now, 100, 100 * PACKET, false));
+    ack(2_000, 200, 3 * PACKET, false);
+    let limits: Vec<_> = (2_100..3_100).map(|now| ack(now, 110, 110 * PACKET, true)).collect();
+    assert!(limits.last().unwrap().unwrap() >= 100 * PACKET, "{:?}", limits.last());
+}
