@@ -193,8 +193,7 @@ impl QueueBound {
         }
     }
 
-    /// The link's buffer overflows, and is so short that a bound is no help: whoever sends may as well fill it. Our choice of short: half
-    /// of a round trip, or what nobody waits for.
+    /// The link's buffer overflows, and is so short that a bound is no help: whoever sends may as well fill it.
     pub fn has_short_buffer(&self, now: Instant) -> bool {
         self.short && self.loss_test.is_buffer(now)
     }
@@ -271,13 +270,16 @@ impl QueueBound {
         if let Some(outstanding) = self.loss_test.on_report(&test) {
             let path = test.path.max(self.floor());
             self.backoff.overflow(sample.now, self.last_rtt, outstanding, path);
-            self.short = self.may_be_short(rtt_min);
+            // Where the link varies the longest queue is that of its worst moment: then what fits counts, at the rate that it has at other times.
+            let rate = self.delivery.forecast().max(self.loss_test.rate());
+            let fits = path + rate.bytes_in(short_queue(rtt_min));
+            self.short = self.may_be_short(rtt_min) || outstanding <= fits;
         }
     }
 
-    /// No queue was longer of late than half of a round trip, or than what nobody waits for.
+    /// No queue was longer of late.
     fn may_be_short(&self, rtt_min: Duration) -> bool {
-        self.backoff.longest_queue(rtt_min) <= (rtt_min / 2).max(UNNOTICED)
+        self.backoff.longest_queue(rtt_min) <= short_queue(rtt_min)
     }
 
     /// A link before which packets wait for longer than this is busy. A buffer may be too short for the target: half of the longest queue is
@@ -424,4 +426,9 @@ impl QueueBound {
         let target = (rtt_min + rtt_min / 16 + target).max(forecast.time_for(self.floor()));
         Some(Expected { target, bound: forecast.time_for(limit) })
     }
+}
+
+/// Our choice of short: half of a round trip, or what nobody waits for.
+fn short_queue(rtt_min: Duration) -> Duration {
+    (rtt_min / 2).max(UNNOTICED)
 }
