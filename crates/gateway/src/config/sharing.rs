@@ -62,7 +62,7 @@ pub enum FlowAction {
     Transparent,
     /// Split it.
     Split,
-    /// As [`FlowMode::Auto`] decides.
+    /// As [`FlowMode::Auto`](crate::config::FlowMode::Auto) decides.
     Auto,
     /// Forward it unchanged.
     Bypass,
