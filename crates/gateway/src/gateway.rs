@@ -3,21 +3,22 @@
 //! Control flow: a packet finds its flow; the flow decides what it means; then the scheduler asks subscribers and flows
 //! in turn for what may leave. Everything else forwards unchanged, and is counted.
 
+mod opening;
+
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
 use paceline_wire::{Duration, Flags, FlowKey, Instant, Node, Packet, PortId};
 
-use crate::auto::{Decision, Memory, Reason, What, may_open};
+use crate::auto::Memory;
 use crate::bound::QueueBoundConfig;
-use crate::config::{GatewayConfig, OtherMode, RetransmissionMode, VirtualWindowMode};
+use crate::config::{GatewayConfig, OtherMode, RetransmissionMode};
 use crate::counters::{Counters, PassReason};
-use crate::flow::{Context, Flow, LinkReport, Phase, SynIs};
+use crate::flow::{Context, Flow, LinkReport, Phase};
 use crate::handshake::Shifts;
 use crate::icmp::{self, IcmpError};
 use crate::keyed::Key;
 use crate::member::Member;
-use crate::mode::Mode;
 use crate::observe::{Event, Observer};
 use crate::other::Offered;
 use crate::passed_syns::PassedSyns;
@@ -206,142 +207,6 @@ impl Gateway {
         self.shared.buffered
     }
 
-    /// The window scale that a client's SYN should have: the least that can show the largest virtual window.
-    fn shift_wanted(&self) -> Option<u8> {
-        let window = &self.shared.config.virtual_window;
-        let raises = matches!(window.mode, VirtualWindowMode::Fixed | VirtualWindowMode::Sized);
-        if !window.add_window_scale || !raises {
-            return None;
-        }
-        // RFC 7323, Section 2.3: 14 is the largest, and what it can show is 16 KiB less than the largest window that can be set.
-        (0..14).find(|&shift| 65_535u64 << shift >= window.max_bytes).or(Some(14))
-    }
-
-    /// A new connection, or another try of one that is known.
-    fn on_syn(&mut self, now: Instant, from: PortId, key: FlowKey, packet: Packet) {
-        let Some(tcp) = packet.tcp() else { return };
-        if !packet.verify_checksum() {
-            // RFC 9293, Section 3.1: whom it is for discards it. The next copy begins the flow.
-            self.shared.counters.pass(PassReason::BadChecksum);
-            return self.shared.forward(from, packet);
-        }
-        let known = self.table.find(&key).map(|id| (id, self.table.flow_mut(id).judge_syn(from, tcp)));
-        let id = match known {
-            Some((id, SynIs::OfTheFlow)) => id,
-            Some((_, SynIs::Strange)) => {
-                self.shared.counters.pass(PassReason::Unacceptable);
-                return self.shared.forward(from, packet);
-            }
-            Some((_, SynIs::AnotherFlow)) | None => match self.admit(now, from, &key, &packet) {
-                Ok(Admitted::Split) => return,
-                Ok(Admitted::Transparent(id)) => id,
-                Err(reason) => {
-                    // A SYN that nobody takes for one does not come again.
-                    if !tcp.flags().contains(Flags::ACK) && reason != PassReason::Unacceptable {
-                        self.passed_syns.note(now, &key, tcp.seq());
-                    }
-                    self.shared.counters.pass(reason);
-                    return self.shared.forward(from, packet);
-                }
-            },
-        };
-        let shift = self.shift_wanted();
-        // A copy of a SYN may come at any time.
-        let before = self.table.flow(id).in_flight();
-        let (flow, mut ctx) = (self.table.flow_mut(id), self.shared.context(now));
-        if from == WAN {
-            flow.on_server_syn(&mut ctx, packet)
-        } else {
-            flow.on_client_syn(&mut ctx, packet, shift)
-        }
-        self.after(id, now, before, LinkReport::default());
-    }
-
-    /// The new flow that `syn` begins, unless it is to pass.
-    fn admit(
-        &mut self,
-        now: Instant,
-        from: PortId,
-        key: &FlowKey,
-        syn: &Packet,
-    ) -> Result<Admitted, PassReason> {
-        if let Some(old) = self.table.find(key) {
-            self.remove(now, old, FlowStage::Replaced);
-        }
-        let begins = syn.tcp().filter(|tcp| !tcp.flags().contains(Flags::ACK));
-        if begins.is_none_or(|tcp| self.passed_syns.knows(now, key, tcp.seq())) {
-            return Err(PassReason::MidFlow);
-        }
-        let Shared { config, memory, .. } = &self.shared;
-        let known = memory.known(now, &config.sharing, key);
-        let choice = config.choose(key, syn, &known);
-        if let Mode::Pass(reason) = choice.mode {
-            return Err(reason);
-        }
-        self.make_room(now, key)?;
-        // What a server opens has its sender behind the radio link: splitting would not help it.
-        if let (Mode::Split(sender), true) = (choice.mode, from == RADIO)
-            && self.split.open(
-                &mut self.shared.context(now),
-                &mut self.table,
-                *key,
-                sender,
-                &choice.share,
-                syn,
-            )
-        {
-            self.tell(now, key, choice.mode, choice.reason);
-            self.split.set_reason(key, choice.reason);
-            return Ok(Admitted::Split);
-        }
-        self.tell(now, key, Mode::Transparent, choice.reason);
-        let interval = self.shared.config.schedule.ack_interval;
-        let make = |subscriber| {
-            Flow::new(*key, subscriber, choice.share.weight, interval, now)
-                .bounded(choice.window_max_bytes)
-                .decided(choice.reason, &known)
-        };
-        let varies = known.client.is_some_and(|client| client.link_varies);
-        let id = self.table.insert(&self.shared.config, *key, Share::new(&choice.share), varies, make);
-        id.map(Admitted::Transparent).ok_or(PassReason::TableFull)
-    }
-
-    /// Half-open flows make room for a new one, where there is none or who opens it has too many of them.
-    fn make_room(&mut self, now: Instant, key: &FlowKey) -> Result<(), PassReason> {
-        let max_flows = self.shared.config.limits.max_flows;
-        let subscriber = prefix(&self.shared.config.sharing, key.src.ip());
-        let is_full = self.flows() >= max_flows;
-        if let Some(oldest) = self.table.next_to_go(subscriber, key.dst.ip(), is_full) {
-            self.drop_half_open(now, oldest);
-        }
-        if !may_open(max_flows, self.flows(), self.table.flows_of(subscriber))
-            && let Some(oldest) = self.table.oldest_of(subscriber)
-        {
-            self.drop_half_open(now, oldest);
-        }
-        if self.flows() >= max_flows {
-            return Err(PassReason::TableFull);
-        }
-        let may_open = may_open(max_flows, self.flows(), self.table.flows_of(subscriber));
-        if may_open { Ok(()) } else { Err(PassReason::TooManyFlows) }
-    }
-
-    fn drop_half_open(&mut self, now: Instant, id: u32) {
-        self.shared.counters.half_open_dropped += 1;
-        match self.table.split(id) {
-            Some(member) => self.split.remove(&mut self.shared.context(now), &mut self.table, member.pair),
-            None => self.remove(now, id, FlowStage::Idle),
-        }
-    }
-
-    /// `auto` decided what a new flow becomes.
-    fn tell(&mut self, now: Instant, key: &FlowKey, mode: Mode, reason: Option<Reason>) {
-        let Some(reason) = reason else { return };
-        self.shared.counters.decide(reason);
-        let decision = Decision { what: What::Mode(mode), reason };
-        self.shared.observer.on_event(now, key, &Event::Decided(decision));
-    }
-
     fn on_segment(&mut self, now: Instant, from: PortId, id: u32, packet: Packet) {
         if self.table.flow(id).phase == Phase::Opening && self.table.flow(id).is_refused_by(from, &packet) {
             self.remove(now, id, FlowStage::Reset);
@@ -478,12 +343,6 @@ impl Gateway {
             None => self.split.lapsed.on_packet(&mut self.shared.context(now), from, key, packet),
         }
     }
-}
-
-/// A new flow.
-enum Admitted {
-    Transparent(u32),
-    Split,
 }
 
 impl Node for Gateway {

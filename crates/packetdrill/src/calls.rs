@@ -9,9 +9,7 @@ use std::ffi::{c_int, c_long, c_longlong, c_uint, c_ulong, c_void};
 use std::net::SocketAddr;
 use std::slice;
 
-use libc::{
-    epoll_event, iovec, loff_t, msghdr, nfds_t, pollfd, size_t, sockaddr, socklen_t, ssize_t, timeval,
-};
+use libc::{iovec, msghdr, size_t, sockaddr, socklen_t, ssize_t, timeval};
 use paceline_tcp::{CloseReason, Connection, State};
 use paceline_wire::{Duration, Instant, Payload};
 
@@ -23,7 +21,7 @@ use crate::{This, sysctl};
 
 type Outcome = Result<isize, c_int>;
 
-fn told(outcome: Outcome) -> isize {
+pub(crate) fn told(outcome: Outcome) -> isize {
     outcome.unwrap_or_else(|errno| {
         // SAFETY: the C library's place for the calling thread's error.
         unsafe { *libc::__errno_location() = errno };
@@ -457,55 +455,6 @@ pub(crate) unsafe extern "C" fn gettimeofday(_: This, time: *mut timeval, _: *mu
     // SAFETY: the arguments of gettimeofday(2).
     unsafe { time.write(timeval { tv_sec: (us / 1_000_000) as i64, tv_usec: (us % 1_000_000) as i64 }) };
     0
-}
-
-/// What no script for this endpoint asks for.
-fn unknown() -> isize {
-    told(Err(libc::ENOSYS))
-}
-
-pub(crate) unsafe extern "C" fn poll(_: This, _: *mut pollfd, _: nfds_t, _: c_int) -> c_int {
-    unknown() as c_int
-}
-
-pub(crate) unsafe extern "C" fn epoll_create(_: This, _: c_int) -> c_int {
-    unknown() as c_int
-}
-
-pub(crate) unsafe extern "C" fn epoll_ctl(
-    _: This,
-    _: c_int,
-    _: c_int,
-    _: c_int,
-    _: *mut epoll_event,
-) -> c_int {
-    unknown() as c_int
-}
-
-pub(crate) unsafe extern "C" fn epoll_wait(
-    _: This,
-    _: c_int,
-    _: *mut epoll_event,
-    _: c_int,
-    _: c_int,
-) -> c_int {
-    unknown() as c_int
-}
-
-pub(crate) unsafe extern "C" fn pipe(_: This, _: *mut c_int) -> c_int {
-    unknown() as c_int
-}
-
-pub(crate) unsafe extern "C" fn splice(
-    _: This,
-    _: c_int,
-    _: *mut loff_t,
-    _: c_int,
-    _: *mut loff_t,
-    _: size_t,
-    _: c_uint,
-) -> ssize_t {
-    unknown()
 }
 
 /// By how much the clock moves when somebody looks: packetdrill waits by looking.

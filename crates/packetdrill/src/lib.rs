@@ -9,6 +9,7 @@
 mod address;
 mod calls;
 mod info;
+mod left_out;
 mod offload;
 mod sockets;
 mod stack;
@@ -113,16 +114,16 @@ pub unsafe extern "C" fn packetdrill_interface_init(flags: *const c_char, interf
         shutdown: calls::shutdown,
         getsockopt: calls::getsockopt,
         setsockopt: calls::setsockopt,
-        poll: calls::poll,
+        poll: left_out::poll,
         netdev_send: calls::netdev_send,
         netdev_receive: calls::netdev_receive,
         usleep: calls::usleep,
         gettimeofday: calls::gettimeofday,
-        epoll_create: calls::epoll_create,
-        epoll_ctl: calls::epoll_ctl,
-        epoll_wait: calls::epoll_wait,
-        pipe: calls::pipe,
-        splice: calls::splice,
+        epoll_create: left_out::epoll_create,
+        epoll_ctl: left_out::epoll_ctl,
+        epoll_wait: left_out::epoll_wait,
+        pipe: left_out::pipe,
+        splice: left_out::splice,
     };
     // SAFETY: there is room for it, as said above.
     unsafe { interface.write(functions) };

@@ -1,11 +1,13 @@
 //! Nodes and links, and the loop that moves packets between them.
 
 mod islands;
+mod switch;
 
 use paceline_path::{Delivered, Link};
 use paceline_wire::{Duration, Instant, Node, Packet, PortId};
 
 use islands::Islands;
+use switch::{End, Switch, resolve};
 
 /// A node of a [`Network`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
@@ -110,11 +112,6 @@ struct LinkSlot {
     fed: bool,
     /// Its two ends lie on different islands.
     bridges: bool,
-}
-
-struct Switch {
-    by: RouteBy,
-    ways: Vec<Option<Hop>>,
 }
 
 /// Who can be due.
@@ -437,64 +434,6 @@ impl LinkSlot {
         self.link.send_copy(now, packet);
     }
 }
-
-/// Where a packet ends up behind any number of switches.
-enum End {
-    Node(NodeId, PortId),
-    Link(LinkId),
-}
-
-#[inline(always)]
-fn resolve(switches: &[Switch], to: Hop, packet: &Packet) -> Option<End> {
-    match to {
-        Hop::Node(node, port) => Some(End::Node(node, port)),
-        Hop::Link(link) => Some(End::Link(link)),
-        Hop::Switch(switch) => match switches[switch.0 as usize].way(packet)? {
-            // As nearly always: one switch, and a node.
-            Hop::Node(node, port) => Some(End::Node(node, port)),
-            to => resolve_far(switches, to, packet),
-        },
-    }
-}
-
-/// Behind a switch. More switches than there are would be a circle.
-fn resolve_far(switches: &[Switch], mut to: Hop, packet: &Packet) -> Option<End> {
-    for _ in 0..=switches.len() {
-        match to {
-            Hop::Node(node, port) => return Some(End::Node(node, port)),
-            Hop::Link(link) => return Some(End::Link(link)),
-            Hop::Switch(next) => to = switches[next.0 as usize].way(packet)?,
-        }
-    }
-    None
-}
-
-impl Switch {
-    #[inline]
-    fn way(&self, packet: &Packet) -> Option<Hop> {
-        self.ways.get(usize::from(self.by.port_of(packet)?)).copied().flatten()
-    }
-}
-
-impl RouteBy {
-    /// That port of a packet. TCP and UDP have their ports in the same place.
-    #[inline]
-    pub fn port_of(self, packet: &Packet) -> Option<u16> {
-        let header = packet.header();
-        let ports = match packet.tcp_offset() {
-            Some(tcp) => tcp,
-            None if header.first()? >> 4 == 4 => usize::from(header[0] & 0xf) * 4,
-            None => IPV6_HEADER_LEN,
-        };
-        let &[a, b, c, d] = header.get(ports..)?.first_chunk()?;
-        Some(match self {
-            RouteBy::SourcePort => u16::from_be_bytes([a, b]),
-            RouteBy::DestinationPort => u16::from_be_bytes([c, d]),
-        })
-    }
-}
-
-const IPV6_HEADER_LEN: usize = 40;
 
 fn set(hops: &mut Vec<Option<Hop>>, index: usize, to: Hop) {
     if hops.len() <= index {

@@ -6,6 +6,7 @@
 mod acceptance;
 mod ack_filter;
 mod clocks;
+mod context;
 mod departure;
 mod downlink;
 mod opening;
@@ -26,13 +27,12 @@ use alloc::collections::VecDeque;
 
 use paceline_wire::{Duration, Flags, FlowKey, Instant, Packet, PortId, Seq};
 
-use crate::auto::Memory;
+use crate::WAN;
 use crate::config::{FlowMode, GatewayConfig, RetransmissionMode, ScheduleMode};
-use crate::counters::Counters;
 use crate::flight::Flight;
 use crate::handshake::{Handshake, Shifts};
 use crate::modulation::Modulation;
-use crate::observe::{Event, Observer};
+use crate::observe::Event;
 use crate::pool::{Holdings, may_keep};
 use crate::reception_rate::ReceptionRate;
 use crate::rtt::RttEstimator;
@@ -43,12 +43,12 @@ use crate::store::Store;
 use crate::subscriber::{PathEstimate, prefix};
 use crate::supply::Supply;
 use crate::virtual_window::VirtualWindow;
-use crate::{RADIO, WAN};
 
 pub(crate) use acceptance::SynIs;
 use acceptance::Uplink;
 use ack_filter::AckFilter;
 use clocks::Clocks;
+pub(crate) use context::Context;
 pub(crate) use path_mtu::PathMtu;
 use recovery::Recovery;
 use resumption::Resumption;
@@ -62,33 +62,6 @@ const BARE_MAX: usize = 16;
 const CLOSED_LINGER: Duration = Duration::from_secs(60);
 /// RFC 5382, REQ-5: not less than 4 minutes for a connection that is being opened.
 const OPENING_TIMEOUT: Duration = Duration::from_secs(240);
-
-/// What a flow needs from the gateway while it handles one event.
-pub(crate) struct Context<'a> {
-    pub(crate) now: Instant,
-    pub(crate) config: &'a GatewayConfig,
-    pub(crate) counters: &'a mut Counters,
-    pub(crate) observer: &'a mut dyn Observer,
-    pub(crate) out: &'a mut VecDeque<(PortId, Packet)>,
-    /// Payload bytes kept for all flows.
-    pub(crate) buffered: &'a mut u64,
-    /// Bytes that servers may have on their way by the windows that they were shown, of all flows.
-    pub(crate) promised: &'a mut u64,
-    /// What the flow's subscriber holds of both.
-    pub(crate) subscriber: Holdings,
-    /// What flows showed.
-    pub(crate) memory: &'a mut Memory,
-}
-
-impl Context<'_> {
-    pub(crate) fn pass_to_client(&mut self, packet: Packet) {
-        self.out.push_back((RADIO, packet));
-    }
-
-    pub(crate) fn pass_to_server(&mut self, packet: Packet) {
-        self.out.push_back((WAN, packet));
-    }
-}
 
 /// What an ACK told about the radio link; the subscriber's bound lives on it.
 #[derive(Clone, Copy, Debug, Default)]
