@@ -157,8 +157,7 @@ impl QueueBound {
             None => {
                 // What the lost packet's queue held of ours (Little's law): by now much of it may have been reported. Where a flow has just begun
                 // there is no forecast; without what was carried of late, a loss among a few packets held a link of 60 Mbit/s to 6 KB for seconds.
-                let rate = self.delivery.forecast().max(self.loss_test.rate());
-                let queued = rate.bytes_in(self.last_rtt);
+                let queued = self.known_rate().bytes_in(self.last_rtt);
                 let unqueued = self.release.longest().unwrap_or(rtt_min);
                 self.backoff.on_loss(now, self.last_rtt, unqueued, queued.max(self.outstanding));
             }
@@ -234,7 +233,7 @@ impl QueueBound {
     /// queue; the rate is a quarter above the link's, so that it can grow, and while it does twice that, as BBR probes and starts
     /// (draft-ietf-ccwg-bbr, Section 4.3). A tenth or a half in place of the quarter left more drops and longer waits (docs/queue-bound.md).
     pub fn pace(&self, now: Instant) -> Option<(Rate, Duration)> {
-        let rate = self.delivery.forecast().max(self.loss_test.rate());
+        let rate = self.known_rate();
         let rtt_min = self.baseline.rtt_min()?;
         let half = self.backoff.half_full(now, rtt_min)?;
         if rate.is_zero() || self.release.longest().is_some() || !self.may_be_short(rtt_min) {
@@ -247,6 +246,11 @@ impl QueueBound {
     /// The smallest recent round-trip time.
     pub fn rtt_min(&self) -> Option<Duration> {
         self.baseline.rtt_min()
+    }
+
+    /// What the link is expected to carry, or what was carried of late if that is more: servers may have been the limit since.
+    fn known_rate(&self) -> Rate {
+        self.delivery.forecast().max(self.loss_test.rate())
     }
 
     /// What was lost is a buffer's or the radio's. Before a buffer that overflows all gives way, but not below what the path holds.
@@ -271,8 +275,7 @@ impl QueueBound {
             let path = test.path.max(self.floor());
             self.backoff.overflow(sample.now, self.last_rtt, outstanding, path);
             // Where the link varies the longest queue is that of its worst moment: then what fits counts, at the rate that it has at other times.
-            let rate = self.delivery.forecast().max(self.loss_test.rate());
-            let fits = path + rate.bytes_in(short_queue(rtt_min));
+            let fits = path + self.known_rate().bytes_in(short_queue(rtt_min));
             self.short = self.may_be_short(rtt_min) || outstanding <= fits;
         }
     }
@@ -298,8 +301,7 @@ impl QueueBound {
     /// What the path holds without a queue, if ACKs are delayed: of each flow a segment may have arrived that nothing tells of yet (RFC 9293,
     /// Section 3.8.6.3).
     fn path(&self, rtt_min: Duration) -> u64 {
-        let rate = self.delivery.forecast().max(self.loss_test.rate());
-        rate.bytes_in(rtt_min) + MIN_QUEUE.max(u64::from(self.flows) * cubic::SEGMENT)
+        self.known_rate().bytes_in(rtt_min) + MIN_QUEUE.max(u64::from(self.flows) * cubic::SEGMENT)
     }
 
     /// Somebody else's queue seems to stand there.

@@ -9,7 +9,7 @@
 use paceline_wire::{Duration, Instant, Rate};
 
 use super::BoundSample;
-use super::cubic::{self, SEGMENT};
+use super::cubic::{self, W_EST_STEP};
 
 /// Rounds without a sudden change before a check, so that it compares like with like.
 const CALM_ROUNDS: u32 = 2;
@@ -238,8 +238,7 @@ impl Contest {
         let target = cubic.clamp(self.window, self.window / 2 * 3);
         let per_window =
             |bytes: u64| (u128::from(bytes) * u128::from(delivered) / u128::from(self.window.max(1))) as u64;
-        // alpha = 3 (1 - beta) / (1 + beta) with beta = 0.7.
-        let w_est = self.w_est + per_window(SEGMENT * 53 / 100);
+        let w_est = self.w_est + per_window(W_EST_STEP);
         self.window = (self.window + per_window(target - self.window)).max(w_est).min(WINDOW_MAX);
         self.w_est = w_est.min(WINDOW_MAX);
     }

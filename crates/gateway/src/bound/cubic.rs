@@ -4,6 +4,8 @@ use paceline_wire::Duration;
 
 /// The packet in which RFC 9438 counts, in bytes.
 pub(super) const SEGMENT: u64 = 1_500;
+/// Growth of W_est in a round trip: alpha = 3 (1 - beta) / (1 + beta) segments with beta = 0.7 (Section 4.3).
+pub(super) const W_EST_STEP: u64 = SEGMENT * 53 / 100;
 /// Beyond this the cube would not fit, and no connection goes without a loss for so long.
 const DAY_MS: i64 = 86_400_000;
 
@@ -30,10 +32,10 @@ pub(super) fn window(w_max: u64, k: Duration, t: Duration) -> u64 {
     u64::try_from(cubic.max(0)).unwrap_or(u64::MAX)
 }
 
-/// W_est of Section 4.3, at `t` after a reduction to `reduced`: where round trips are short, Reno is back sooner. alpha = 3 (1 - beta) / (1 + beta).
+/// W_est of Section 4.3, at `t` after a reduction to `reduced`: where round trips are short, Reno is back sooner.
 pub(super) fn w_est(reduced: u64, t: Duration, rtt: Duration) -> u64 {
     let rounds = t.as_nanos() / rtt.as_nanos().max(1);
-    reduced.saturating_add(rounds.saturating_mul(SEGMENT * 53 / 100))
+    reduced.saturating_add(rounds.saturating_mul(W_EST_STEP))
 }
 
 /// The largest integer whose cube is at most `x`.

@@ -43,11 +43,9 @@ impl Flow {
         self.last_packet = ctx.now;
         self.handshake.on_server_syn(&mut packet);
         self.server_rtt.on_handshake_answered(ctx.now);
-        if let Some(tcp) = packet.tcp() {
-            // Of an answer that the radio loses the client echoes the next one's clock.
-            self.clocks.on_syn(ctx.now, WAN, tcp);
-        }
-        if let Some(tcp) = packet.tcp()
+        // Where the radio loses one SYN-ACK, the client echoes the clock of the next.
+        let tcp = packet.tcp().inspect(|tcp| self.clocks.on_syn(ctx.now, WAN, *tcp));
+        if let Some(tcp) = tcp
             && self.server_isn != Some(tcp.seq().0)
         {
             let isn = tcp.seq();

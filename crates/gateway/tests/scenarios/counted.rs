@@ -1,7 +1,8 @@
 //! What a flow's totals say of what came down: each byte once, whatever was lost, held or passed on the way.
 
 use paceline_gateway::{Gateway, GatewayConfig};
-use paceline_path::QueueLimit;
+use paceline_path::{QueueLimit, RateProcess};
+use paceline_wire::Rate;
 use proptest::prelude::*;
 
 use crate::kit::scenario::{FlowSpec, Path, address, at_ms, lossy, modern_client, xp_client};
@@ -31,7 +32,7 @@ proptest! {
         let mut wired = path.wired();
         wired.loss = lossy(wired_loss);
         wired.queue = QueueLimit::Bytes(wired_queue);
-        wired.rate = paceline_path::RateProcess::Constant(paceline_wire::Rate::from_mbps(20.0));
+        wired.rate = RateProcess::Constant(Rate::from_mbps(20.0));
         let wired = sim.add_wired(wired, path.wired());
         let radio = sim.add_radio(path.radio_down(), path.radio_up());
         sim.add_server(address(false, 0, 1), wired);
@@ -39,9 +40,7 @@ proptest! {
         let mut client = if small { xp_client(17_520) } else { modern_client(1 << 20) };
         client.sack = sack;
         for n in 0..2 {
-            let mut spec = FlowSpec::download(client.clone()).starting(n * 50);
-            spec.server_sends = crate::kit::connection::Workload::Bytes(BYTES);
-            sim.add_flow(&spec);
+            sim.add_flow(&FlowSpec::download(client.clone()).starting(n * 50).bytes(BYTES));
         }
         sim.run_until(at_ms(60_000));
         let statuses = sim.gateway.flow_statuses(0, 10).items;

@@ -1,8 +1,8 @@
 //! A radio link with a small buffer: what it drops is no radio loss, and is not repeated without end.
 
 use paceline_gateway::{Gateway, GatewayConfig};
-use paceline_path::QueueLimit;
-use paceline_wire::{Node, Rate};
+use paceline_path::{QueueLimit, RateProcess, RateStep};
+use paceline_wire::{Duration, Node, Rate};
 
 use crate::kit::scenario::{FlowSpec, Path, at_ms, modern_client, world};
 use crate::kit::sim::Direct;
@@ -16,9 +16,9 @@ struct Outcome {
     share: f64,
 }
 
-/// Four downloads before a buffer of 6 ms.
-fn downloads<G: Node>(gateway: G, mbps: f64) -> Outcome {
-    let path = Path { queue: QueueLimit::Bytes(15_000), ..Path::new(mbps, 10, 20) };
+/// Four downloads before a buffer of 15 KB. The mean of the rate is about `mbps`.
+fn downloads<G: Node>(gateway: G, mbps: f64, rate: RateProcess) -> Outcome {
+    let path = Path { queue: QueueLimit::Bytes(15_000), rate, ..Path::new(mbps, 10, 20) };
     let mut sim = world(gateway, &path, 1);
     let spec = |n: u64| FlowSpec { start: at_ms(n * 7), ..FlowSpec::download(modern_client(6 << 20)) };
     let flows: Vec<_> = (0..4).map(|n| sim.add_flow(&spec(n))).collect();
@@ -34,8 +34,32 @@ fn downloads<G: Node>(gateway: G, mbps: f64) -> Outcome {
 #[test]
 fn a_small_buffer_is_not_flooded() {
     for mbps in [2.0, 20.0] {
-        let passing = downloads(Direct::default(), mbps);
-        let with = downloads(Gateway::new(GatewayConfig::default()), mbps);
+        let constant = || RateProcess::Constant(Rate::from_mbps(mbps));
+        let passing = downloads(Direct::default(), mbps, constant());
+        let with = downloads(Gateway::new(GatewayConfig::default()), mbps, constant());
+        println!(
+            "dropped {} and {}, share {:.3} and {:.3}",
+            passing.dropped, with.dropped, passing.share, with.share
+        );
+        assert!(with.share >= 0.98 * passing.share);
+        assert!(with.dropped <= passing.dropped * 3 / 2 + 50);
+    }
+}
+
+/// Rates from a seventh to twice the mean, each for 100 ms, in no order.
+fn varying(mbps: f64) -> RateProcess {
+    let steps = (0..RUN_MS / 100).map(|n| RateStep {
+        at: Duration::from_millis(n * 100),
+        rate: Rate::from_mbps(mbps * (2 * (n * n * 5 % 13) + 2) as f64 / 14.0),
+    });
+    RateProcess::Steps(steps.collect())
+}
+
+#[test]
+fn a_small_buffer_is_found_where_the_link_varies() {
+    for mbps in [6.0, 20.0] {
+        let passing = downloads(Direct::default(), mbps, varying(mbps));
+        let with = downloads(Gateway::new(GatewayConfig::default()), mbps, varying(mbps));
         println!(
             "dropped {} and {}, share {:.3} and {:.3}",
             passing.dropped, with.dropped, passing.share, with.share
@@ -51,7 +75,7 @@ fn beside_an_upload_downloads_pass_through() {
     let path = Path {
         queue: QueueLimit::Bytes(75_000),
         uplink_queue: QueueLimit::Bytes(75_000),
-        uplink_rate: paceline_path::RateProcess::Constant(Rate::from_mbps(5.0)),
+        uplink_rate: RateProcess::Constant(Rate::from_mbps(5.0)),
         ..Path::new(MBPS, 10, 20)
     };
     // What starts when decides who loses what: the mean of some starts counts.
