@@ -127,7 +127,8 @@ pub(super) struct LossTest {
     /// How often in a row.
     #[cfg_attr(feature = "serde", serde(default))]
     times: u32,
-    round_start: Instant,
+    /// None before the first report.
+    round_start: Option<Instant>,
     /// When what arrived at its beginning had left.
     round_sent: Instant,
     round_delivered: u64,
@@ -221,9 +222,13 @@ impl LossTest {
 
     /// The rate at which data arrived, in rounds: a round ends when what left after its beginning arrives.
     fn measure(&mut self, sample: &LossSample) {
+        let Some(start) = self.round_start else {
+            (self.round_start, self.round_sent) = (Some(sample.now), sample.sent);
+            return;
+        };
         self.round_delivered += sample.delivered;
-        let elapsed = sample.now.saturating_since(self.round_start);
-        if sample.sent >= self.round_start && elapsed >= sample.rtt_min {
+        let elapsed = sample.now.saturating_since(start);
+        if sample.sent >= start && elapsed >= sample.rtt_min {
             if self.rounds == SPAN {
                 (self.rounds, self.best) = (0, [Rate::ZERO, self.best[0]]);
             }
@@ -233,7 +238,7 @@ impl LossTest {
             let rate = Rate::from_bytes_in(self.round_delivered, elapsed);
             self.best[0] = self.best[0].max(rate);
             self.note_growth(rate);
-            (self.round_start, self.round_sent, self.round_delivered) = (sample.now, sample.sent, 0);
+            (self.round_start, self.round_sent, self.round_delivered) = (Some(sample.now), sample.sent, 0);
         }
     }
 
@@ -330,6 +335,18 @@ mod tests {
             is_buffer |= test.is_buffer(now);
         }
         is_buffer
+    }
+
+    /// The first round begins with the first report, not with the clock: else its rate is next to nothing, and a flow paced by it stands still.
+    #[test]
+    fn the_first_round_has_the_rate_of_what_arrives() {
+        let mut test = LossTest::default();
+        for ms in 0..200 {
+            test.on_report(&report(Instant::ZERO + Duration::from_millis(1_000_000 + ms), 0, PATH, RTT));
+            let rate = test.rate();
+            assert!(rate.is_zero() || rate >= Rate::from_mbps(10.0), "{rate:?} after {ms} ms");
+        }
+        assert!(!test.rate().is_zero());
     }
 
     #[test]
