@@ -158,6 +158,7 @@ impl Flow {
         if ctx.config.retransmission.mode == RetransmissionMode::None {
             self.store.release_below(end);
         }
+        self.release_tail_probe(ctx);
         self.release_bare(ctx);
         Some(packet)
     }

@@ -157,6 +157,9 @@ impl Flow {
             ctx.counters.server_retransmissions_absorbed += 1;
             self.totals.server_retransmissions += 1;
             self.on_absorbed(ctx, start);
+            if end == self.received {
+                self.on_tail_probe(ctx, start..end);
+            }
         }
         self.recovery.newly = gaps;
     }

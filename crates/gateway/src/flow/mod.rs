@@ -15,6 +15,7 @@ mod recovery;
 mod resumption;
 #[cfg(feature = "serde")]
 mod sound;
+mod tail_probe;
 mod timers;
 mod trial;
 mod uplink;
@@ -24,6 +25,7 @@ mod work;
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
+use core::ops::Range;
 
 use paceline_wire::{Duration, Flags, FlowKey, Instant, Packet, PortId, Seq};
 
@@ -149,6 +151,9 @@ pub(crate) struct Flow {
     recovery: Recovery,
     /// Packets without data, each behind the data below its position.
     bare: VecDeque<(u64, Packet)>,
+    /// The server's newest bytes, which it sent again before they had left.
+    #[cfg_attr(feature = "serde", serde(default))]
+    tail_probe: Option<Range<u64>>,
     rtt: RttEstimator,
     /// The newest of its samples, until an ACK leaves for the server.
     rtt_sample: Option<Duration>,
@@ -219,6 +224,7 @@ impl Flow {
             flight: Flight::default(),
             recovery: Recovery::default(),
             bare: VecDeque::new(),
+            tail_probe: None,
             rtt: RttEstimator::default(),
             rtt_sample: None,
             rate: ReceptionRate::new(ack_interval),

@@ -1,0 +1,34 @@
+//! A server's tail loss probe (RFC 8985, Section 7.3) whose bytes are kept here.
+//!
+//! A server that waits for an ACK for two round trips sends its last segment again, as it does whenever the link fades. Only a D-SACK tells it
+//! that nothing was lost; without one it takes the probe for a repair and reduces its window (Section 7.4.2). So the copy
+//! passes, where it would have been without a gateway: behind the first copy, and before what the server sends later.
+
+use core::ops::Range;
+
+use super::{Context, Flow};
+
+impl Flow {
+    /// The server has sent its newest bytes again.
+    pub(super) fn on_tail_probe(&mut self, ctx: &mut Context<'_>, range: Range<u64>) {
+        self.tail_probe = Some(range);
+        self.release_tail_probe(ctx);
+    }
+
+    /// Lets the probe go once the first copy has left. One packet in a round trip is no load, so it needs no room.
+    pub(super) fn release_tail_probe(&mut self, ctx: &mut Context<'_>) {
+        let sent = self.board.sent();
+        let Some(range) = self.tail_probe.take_if(|range| range.end <= sent) else { return };
+        let start = range.start.max(self.board.una());
+        let Some(chunk) =
+            self.store.from(start).filter(|chunk| chunk.start <= start && range.end <= chunk.end)
+        else {
+            return;
+        };
+        let mut packet = chunk.packet(start, range.end);
+        self.refresh_timestamp(&mut packet);
+        self.filter.expect_reply();
+        ctx.counters.server_retransmissions_passed += 1;
+        ctx.pass_to_client(packet);
+    }
+}
