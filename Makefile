@@ -8,12 +8,14 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 PACELINE := $(TARGET)/debug/paceline
 FUZZ_SECONDS ?= 60
 SOAK_SECONDS ?= 1800
+LONG_FROM ?= 1
+LONG_RUNS ?= 10000
 POINTS ?= 10000
 
 RIVALS := rivals-traces rivals-loss rivals-objects
 SPLIT := split-profiles split-tables split-three-bdp split-uplink
 
-.PHONY: help demo test build prove live rivals live-rivals split live-split results reproduce harm map lint doc check deb fuzz bench soak floods speed clean setup
+.PHONY: help demo test build prove live rivals live-rivals split live-split results reproduce harm long map lint doc check deb fuzz bench soak floods speed clean setup
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -75,6 +77,9 @@ reproduce: setup ## the published experiments in the simulator: results/reproduc
 	$(CARGO) run --release --locked --package paceline-cli -- reproduce ncl $(ARGS)
 	$(CARGO) run --release --locked --package paceline-cli -- reproduce rre $(ARGS)
 	$(CARGO) xtask reproduction
+
+long: setup ## LONG_RUNS drawn downloads of 1,000 s and more, from seed LONG_FROM on: what the first minute had, the rest has
+	LONG_FROM=$(LONG_FROM) LONG_RUNS=$(LONG_RUNS) LONG_ALL=1 $(CARGO) test --release --locked --package paceline-sim --test long -- --nocapture
 
 harm: setup ## where the gateway once made somebody worse off: scenarios/harm in the simulator, judged against no gateway
 	$(CARGO) build --release --locked --package paceline-cli

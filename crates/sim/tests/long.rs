@@ -1,0 +1,157 @@
+//! Downloads of a thousand seconds over a steady link: what the first minute had, the rest has.
+//!
+//! A seed draws a profile of the gateway, a sender, a receiver and a link. A failure prints its seed:
+//! `LONG_SEED=n cargo test --release -p paceline-sim --test long swarm` replays it, and `make long LONG_FROM=n LONG_RUNS=m` goes on from any seed.
+//! The paths of the scenarios `blackout` and `steps` are run for each profile over 1,500 s with `LONG_ALL=1`, and for some of them in any case.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "long/draw.rs"]
+mod draw;
+
+use std::ops::Range;
+
+use draw::{Drawn, PROFILES, Profile, draw, of_the_text};
+use paceline_sim::result::RunResult;
+use paceline_sim::{Watch, run_watched};
+use paceline_tcp::Status;
+use paceline_wire::{Duration, Instant};
+
+/// Of one `make test`.
+const RUNS: u64 = 6;
+/// What the rest is compared with.
+const FIRST: Instant = Instant::from_nanos(60_000_000_000);
+/// The share of the first minute's rate that the rest has at least.
+const KEPT: f64 = 0.95;
+/// Without a byte for the application: a second, or so many round trips where they are longer. Our choice: a hole, its repair lost, and a timeout.
+const STANDSTILL_MS: f64 = 1_000.0;
+const STANDSTILL_RTTS: f64 = 4.0;
+/// What may wait where the gateway bounds it, in 95 of 100 packets: so long, or so many packets where the link is slow. Our choice: ten times the
+/// targets of bound and gateway together (8 and 20 ms), and a sender's first window twice.
+const DELAY_MAX_MS: f64 = 280.0;
+const PACKETS_MAX: f64 = 20.0;
+
+#[test]
+fn swarm() {
+    let failures: Vec<String> = seeds().filter_map(fault).collect();
+    println!("{} runs, {} broke an invariant", seeds().count(), failures.len());
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// What the text's own path has to keep, of all but the profiles that leave repairs to the server.
+const KEPT_OF_TEXT: f64 = 0.97;
+
+#[test]
+fn the_path_of_the_text() {
+    let all = std::env::var("LONG_ALL").is_ok();
+    // `window` has nothing that keeps the client from discarding, and `drwa` is no part of the text's path.
+    for profile in PROFILES.into_iter().filter(|profile| !matches!(profile, Profile::Window | Profile::Drwa))
+    {
+        for (steps, lossy) in [(false, false), (false, true), (true, false), (true, true)] {
+            if !(all || profile == Profile::Thesis && steps && lossy) {
+                continue;
+            }
+            let scenario = of_the_text(profile, steps, lossy);
+            let mut read = Progress::default();
+            run_watched(&scenario, Vec::new(), &mut read).unwrap();
+            let kept = read.rest_mbps() >= KEPT_OF_TEXT * read.first_mbps()
+                && read.standstill < Duration::from_secs(1);
+            println!("{profile:?}, steps {steps}, loss {lossy}: {read}, kept {kept}");
+            // Ten megabytes wait in the gateway, so the server's shortest round trip is seconds. What it sends again is acknowledged sooner, and
+            // without timestamps it takes that for an answer to the first copy (Linux: tcp_rack_advance) and waits for its timeout.
+            assert!(
+                kept || (lossy && !profile.repairs()),
+                "{profile:?}, steps {steps}, loss {lossy}: {read}"
+            );
+        }
+    }
+}
+
+fn seeds() -> Range<u64> {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    if let Some(seed) = number("LONG_SEED") {
+        return seed..seed + 1;
+    }
+    let from = number("LONG_FROM").unwrap_or(1);
+    from..from + number("LONG_RUNS").unwrap_or(RUNS)
+}
+
+/// The invariants that a drawn run breaks.
+fn fault(seed: u64) -> Option<String> {
+    let drawn = draw(seed);
+    let mut read = Progress::default();
+    let result = run_watched(&drawn.scenario, Vec::new(), &mut read).unwrap();
+    let faults = faults(&drawn, &result, &read);
+    let told = format!(
+        "LONG_SEED={seed}: {drawn}: {read}, delay {:?}: {}",
+        result.path_delay_ms.p95,
+        faults.join(", ")
+    );
+    println!("{told}");
+    (!faults.is_empty()).then_some(told)
+}
+
+fn faults(drawn: &Drawn, result: &RunResult, read: &Progress) -> Vec<String> {
+    let mut faults = result.findings.clone();
+    faults.extend(result.flows.iter().filter_map(|flow| flow.error.clone()));
+    let mut hold = |holds: bool, fault: &str| {
+        if !holds {
+            faults.push(fault.into());
+        }
+    };
+    // Where the server repairs, its timers decide how long the client waits; behind `window` the client discards what it cannot hold.
+    let judged = drawn.profile.repairs() || !drawn.lossy && drawn.profile != Profile::Window;
+    hold(!judged || read.rest_mbps() >= KEPT * read.first_mbps(), "slower than in the first minute");
+    let delay_max_ms = DELAY_MAX_MS.max(drawn.ms_for(PACKETS_MAX * 1_500.0));
+    let standstill_max_ms = STANDSTILL_MS.max(STANDSTILL_RTTS * drawn.longest_rtt_ms(delay_max_ms));
+    hold(!judged || read.standstill.as_secs_f64() * 1e3 < standstill_max_ms, "stands still");
+    hold(!drawn.profile.bounds() || result.path_delay_ms.p95 <= Some(delay_max_ms), "waits for too long");
+    faults
+}
+
+/// What the application has read.
+#[derive(Default)]
+struct Progress {
+    now: Instant,
+    bytes: u64,
+    /// When it came to that.
+    since: Instant,
+    of_first: u64,
+    standstill: Duration,
+    /// When the longest standstill ended.
+    stood_until: Instant,
+}
+
+impl Watch for Progress {
+    fn sender(&mut self, now: Instant, _transfer: usize, _status: &Status, read_bytes: u64) {
+        self.now = now;
+        if now <= FIRST {
+            self.of_first = read_bytes;
+        }
+        let stood = now.saturating_since(self.since);
+        if self.bytes > 0 && stood > self.standstill {
+            (self.standstill, self.stood_until) = (stood, now);
+        }
+        if read_bytes > self.bytes {
+            (self.bytes, self.since) = (read_bytes, now);
+        }
+    }
+}
+
+impl Progress {
+    fn first_mbps(&self) -> f64 {
+        self.of_first as f64 * 8.0 / 1e6 / FIRST.as_secs_f64()
+    }
+
+    fn rest_mbps(&self) -> f64 {
+        (self.bytes - self.of_first) as f64 * 8.0 / 1e6 / self.now.saturating_since(FIRST).as_secs_f64()
+    }
+}
+
+impl std::fmt::Display for Progress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (first, rest) = (self.first_mbps(), self.rest_mbps());
+        let (stood, until) = (self.standstill.as_secs_f64(), self.stood_until.as_secs_f64());
+        write!(f, "{first:.3} and {rest:.3} Mbit/s, stood for {stood:.1} s until {until:.0} s")
+    }
+}

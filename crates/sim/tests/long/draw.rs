@@ -1,0 +1,231 @@
+//! A seed's profile, sender, receiver and link.
+
+use std::fmt;
+
+use paceline_gateway::GatewayConfig;
+use paceline_gateway::config::{
+    FlowMode, QueueBoundMode, RetransmissionMode, RttModulationMode, ScheduleMode, VirtualWindowMode,
+};
+use paceline_path::random::{Probability, Random};
+use paceline_path::{Delay, LinkConfig, Loss, QueueLimit, RateProcess};
+use paceline_sim::scenario::{Flow, GatewayAt, Load, PathLink, Scenario, TcpFlow, Transport};
+use paceline_sim::seed_of;
+use paceline_tcp::{Config, CongestionName, DetectionName, HystartName, ReceiveBuffer, ReductionName};
+use paceline_wire::{Duration, Rate};
+
+/// At least.
+const SECONDS: u64 = 1_000;
+
+/// The profiles of docs/scenario.md.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Profile {
+    Window,
+    Schedule,
+    Local,
+    Proactive,
+    Thesis,
+    Full,
+    Drwa,
+    Split,
+    Auto,
+}
+
+pub(crate) const PROFILES: [Profile; 9] = [
+    Profile::Window,
+    Profile::Schedule,
+    Profile::Local,
+    Profile::Proactive,
+    Profile::Thesis,
+    Profile::Full,
+    Profile::Drwa,
+    Profile::Split,
+    Profile::Auto,
+];
+
+/// What a seed says.
+pub(crate) struct Drawn {
+    pub(crate) profile: Profile,
+    pub(crate) scenario: Scenario,
+    sender: Config,
+    receive_buffer: Option<u32>,
+    rate_mbps: f64,
+    rtt_ms: u64,
+    pub(crate) lossy: bool,
+    /// Of the link's queue, over what the path holds.
+    depth: f64,
+}
+
+impl Profile {
+    pub(crate) fn config(self) -> GatewayConfig {
+        let mode = |mode| GatewayConfig { mode, ..GatewayConfig::default() };
+        match self {
+            Profile::Full => return GatewayConfig::default(),
+            Profile::Split => return mode(FlowMode::Split),
+            Profile::Auto => return mode(FlowMode::Auto),
+            _ => {}
+        }
+        let mut config = GatewayConfig::all_off();
+        if self == Profile::Drwa {
+            config.virtual_window.mode = VirtualWindowMode::Drwa;
+            return config;
+        }
+        config.queue_bound.mode = QueueBoundMode::None;
+        config.virtual_window.mode = VirtualWindowMode::Fixed;
+        config.virtual_window.max_bytes = 10_000_000;
+        config.virtual_window.add_window_scale = true;
+        if self != Profile::Window {
+            config.schedule.mode = ScheduleMode::ReceptionRate;
+        }
+        config.retransmission.mode = match self {
+            Profile::Window | Profile::Schedule => RetransmissionMode::None,
+            Profile::Local => RetransmissionMode::Local,
+            _ => RetransmissionMode::Proactive,
+        };
+        if self == Profile::Thesis {
+            config.rtt_modulation.mode = RttModulationMode::Text;
+        }
+        config
+    }
+
+    /// The gateway sends again what the link lost. Where it does not, the server's timers decide how long the client waits.
+    pub(crate) fn repairs(self) -> bool {
+        !matches!(self, Profile::Window | Profile::Schedule | Profile::Drwa)
+    }
+
+    /// The gateway bounds the queue.
+    pub(crate) fn bounds(self) -> bool {
+        matches!(self, Profile::Full | Profile::Split | Profile::Auto)
+    }
+}
+
+fn one_of<T: Copy>(random: &mut Random, all: &[T]) -> T {
+    all[random.below(all.len() as u64) as usize]
+}
+
+fn flip(random: &mut Random) -> bool {
+    random.chance(Probability::from_fraction(0.5))
+}
+
+fn draw_sender(random: &mut Random) -> Config {
+    Config {
+        congestion: one_of(random, CongestionName::ALL),
+        hystart: one_of(random, HystartName::ALL),
+        reduction: one_of(random, ReductionName::ALL),
+        detection: one_of(random, DetectionName::ALL),
+        frto: flip(random),
+        ..Config::default()
+    }
+}
+
+/// The buffer is fixed and small, as the thesis has it, or fixed and large, or tuned by Linux; fixed where nothing bounds the queue.
+fn draw_receiver(random: &mut Random, profile: Profile) -> (Config, Option<u32>) {
+    let buffers = [Some(17_520), Some(65_535), Some(1 << 20), None];
+    let buffer = one_of(random, if profile.bounds() { &buffers } else { &buffers[..3] });
+    let client = Config {
+        receive_buffer: buffer.map_or(Config::default().receive_buffer, ReceiveBuffer::Fixed),
+        window_scaling: buffer.is_none_or(|bytes| bytes > 65_535),
+        timestamps: flip(random),
+        sack: random.below(4) != 0,
+        ..Config::default()
+    };
+    (client, buffer)
+}
+
+pub(crate) fn draw(seed: u64) -> Drawn {
+    let random = &mut Random::named(seed, "long");
+    let profile = one_of(random, &PROFILES);
+    let sender = draw_sender(random);
+    let (client, receive_buffer) = draw_receiver(random, profile);
+    let rate_mbps = 0.5 * 16f64.powf(random.unit());
+    let rtt_ms = 20 + random.below(181);
+    let depth = one_of(random, &[1.0, 3.0, 10.0]);
+    let lossy = flip(random);
+    let held = rate_mbps * 1e6 / 8.0 * rtt_ms as f64 / 1e3;
+    // Without a bound the client's window may stand in the queue (Eq. 10), and twice while a hole is repaired: the text has a small window
+    // before a large queue.
+    let windows = if profile.bounds() { 0 } else { 2 * u64::from(receive_buffer.unwrap_or(0)) };
+    let queue = QueueLimit::Bytes(((held * depth) as u64).max(30_000).max(windows));
+    let path = path(rate_mbps, rtt_ms, queue, lossy);
+    let tcp = TcpFlow { server: sender, client, load: Load::Bulk, ..TcpFlow::default() };
+    let duration = Duration::from_secs(SECONDS + random.below(500));
+    let scenario = scenario(profile, path, tcp, duration, seed);
+    Drawn { profile, scenario, sender, receive_buffer, rate_mbps, rtt_ms, lossy, depth }
+}
+
+/// The path and the client of the scenario `blackout`, for 1,500 s; with the sender of `steps`.
+pub(crate) fn of_the_text(profile: Profile, steps: bool, lossy: bool) -> Scenario {
+    let of_steps = Config {
+        detection: DetectionName::Rfc6675,
+        reduction: ReductionName::Rh,
+        hystart: HystartName::Off,
+        ..Config::default()
+    };
+    let server = if steps { of_steps } else { Config::default() };
+    let client = Config {
+        receive_buffer: ReceiveBuffer::Fixed(17_520),
+        window_scaling: false,
+        timestamps: false,
+        ..Config::default()
+    };
+    let tcp = TcpFlow { server, client, ..TcpFlow::default() };
+    let path = path(7.2, 100, QueueLimit::Packets(1_000), lossy);
+    scenario(profile, path, tcp, Duration::from_secs(1_500), 1)
+}
+
+/// A wire of 10 ms, and the link.
+fn path(rate_mbps: f64, rtt_ms: u64, queue: QueueLimit, lossy: bool) -> Vec<PathLink> {
+    let delayed = |ms: u64| LinkConfig {
+        delay: Delay::Constant(Duration::from_micros(ms * 500)),
+        ..LinkConfig::default()
+    };
+    let wired = PathLink { name: "wired".into(), down: delayed(10), up: delayed(10) };
+    let loss = match lossy {
+        true => Loss::Independent(Probability::from_fraction(0.0001)),
+        false => Loss::None,
+    };
+    let rate = RateProcess::Constant(Rate::from_mbps(rate_mbps));
+    let down = LinkConfig { rate, queue, loss, ..delayed(rtt_ms) };
+    vec![wired, PathLink { name: "radio".into(), down, up: delayed(rtt_ms) }]
+}
+
+fn scenario(profile: Profile, path: Vec<PathLink>, tcp: TcpFlow, duration: Duration, seed: u64) -> Scenario {
+    Scenario {
+        duration,
+        seed: seed_of(seed, "run"),
+        path,
+        gateway: Some(GatewayAt { links_before: 1, config: profile.config() }),
+        flows: vec![Flow { transport: Transport::Tcp(Box::new(tcp)), ..Flow::default() }],
+        ..Scenario::default()
+    }
+}
+
+impl Drawn {
+    /// How long so many bytes take on the link.
+    pub(crate) fn ms_for(&self, bytes: f64) -> f64 {
+        bytes * 8.0 / 1e3 / self.rate_mbps
+    }
+
+    /// A round trip with all that may wait.
+    pub(crate) fn longest_rtt_ms(&self, bound_ms: f64) -> f64 {
+        let window_ms = self.receive_buffer.map_or(bound_ms, |bytes| self.ms_for(f64::from(bytes)));
+        self.rtt_ms as f64 + if self.profile.bounds() { bound_ms.min(window_ms) } else { window_ms }
+    }
+}
+
+impl fmt::Display for Drawn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Config { congestion, reduction, detection, hystart, .. } = self.sender;
+        let Transport::Tcp(tcp) = &self.scenario.flows[0].transport else { return Ok(()) };
+        let Config { sack, timestamps, .. } = tcp.client;
+        write!(
+            f,
+            "{:?}, {congestion}, {reduction}, {detection}, hystart {hystart}, buffer {:?}, sack {sack}, timestamps {timestamps}, {:.2} Mbit/s, {} ms, queue {} x, {}",
+            self.profile,
+            self.receive_buffer,
+            self.rate_mbps,
+            self.rtt_ms,
+            self.depth,
+            if self.lossy { "0.01 %" } else { "0 %" },
+        )
+    }
+}
