@@ -439,3 +439,28 @@ fn a_super_packet_is_acknowledged_as_the_segments_that_it_came_in() {
     connection.handle_packet(at(81), &segment(84_101, first, Flags::ACK, 1_000));
     assert_eq!(only(&mut connection, at(81)).tcp().unwrap().ack(), Seq(85_101));
 }
+
+/// A repair waited for its allowance when the peer acknowledged all and closed: there is nothing to wait for any more.
+#[test]
+fn who_is_over_waits_for_no_allowance() {
+    let (mut connection, sent) = open(Config { frto: false, nagle: false, ..Config::default() });
+    for _ in 0..4 {
+        connection.write_length(200);
+        while connection.poll_transmit(at(20)).is_some() {}
+    }
+    connection.close();
+    while connection.poll_transmit(at(20)).is_some() {}
+    connection.set_allowance(0);
+    let due = connection.poll_timeout().expect("the timer of what is in flight");
+    let mut now = due.max(at(20));
+    while connection.status(now).retransmits == 0 {
+        connection.handle_timeout(now);
+        while connection.poll_transmit(now).is_some() {}
+        now = now.max(connection.poll_timeout().expect("a timer"));
+    }
+    connection.handle_packet(now, &segment(101, sent.add(200), Flags::ACK, 0));
+    while connection.poll_transmit(now).is_some() {}
+    assert!(connection.is_held(), "the third one is lost, too");
+    connection.handle_packet(now, &segment(101, sent.add(801), Flags::ACK | Flags::FIN, 0));
+    assert_eq!((connection.state(), connection.is_held()), (State::TimeWait, false));
+}
