@@ -192,6 +192,7 @@ impl Flow {
         let lost = core::mem::take(&mut self.recovery.found);
         let rtt = arrival.sent_at.map(|sent_at| self.rtt.on_sample(sent_at, ctx.now));
         if let Some(rtt) = rtt {
+            self.timers.on_rtt();
             self.totals.on_rtt(rtt);
             let event = Event::Measured { rtt, rtt_min: self.path.rtt };
             ctx.observer.on_event(ctx.now, &self.key, &event);
