@@ -54,6 +54,11 @@ impl Connection {
         self.receiver.nxt
     }
 
+    /// Bytes of payload that came.
+    pub fn bytes_received(&self) -> u64 {
+        self.receiver.totals.bytes
+    }
+
     /// The position after the highest byte that came, in order or not.
     pub fn highest_received(&self) -> u64 {
         self.receiver.highest()
