@@ -90,6 +90,12 @@ impl HalfOpen {
         None
     }
 
+    /// How many there are in all.
+    #[cfg(feature = "serde")]
+    pub(crate) fn len(&self) -> usize {
+        self.queues.get(&Group::All).map_or(0, |queue| queue.live as usize)
+    }
+
     /// A group has as many as it may have, of so many places.
     pub(crate) fn is_full(&self, group: Group, places: usize) -> bool {
         let most = match group {

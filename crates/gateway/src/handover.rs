@@ -10,7 +10,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use paceline_wire::{FlowKey, Packet, PortId};
+use paceline_wire::{FlowKey, Instant, Packet, PortId};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -69,7 +69,18 @@ impl TakenOver {
     }
 }
 
+/// Our choice: so many half-open flows go along. An honest handshake is among the newest, even in a flood of some thousand SYNs a second; the
+/// state of 20,000 took longer than the two processes wait for each other, so that a flood kept the gateway from being replaced.
+const HALF_OPEN_MAX: usize = 1_024;
+
 impl Gateway {
+    /// Before its state is written: of the half-open flows only the newest go along.
+    pub fn prepare_handover(&mut self, now: Instant) {
+        while let Some(oldest) = self.table.oldest_beyond(HALF_OPEN_MAX) {
+            self.drop_half_open(now, oldest);
+        }
+    }
+
     /// Everything that another gateway needs to go on as this one would, but for its [split flows](Self::split_states).
     pub fn state(&self) -> State<'_> {
         State {

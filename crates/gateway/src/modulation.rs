@@ -11,6 +11,10 @@ use crate::supply::Verdict;
 /// Packets that may wait in one flow: an ACK every 100 us for 400 ms. What comes on top pushes the oldest out.
 const LANE_MAX: usize = 4096;
 
+/// An ACK waits for less than this (RFC 9293, Section 3.8.6.3). Only as printed D knows no bound: one deviation after an outage made it 77 s,
+/// for the rest of the connection, and 118 s, which no server waits for.
+const HOLD_MAX: Duration = Duration::from_millis(499);
+
 /// What has to be done to a packet when it leaves for the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -118,7 +122,7 @@ impl Modulation {
     /// little longer each, by a quarter of the time between them (our choice): to hold the next one for all of D would
     /// stop the server's ACK clock, and its view of the window, for as long.
     ///
-    /// As printed every ACK waits for D.
+    /// As printed every ACK waits for D, and here for less than half a second.
     ///
     /// Data, FIN and RST (`urgent`) do not wait, and take what is before them along.
     pub(crate) fn push(&mut self, now: Instant, late: Duration, urgent: bool, edit: Edit, packet: Packet) {
@@ -128,7 +132,8 @@ impl Modulation {
             self.lane.push_back(Held { release_at: now, edit, packet });
             return;
         }
-        let mut hold = if self.as_printed { self.delay } else { self.delay.saturating_sub(late) };
+        let mut hold =
+            if self.as_printed { self.delay.min(HOLD_MAX) } else { self.delay.saturating_sub(late) };
         if edit != Edit::WindowUpdate && !self.as_printed {
             hold = hold.min(self.last_hold + now.saturating_since(self.last_arrival) / 4);
             (self.last_hold, self.last_arrival) = (hold, now);
@@ -199,6 +204,11 @@ mod tests {
         let now = Instant::ZERO + Duration::from_secs(1);
         modulation.push(now, RTT * 2, false, Edit::Window, ack());
         assert_eq!(modulation.next_release(), Some(now + Duration::from_millis(112)));
+        // A deviation as after an outage.
+        let input = ModulationInput { rtt: RTT * 2, deviation: Duration::from_secs(30), ..input };
+        modulation.on_ack(&config, &input);
+        modulation.push(now, RTT * 2, false, Edit::Window, ack());
+        assert_eq!(modulation.lane.back().map(|held| held.release_at), Some(now + HOLD_MAX));
     }
 
     #[test]

@@ -27,6 +27,13 @@ pub(crate) const PIECE_MIN: u64 = 1_024;
 /// Our choice: a subscriber alone may have four fifths.
 const SUBSCRIBER_MULTIPLE: u64 = 4;
 
+/// What a server has on its way at most, whatever window it was shown, when so many bytes of its have been acknowledged: ten segments
+/// (RFC 6928), and a byte more for each (RFC 5681, Section 3.1). A thousand flows that stand still would else be promised the memory of those that do
+/// not. A server that sends more meets the limits of what is kept.
+pub(crate) fn most_on_the_way(segment: u64, acknowledged: u64) -> u64 {
+    10 * segment + acknowledged
+}
+
 /// Whether a subscriber may keep `bytes` more.
 pub(crate) fn may_keep(pool: u64, all_kept: u64, subscriber: Holdings, bytes: u64) -> bool {
     let Some(free) = pool.saturating_sub(all_kept).checked_sub(bytes) else { return false };

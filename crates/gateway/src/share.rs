@@ -18,6 +18,10 @@ const ARREARS: Duration = Duration::from_millis(100);
 /// Our choice: a ceiling is kept over this time, some packets on a slow link and one super-packet on a fast one.
 const CEILING_BURST: Duration = Duration::from_millis(10);
 
+/// Our choice: a pace is learnt, not configured, and may be wrong. A subscriber who had had one packet in half an hour was taken for a link of
+/// some bytes a second, which kept the next one for as long. For a second a packet may wait, as on a link of 12 kbit/s.
+const LEARNT_HOLD_MAX: Duration = Duration::from_secs(1);
+
 /// The state of one that takes turns.
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -120,6 +124,9 @@ impl Share {
         for pace in [&mut self.guarantee, &mut self.ceiling, &mut self.paced].into_iter().flatten() {
             pace.on_sent(now, bytes);
         }
+        if let Some(paced) = &mut self.paced {
+            paced.next = paced.next.min(now + LEARNT_HOLD_MAX);
+        }
     }
 }
 
@@ -203,6 +210,14 @@ mod tests {
         assert_eq!((sent, share.held_until(at(10_000))), (5_000, Some(at(10_001))));
         share.set_pace(None);
         assert_eq!((share.held_until(at(10_000)), share.allowance()), (None, u64::MAX));
+    }
+
+    #[test]
+    fn a_pace_that_is_wrong_holds_a_packet_for_a_second_at_most() {
+        let mut share = Share::new(&ShareConfig::default());
+        share.set_pace(Some((Rate::from_bytes_per_sec(1), Duration::from_millis(4))));
+        share.on_sent(at(10_000), 1_500);
+        assert_eq!(share.held_until(at(10_000)), Some(at(11_000)));
     }
 
     #[test]

@@ -234,7 +234,7 @@ impl Split {
         if let Some((id, left)) = self.turn {
             let pair = &self.pairs[id as usize];
             let left = if pair.would_be_cut(table.quantum(pair.place)) { 0 } else { left };
-            if let Some(packet) = self.transmit_in_turn(ctx, table, id, left) {
+            if let Some(packet) = self.transmit_in_turn(ctx, table, id, left, false) {
                 return Some((RADIO, packet));
             }
         }
@@ -273,8 +273,8 @@ impl Split {
     ) -> Option<Packet> {
         let pair = &mut *self.pairs[id as usize];
         pair.allow(limit.max(1));
-        let turn = (table.turn_bytes(pair.place) / pair.segment()).clamp(TURN, LONG_TURN);
-        self.transmit_in_turn(ctx, table, id, turn as u32)
+        let turn = (table.turn_bytes(pair.place) / pair.segment()).clamp(TURN, LONG_TURN) as u32;
+        self.transmit_in_turn(ctx, table, id, turn, true)
     }
 
     fn transmit_in_turn(
@@ -283,12 +283,14 @@ impl Split {
         table: &mut Table,
         id: u32,
         left: u32,
+        begins: bool,
     ) -> Option<Packet> {
         let pair = &mut *self.pairs[id as usize];
         let next = if left > 0 { pair.transmit_to_client(ctx.now, left) } else { None };
         let Some((packet, sent)) = next else {
             self.turn = None;
-            let wants = left == 0 || pair.is_held();
+            // A turn in which nothing left is no reason for another one.
+            let wants = !begins && (left == 0 || pair.is_held());
             pair.allow(0);
             table.after_split_event(pair.place, ctx.now, pair.wish(wants), &LinkReport::default());
             // What has left made room: the server may be told, and timers have changed.

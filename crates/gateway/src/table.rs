@@ -311,6 +311,15 @@ impl Table {
         self.half_open.oldest(group, |ticket| has_ticket(&self.entries, ticket))
     }
 
+    /// The oldest half-open flow, where there are more than `most`.
+    #[cfg(feature = "serde")]
+    pub(crate) fn oldest_beyond(&mut self, most: usize) -> Option<u32> {
+        let oldest = |half_open: &mut HalfOpen| {
+            half_open.oldest(Group::All, |ticket| has_ticket(&self.entries, ticket))
+        };
+        if self.half_open.len() > most { oldest(&mut self.half_open) } else { None }
+    }
+
     /// The oldest half-open flow of a subscriber.
     pub(crate) fn oldest_of(&mut self, subscriber: IpAddr) -> Option<u32> {
         let group = Group::Subscriber(*self.by_prefix.get(&subscriber)?);

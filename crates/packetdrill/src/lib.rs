@@ -11,6 +11,7 @@ mod calls;
 mod info;
 mod left_out;
 mod offload;
+mod queue;
 mod sockets;
 mod stack;
 mod sysctl;

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use paceline_tcp::Status;
 use paceline_wire::{Flags, FlowKey, Packet, Seq};
 
+use crate::queue::pacing_rate;
 use crate::sysctl;
 
 /// What was sent of each connection.
@@ -102,13 +103,10 @@ impl Flow {
 
 /// Segments of a super-packet: a millisecond of the pacing rate and, on short round trips, more (tcp_tso_autosize), and at most
 /// half of the window (tcp_cwnd_test).
-fn limit(status: &Status) -> u64 {
+pub(crate) fn limit(status: &Status) -> u64 {
     let (cwnd, mss) = (u64::from(status.snd_cwnd), u64::from(status.snd_mss.max(1)));
-    let in_slow_start = status.snd_cwnd < status.snd_ssthresh / 2;
-    let percent = if in_slow_start { 200 } else { 120 };
-    let rate = (cwnd * mss * 1_000_000 * percent / 100).checked_div(status.rtt).unwrap_or(u64::MAX);
     let shortest = status.min_rtt >> 9;
     let near = if shortest < 32 { 65_536u64 >> shortest } else { 0 };
-    let segments = (rate >> 10).saturating_add(near).min(65_536) / mss;
+    let segments = (pacing_rate(status) >> 10).saturating_add(near).min(65_536) / mss;
     segments.max(sysctl::min_tso_segments()).min((cwnd / 2).max(1))
 }

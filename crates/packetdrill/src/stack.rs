@@ -5,10 +5,11 @@ use std::ffi::c_int;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 
-use paceline_tcp::{Connection, ConnectionId, Endpoint, PORT, State};
-use paceline_wire::{BufferPool, Duration, Flags, FlowKey, Instant, Node, Packet};
+use paceline_tcp::{Connection, ConnectionId, Endpoint, PORT, State, Status};
+use paceline_wire::{BufferPool, Duration, Flags, FlowKey, Instant, Node, Packet, Rate};
 
-use crate::offload::Offload;
+use crate::offload::{Offload, limit};
+use crate::queue::{Discipline, Fq, pacing_rate};
 use crate::sockets::{Kind, Sockets};
 
 /// The host under test.
@@ -18,6 +19,7 @@ pub(crate) struct Stack {
     pub(crate) now: Instant,
     pub(crate) sockets: Sockets,
     pub(crate) offload: Offload,
+    fq: Fq,
     /// Opened by peers and not asked for yet.
     pub(crate) accepted: Vec<ConnectionId>,
     /// Whose descriptors are closed.
@@ -72,9 +74,11 @@ pub(crate) fn settle(mut stack: MutexGuard<'static, Stack>) {
 
 impl Stack {
     fn new() -> Stack {
+        let now = Instant::ZERO + Duration::from_secs(1_000);
         Stack {
             endpoint: Endpoint::new(1),
-            now: Instant::ZERO + Duration::from_secs(1_000),
+            now,
+            fq: Fq::new(now),
             sockets: Sockets::default(),
             offload: Offload::default(),
             accepted: Vec::new(),
@@ -144,34 +148,96 @@ impl Stack {
     /// Takes what has left until now.
     pub(crate) fn poll(&mut self) {
         self.endpoint.handle_timeout(self.now);
+        match Discipline::now() {
+            // Who takes nothing does not ask.
+            Discipline::Full => self.pause(),
+            Discipline::None => while self.transmit(usize::MAX, false) {},
+            Discipline::Fq => loop {
+                self.release();
+                let most = self.flow_status().map_or(1, |status| limit(&status));
+                if !self.fq.takes() {
+                    break self.pause();
+                }
+                if !self.transmit(most as usize, true) {
+                    break;
+                }
+            },
+        }
+    }
+
+    /// Connections that are not polled: their timers run all the same.
+    fn pause(&mut self) {
+        let ids: Vec<_> = self.endpoint.ids().collect();
+        for id in ids {
+            if let Some(connection) = self.endpoint.connection_mut(id) {
+                connection.handle_timeout(self.now);
+                connection.pause(self.now);
+            }
+        }
+    }
+
+    /// So many packets of one connection at most leave, or wait in fq; none when there are none.
+    fn transmit(&mut self, most: usize, waits: bool) -> bool {
         let mut burst: Vec<Packet> = Vec::new();
-        while let Some((_, packet)) = self.endpoint.poll_transmit(self.now) {
+        while burst.len() < most
+            && let Some((_, packet)) = self.endpoint.poll_transmit(self.now)
+        {
             if burst.first().is_some_and(|first| first.flow_key() != packet.flow_key()) {
-                self.leave(std::mem::take(&mut burst));
+                let before = std::mem::take(&mut burst);
+                self.prepare(before, waits);
             }
             burst.push(packet);
         }
-        self.leave(burst);
+        let any = !burst.is_empty();
+        self.prepare(burst, waits);
+        any
     }
 
-    fn leave(&mut self, mut burst: Vec<Packet>) {
+    fn prepare(&mut self, mut burst: Vec<Packet>, waits: bool) {
         let Some(key) = burst.first().and_then(Packet::flow_key) else { return };
         if let Some(id) = self.endpoint.ids().find(|id| self.key_of(*id) == Some(key))
             && let Some(status) = self.endpoint.connection(id).map(|connection| connection.status(self.now))
         {
             self.offload.set_push(key, &status, &mut burst);
         }
-        for mut packet in burst {
+        match waits && !burst.iter().all(|packet| packet.payload().is_empty()) {
+            true => self.fq.take(self.now, burst),
+            false => self.leave(burst),
+        }
+    }
+
+    /// What fq lets go.
+    fn release(&mut self) {
+        let rate = self.flow_status().map_or(u64::MAX, |status| pacing_rate(&status));
+        while let Some(packets) = self.fq.release(self.now, Rate::from_bytes_per_sec(rate)) {
+            self.leave(packets);
+        }
+    }
+
+    /// Of the connection that the script is about.
+    fn flow_status(&self) -> Option<Status> {
+        let id = self.endpoint.ids().next()?;
+        self.endpoint.connection(id).map(|connection| connection.status(self.now))
+    }
+
+    fn leave(&mut self, packets: Vec<Packet>) {
+        for mut packet in packets {
             packet.complete_checksum();
             self.out.push_back((self.now, packet.to_vec()));
         }
+    }
+
+    /// When something is due. A connection that is not polled wants it all the time: then time goes on by steps.
+    fn next(&self) -> Option<Instant> {
+        let due = self.endpoint.poll_timeout().into_iter().chain(self.fq.due()).min();
+        due.map(|due| if due <= self.now { self.now + STEP } else { due })
     }
 
     /// Time passes, and timers expire when they are due.
     pub(crate) fn advance(&mut self, by: Duration) {
         let end = self.now + by;
         self.poll();
-        while let Some(next) = self.endpoint.poll_timeout().filter(|&next| next <= end) {
+        while let Some(next) = self.next().filter(|&next| next <= end) {
             self.now = self.now.max(next);
             self.poll();
         }
@@ -187,8 +253,11 @@ impl Stack {
             if let Some(packet) = self.out.pop_front() {
                 return Some(packet);
             }
-            let next = self.endpoint.poll_timeout().filter(|&next| next <= end)?;
+            let next = self.next().filter(|&next| next <= end)?;
             self.now = self.now.max(next);
         }
     }
 }
+
+/// Our choice: a tenth of what scripts tell apart.
+const STEP: Duration = Duration::from_micros(100);

@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use paceline_tcp::{Config, DetectionName, ReceiveBuffer};
+use paceline_tcp::{Config, DetectionName, HystartName, ReceiveBuffer};
+use paceline_wire::Duration;
 
 /// As the namespace says now; what it does not say is as in Linux.
 pub(crate) fn config() -> Config {
@@ -28,6 +29,9 @@ pub(crate) fn config() -> Config {
         slow_start_after_idle: is_on("tcp_slow_start_after_idle", 1),
         frto: is_on("tcp_frto", 2),
         syn_retries: one("tcp_syn_retries", 6) as u32,
+        // What the scripts' kernel is, and no sysctl tells: 1,000 Hz, and older than HyStart's rounds of 6.14.
+        tick: Duration::from_millis(1),
+        hystart: HystartName::Linux516,
         ..default
     }
 }

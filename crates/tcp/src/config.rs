@@ -100,6 +100,9 @@ pub struct Config {
     pub rto: RtoName,
     /// The shortest retransmission timeout, or in Linux's way the least that it lies above SRTT. Linux: 200 ms; RFC 6298 says 1 s.
     pub rto_min: Duration,
+    /// The clock tick of the host, by which its timers run late (Linux: 1 / HZ).
+    #[cfg_attr(feature = "serde", serde(default = "tick"))]
+    pub tick: Duration,
     /// Reductions that D-SACK or timestamps show to be wrong are taken back (RFC 3708, RFC 3522), as Linux does.
     pub undo: bool,
     /// Retransmissions of the same data before the connection is given up (Linux tcp_retries2).
@@ -183,12 +186,25 @@ impl Default for Config {
             slow_start_after_idle: true,
             rto: RtoName::Linux,
             rto_min: Duration::from_millis(200),
+            tick: tick(),
             undo: true,
             retries: 15,
             syn_retries: 6,
             keep_alive: None,
             time_wait: Duration::from_secs(60),
         }
+    }
+}
+
+/// That of Linux at 250 Hz, the default of its configuration.
+fn tick() -> Duration {
+    Duration::from_millis(4)
+}
+
+impl Config {
+    /// The shortest of the timers that are for losses (Linux TCP_TIMEOUT_MIN: two jiffies).
+    pub(crate) fn timeout_min(&self) -> Duration {
+        self.tick * 2
     }
 }
 

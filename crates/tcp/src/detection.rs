@@ -169,6 +169,8 @@ pub struct LossSample {
     pub srtt: Duration,
     /// The shortest RTT.
     pub min_rtt: Duration,
+    /// By how much a timer comes later, so that what it waits for is over (Linux TCP_TIMEOUT_MIN).
+    pub timeout_min: Duration,
     /// How many segments may be overtaken without one being lost; three until reordering was seen.
     pub reordering: u32,
     /// Reordering was seen.

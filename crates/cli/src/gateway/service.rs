@@ -322,6 +322,7 @@ impl<'a> Service<'a> {
         let (Some(control), Some(flows)) = (&self.control, &self.flows) else { return Ok(()) };
         // Otherwise the kernel would forward again, past both processes, and reset what is split.
         handing.attached.hold(handover::PAUSE_MAX)?;
+        node.prepare_handover(handing.event_loop.time());
         // Counted before anything is copied; what is told to the scribe is written when the successor runs.
         handing.event_loop.finish_turn(node);
         let (flushed, totals) = {

@@ -29,6 +29,11 @@ pub(super) struct Timers {
     probed: bool,
     /// Timeouts in a row.
     timeouts: u32,
+    /// How often the interval has doubled. It is taken back with the next RTT that is measured, not with the next ACK (RFC 6298, Section 5;
+    /// Karn and Partridge 1987, Section 4): where a path has become longer than the timer, each segment is repeated before it is acknowledged, and
+    /// no ACK would ever tell of the RTT.
+    #[cfg_attr(feature = "serde", serde(default))]
+    backoff: u32,
     /// After a timeout: only the first segment is sent until the client is heard.
     probing: bool,
     /// Probes of a closed window in a row.
@@ -47,7 +52,7 @@ impl Timers {
 
     /// The cumulative ACK advanced.
     pub(super) fn on_progress(&mut self, now: Instant) {
-        *self = Timers { since: now, ..Timers::default() };
+        *self = Timers { since: now, backoff: self.backoff, ..Timers::default() };
     }
 
     /// The client reported an arrival.
@@ -56,6 +61,11 @@ impl Timers {
         self.probing = false;
         self.probed = false;
         self.unanswered = 0;
+    }
+
+    /// An RTT was measured.
+    pub(super) fn on_rtt(&mut self) {
+        self.backoff = 0;
     }
 
     /// One packet at a time.
@@ -125,13 +135,13 @@ impl Flow {
             return Some(self.timers.since + self.window_probe_interval());
         }
         let Some(rtt) = self.rtt.smoothed() else {
-            return Some(self.timers.since + backed_off(INITIAL, self.timers.timeouts));
+            return Some(self.timers.since + backed_off(INITIAL, self.timers.backoff));
         };
         let deviation = self.rtt.deviation() * 4;
-        if !self.timers.probed && self.timers.timeouts == 0 {
+        if !self.timers.probed && self.timers.backoff == 0 {
             return Some(self.timers.since + rtt + deviation.max(DELAYED_ACK));
         }
-        Some(self.timers.since + backed_off(rtt + deviation.max(VARIATION_MIN), self.timers.timeouts))
+        Some(self.timers.since + backed_off(rtt + deviation.max(VARIATION_MIN), self.timers.backoff))
     }
 
     /// When what is in flight no longer counts, where the server repairs: the timeout of RFC 6298, Section 2.
@@ -153,12 +163,13 @@ impl Flow {
             ctx.counters.window_probes += 1;
             return self.probe_head();
         }
-        if !self.timers.probed && self.timers.timeouts == 0 && self.rtt.smoothed().is_some() {
+        if !self.timers.probed && self.timers.backoff == 0 && self.rtt.smoothed().is_some() {
             self.timers.probed = true;
             ctx.counters.tail_probes += 1;
             return self.probe_head();
         }
         self.timers.timeouts += 1;
+        self.timers.backoff += 1;
         ctx.counters.local_timeouts += 1;
         self.totals.timeouts += 1;
         ctx.observer.on_event(ctx.now, &self.key, &Event::Timeout);

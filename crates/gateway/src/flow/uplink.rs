@@ -12,7 +12,7 @@ use crate::counters::PassReason;
 use crate::flight::Arrived;
 use crate::modulation::{Edit, Held, ModulationInput};
 use crate::observe::Event;
-use crate::pool::most_promised;
+use crate::pool::{most_on_the_way, most_promised};
 use crate::scoreboard::RANGE_BYTES;
 use crate::status::FlowStage;
 use crate::supply::Verdict;
@@ -192,6 +192,7 @@ impl Flow {
         let lost = core::mem::take(&mut self.recovery.found);
         let rtt = arrival.sent_at.map(|sent_at| self.rtt.on_sample(sent_at, ctx.now));
         if let Some(rtt) = rtt {
+            self.timers.on_rtt();
             self.totals.on_rtt(rtt);
             let event = Event::Measured { rtt, rtt_min: self.path.rtt };
             ctx.observer.on_event(ctx.now, &self.key, &event);
@@ -348,7 +349,8 @@ impl Flow {
         if let Some((value, _)) = timestamp {
             self.server_rtt.on_sent(ctx.now, value);
         }
-        self.promise(ctx, self.virtual_window.edge().saturating_sub(ack));
+        let shown = self.virtual_window.edge().saturating_sub(ack);
+        self.promise(ctx, shown.min(most_on_the_way(self.segment(), self.totals.downlink_bytes)));
         let window = u64::from(field) << self.shifts.shown;
         if let Some(mut tcp) = packet.tcp_mut() {
             tcp.set_window(field);

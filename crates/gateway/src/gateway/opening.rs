@@ -140,7 +140,7 @@ impl Gateway {
         if may_open { Ok(()) } else { Err(PassReason::TooManyFlows) }
     }
 
-    fn drop_half_open(&mut self, now: Instant, id: u32) {
+    pub(crate) fn drop_half_open(&mut self, now: Instant, id: u32) {
         self.shared.counters.half_open_dropped += 1;
         match self.table.split(id) {
             Some(member) => self.split.remove(&mut self.shared.context(now), &mut self.table, member.pair),

@@ -8,7 +8,7 @@ use crate::config::VirtualWindowMode;
 use crate::flow::{Context, LinkReport};
 use crate::member::Wish;
 use crate::observe::Event;
-use crate::pool::{Holdings, most_promised};
+use crate::pool::{Holdings, most_on_the_way, most_promised};
 
 impl Pair {
     /// What the client has reported since the last call, and how many timeouts there were.
@@ -37,7 +37,8 @@ impl Pair {
         let promised = if self.opening.is_some() || self.awaits_client() {
             0
         } else {
-            self.server.connection.promised()
+            let server = &self.server.connection;
+            server.promised().min(most_on_the_way(server.segment(), server.bytes_received()))
         };
         let buffered = self.buffered();
         *ctx.buffered = (*ctx.buffered + buffered).saturating_sub(self.counted);

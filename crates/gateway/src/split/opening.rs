@@ -1,7 +1,7 @@
 //! From the client's SYN to the answer. The server is asked first, so that what the client is told is true.
 
 use paceline_tcp::{CloseReason, Connection, Origin, State};
-use paceline_wire::{Flags, FlowKey, Instant, Packet, Seq, Tcp};
+use paceline_wire::{Duration, Flags, FlowKey, Instant, Packet, Seq, Tcp};
 
 use super::SenderConfig;
 use super::config::towards_server;
@@ -40,6 +40,10 @@ pub(super) enum Opened {
     /// It is not about this attempt, and passes.
     Passes,
 }
+
+/// A SYN with another number takes the place of one that the server has not answered for so long: the first timeout of who repeats it
+/// (RFC 6298, Section 2.1). Sooner, some SYNs a round trip kept a flow from ever opening.
+const PROTECTED: Duration = Duration::from_secs(1);
 
 /// Our choice, as of the virtual window: the first two flights of a server (RFC 6928). What more it was shown in the SYN would wait here
 /// for as long as the client's first ACK takes, which is seconds where its uplink is full.
@@ -92,7 +96,10 @@ impl Pair {
             return Opened::Passes;
         }
         if tcp.seq() != opening.isn() {
-            return Opened::Anew;
+            // Anybody may have sent it. The server, which has the first SYN, would keep to that; and a client that does begin anew sends its
+            // SYN again, when nothing has come of the first one.
+            let is_young = now.saturating_since(self.since) < PROTECTED;
+            return if is_young { Opened::Passes } else { Opened::Anew };
         }
         // Sent again, and so is ours: a client that is gone has asked once, and the server hears no more of it than without a gateway.
         opening.syn.clone_from(packet);

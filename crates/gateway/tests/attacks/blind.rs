@@ -219,3 +219,16 @@ fn packet_too_big(seq: u32, mtu: u16) -> paceline_wire::Packet {
     ip.extend(&quoted[..28]);
     crate::malformed::parse(&ip)
 }
+
+/// 200 SYNs a second with the victim's addresses while its handshake goes on, each with a number of its own: only the first may count,
+/// as at the server.
+#[test]
+fn forged_syns_during_the_handshake() {
+    withstands(|world| {
+        if world.server().is_none_or(|server| server.state != State::Established) && world.now_ms() > 1_032 {
+            let isn = world.random.below(1 << 32) as u32;
+            let options = TcpOptionsRepr { mss: Some(1_460), ..TcpOptionsRepr::default() };
+            from_client(world, TcpRepr { options, ..header(isn, 0, Flags::SYN) }, &[]);
+        }
+    });
+}

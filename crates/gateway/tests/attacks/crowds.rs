@@ -6,7 +6,7 @@ use paceline_gateway::config::FlowMode;
 use paceline_gateway::{Gateway, GatewayConfig, RADIO};
 use paceline_wire::{Duration, Flags, FlowKey, Instant, Node, TcpOptionsRepr, TcpRepr};
 
-use crate::world::{header, segment};
+use crate::world::{conspirators, header, open, segment, withstands};
 
 /// Flows that time out together are forgotten in turns, between which packets have theirs.
 #[test]
@@ -39,4 +39,17 @@ fn a_turn_of_timeouts_is_bounded() {
         }
         assert_eq!(gateway.flows(), 0, "{mode:?}");
     }
+}
+
+/// A thousand clients open a flow each that stands still, and was shown a window of 60 kB: all of the memory together. The victim's window is
+/// none the smaller.
+#[test]
+fn flows_that_stand_still_are_promised_little() {
+    withstands(|world| {
+        let options = TcpOptionsRepr { mss: Some(1_460), ..TcpOptionsRepr::default() };
+        for n in world.gateway.flows() as u32..1_100 {
+            let client = (Ipv4Addr::from(0x0a10_0000 + n), 1_024).into();
+            open(world, FlowKey { src: client, ..conspirators(0) }, options);
+        }
+    });
 }

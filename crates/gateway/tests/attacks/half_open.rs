@@ -173,3 +173,43 @@ fn a_syn_and_its_answer_end_no_flow() {
     flood.arrive(RADIO, segment(key, header(1_001, 2_001, Flags::ACK), &[]));
     assert_eq!(stage(&flood), paceline_gateway::FlowStage::Replaced);
 }
+
+/// What an upgrade has to carry does not grow with a flood, and the newest handshakes are in it.
+#[cfg(feature = "serde")]
+#[test]
+fn a_flood_does_not_go_along_to_another_process() {
+    let config = || {
+        let mut config = GatewayConfig::default();
+        config.limits.max_flows = MAX_FLOWS;
+        config
+    };
+    let start = Instant::ZERO + Duration::from_secs(1);
+    let mut flood = Flood { gateway: Gateway::new(config()), now: start };
+    let mut random = Random::named(1, "handover");
+    (0..3).for_each(|step| flood.open(1, step));
+    for _ in 0..2 * MAX_FLOWS {
+        flood.now += Duration::from_micros(300);
+        let key = FlowKey { src: server(&mut random), dst: client(&mut random) };
+        flood.arrive(WAN, segment(key, header(7, 0, Flags::SYN), &[]));
+    }
+    flood.open(2, 0);
+    flood.open(2, 1);
+    let written = |gateway: &Gateway| rmp_serde::to_vec_named(&gateway.state()).unwrap();
+    let before = written(&flood.gateway).len();
+    flood.gateway.prepare_handover(flood.now);
+    let state = written(&flood.gateway);
+    assert_eq!(flood.gateway.flows(), 1_025);
+    assert!(state.len() < before / 6, "{} of {before} bytes", state.len());
+    let taken = rmp_serde::from_slice(&state).unwrap();
+    flood.gateway = Gateway::take_over(config(), Box::new(()), taken, Vec::new());
+    flood.open(2, 2);
+    for n in [1, 2] {
+        let stage = flood
+            .gateway
+            .flow_statuses(0, usize::MAX / 4)
+            .items
+            .into_iter()
+            .find(|flow| flow.key == honest(n));
+        assert_eq!(stage.map(|flow| flow.stage), Some(paceline_gateway::FlowStage::Open), "{n}");
+    }
+}

@@ -123,6 +123,11 @@ impl World {
         Some(self.client.connection(self.client_id)?.status(self.now))
     }
 
+    /// Milliseconds since zero.
+    pub fn now_ms(&self) -> u64 {
+        self.now.as_nanos() / 1_000_000
+    }
+
     /// A packet arrives at a port of the gateway, sent by an attacker.
     pub fn inject(&mut self, port: PortId, packet: Packet) {
         self.gateway.handle_packet(self.now, port, packet);

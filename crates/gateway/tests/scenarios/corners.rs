@@ -1,6 +1,7 @@
 //! Rare packets, one by one: what is believed of them, and what leaves.
 
 use paceline_gateway::GatewayConfig;
+use paceline_gateway::config::RetransmissionMode;
 use paceline_wire::{BufferPool, Ecn, Flags, FlowKey, Packet, PortId, Seq, TcpOptionsRepr};
 
 use crate::kit::script::{SERVER_ISN, Script};
@@ -258,4 +259,26 @@ fn what_leaves_again_cannot_be_marked() {
         let last = repeated.iter().rfind(|packet| !packet.payload().is_empty()).expect("a retransmission");
         assert_eq!(last.ecn(), Some(again));
     }
+}
+
+/// The path to the client becomes seven times as long as the gateway's timer expects. Each segment is repeated before it is acknowledged, so no
+/// ACK tells of the RTT, until the timer has backed off far enough for one.
+#[test]
+fn a_path_that_becomes_longer_than_the_timer_is_measured_again() {
+    let mut config = GatewayConfig::default();
+    config.retransmission.mode = RetransmissionMode::Local;
+    let mut script = Script::new(config);
+    script.handshake(TcpOptionsRepr { sack_permitted: false, ..modern() }, modern());
+    let mut copies = Vec::new();
+    for n in 0..20u32 {
+        let data = script.from_server(1 + n * 1_000, 1, Flags::ACK, 500, none(), 1_000);
+        let mut left = script.arrive(WAN, data);
+        left.extend(script.wait(if n < 5 { 100 } else { 700 }));
+        copies.push(sent_by(RADIO, left).iter().filter(|packet| !packet.payload().is_empty()).count());
+        let ack = script.from_client(1, 1 + (n + 1) * 1_000, Flags::ACK, 17_520, none(), 0);
+        script.arrive(RADIO, ack);
+    }
+    assert_eq!(copies[..5], [1; 5], "{copies:?}");
+    assert!(copies[5] > 1, "{copies:?}");
+    assert_eq!(copies[10..], [1; 10], "{copies:?}");
 }

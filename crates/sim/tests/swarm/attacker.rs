@@ -23,8 +23,9 @@ use rustc_hash::FxHashMap;
 
 use crate::{FAULTS_LAST, draw, draw_gateway, seeds_of};
 
-/// Seeds of a test run.
+/// Seeds of a test run, and those of which the time is judged.
 const RUNS: u64 = 2_000;
+const TIMED_RUNS: u64 = 1_000;
 const WINDOW: u64 = 64 << 10;
 /// Blows of every 100 ms. What passes takes room on links of 300 kbit/s, with a gateway or without: 36 kbit/s are little beside those.
 const BLOWS: u64 = 5;
@@ -320,11 +321,30 @@ fn seconds(result: &RunResult) -> f64 {
     result.flows.iter().filter_map(|flow| flow.completion_s).sum()
 }
 
+/// Seeds in which something stood still once: acknowledgements that RTT modulation as printed kept for minutes (50480, 51648, 68920, 126653, 129837,
+/// 130330); a pace of some bytes a second (107795); a split flow that was over and had its turn again and again (151500); and 41644, of which
+/// it was said.
+const FOUND: [u64; 9] = [41_644, 50_480, 51_648, 68_920, 107_795, 126_653, 129_837, 130_330, 151_500];
+
+#[test]
+fn what_stood_still_once_goes_on() {
+    attack(FOUND.into_iter());
+}
+
 #[test]
 fn an_attacker_harms_no_transfer() {
+    let seeds = seeds_of(RUNS);
+    let judges_time = seeds.end - seeds.start >= TIMED_RUNS;
+    let (alone, with) = attack(seeds);
+    // One transfer that loses a packet more or less in its slow start may take thrice as long: that is for many to tell.
+    assert!(!judges_time || with <= 1.2 * alone, "{with:.1} s attacked, {alone:.1} s alone");
+}
+
+/// Seconds that all transfers take alone, and attacked.
+fn attack(seeds: impl Iterator<Item = u64>) -> (f64, f64) {
     let (mut failures, mut alone, mut with) = (Vec::new(), 0.0, 0.0);
     let (mut handovers, mut reloads) = (0, 0);
-    for seed in seeds_of(RUNS) {
+    for seed in seeds {
         let mut scenario = draw(seed);
         let Some(gateway) = &mut scenario.gateway else { continue };
         (gateway.config.limits.max_flows, gateway.config.limits.max_buffer_bytes) = (MAX_FLOWS, MEMORY);
@@ -345,5 +365,5 @@ fn an_attacker_harms_no_transfer() {
     println!(
         "all transfers together: {with:.1} s attacked, {alone:.1} s alone; {handovers} handovers, {reloads} reloads"
     );
-    assert!(with <= 1.2 * alone, "{with:.1} s attacked, {alone:.1} s alone");
+    (alone, with)
 }

@@ -263,4 +263,29 @@ mod tests {
             assert!(!rounds.window.in_slow_start(), "{hystart}");
         }
     }
+
+    /// Two packets of 100 ms each, on a path that keeps what waits: the delay is found in the first round with eight ACKs before, and rounds
+    /// begin with the first ACK or, in older kernels, with a window of 16.
+    #[test]
+    fn rounds_of_slow_start_begin_early_or_late() {
+        for (hystart, end) in [(HystartName::Linux, 36), (HystartName::Linux516, 48)] {
+            let mut cubic = Cubic::new(hystart);
+            let mut rounds = Rounds::new(10);
+            let first = rounds.sample.una;
+            let mut sent = alloc::vec![rounds.sample.now; 10];
+            while rounds.window.in_slow_start() {
+                let sample = &mut rounds.sample;
+                sample.now += Duration::from_millis(100);
+                sample.nxt = first + 1_000 * sent.len() as u64;
+                sample.una += 2_000;
+                sample.delivered = 2;
+                let last = ((sample.una - first) / 1_000 - 1) as usize;
+                sample.rtt = Some(sample.now.saturating_since(sent[last]));
+                rounds.window = cubic.on_measurement(&rounds.sample, rounds.window);
+                rounds.window = cubic.on_ack(&rounds.sample, rounds.window);
+                sent.resize(last + 1 + rounds.window.cwnd as usize, rounds.sample.now);
+            }
+            assert_eq!(rounds.window.ssthresh, end, "{hystart}");
+        }
+    }
 }

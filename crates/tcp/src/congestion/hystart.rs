@@ -13,6 +13,8 @@ named! {
         /// By delay and ACK trains, as Linux tcp_cubic.c:hystart_update.
         #[default]
         Linux = "linux",
+        /// As Linux 5.16 to 6.13: rounds count from a window of 16 on (commits 4e1fddc98d25, 25c1a9ca53db).
+        Linux516 = "linux-5.16",
         /// As Linux 3.10: an earlier threshold of the delay, and no samples from recovery.
         Linux310 = "linux-3.10",
         /// RFC 9406: by delay, with a phase of conservative slow start.
@@ -38,7 +40,8 @@ impl Hystart {
         match name {
             HystartName::Off => Hystart::Off,
             HystartName::Linux => Hystart::Linux(LinuxHystart::default()),
-            HystartName::Linux310 => Hystart::Linux(LinuxHystart { is_310: true, ..LinuxHystart::default() }),
+            HystartName::Linux516 => Hystart::Linux(LinuxHystart::new(Version::From516)),
+            HystartName::Linux310 => Hystart::Linux(LinuxHystart::new(Version::From310)),
             HystartName::PlusPlus => Hystart::PlusPlus(HystartPlusPlus::default()),
         }
     }
@@ -71,9 +74,7 @@ impl Hystart {
     pub fn reset(&mut self) {
         match self {
             Hystart::Off => {}
-            Hystart::Linux(linux) => {
-                *linux = LinuxHystart { is_310: linux.is_310, ..LinuxHystart::default() }
-            }
+            Hystart::Linux(linux) => *linux = LinuxHystart::new(linux.version),
             Hystart::PlusPlus(plus) => *plus = HystartPlusPlus::default(),
         }
     }
@@ -100,7 +101,18 @@ const CSS_ROUNDS: u32 = 5;
 pub struct LinuxHystart {
     found: bool,
     round: Option<Round>,
-    is_310: bool,
+    #[cfg_attr(feature = "serde", serde(default))]
+    version: Version,
+}
+
+/// Since which Linux it is like this.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+enum Version {
+    From310,
+    From516,
+    #[default]
+    From614,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -121,10 +133,19 @@ impl Round {
 }
 
 impl LinuxHystart {
+    fn new(version: Version) -> Self {
+        LinuxHystart { version, ..LinuxHystart::default() }
+    }
+
     fn on_rtt(&mut self, sample: &AckSample, rtt: Duration, base: Duration, mut window: Window) -> Window {
         // What ends a hole was retransmitted, and 3.10 takes no sample from SACK (tcp_clean_rtx_queue).
-        let ambiguous = self.is_310 && (sample.state.in_reduction() || !sample.una_advanced);
+        let is_310 = self.version == Version::From310;
+        let ambiguous = is_310 && (sample.state.in_reduction() || !sample.una_advanced);
         if self.found || ambiguous {
+            return window;
+        }
+        let is_low = window.cwnd < LOW_WINDOW;
+        if is_low && self.version == Version::From516 {
             return window;
         }
         // Each round begins with a flight, whatever the window: the reset stands before the check of hystart_low_window
@@ -133,14 +154,14 @@ impl LinuxHystart {
             Some(round) if sample.una <= round.end_seq => round,
             round => round.insert(Round::begin(sample)),
         };
-        if window.cwnd < LOW_WINDOW {
+        if is_low {
             return window;
         }
         // ACKs that come close together for half a round trip: the path is full. Without pacing the threshold is half of
         // the shortest RTT plus what the host may have held back, at most 1 ms (hystart_ack_delay).
         if sample.now.saturating_since(round.last_ack) <= ACK_DELTA {
             round.last_ack = sample.now;
-            let held_back = if self.is_310 { Duration::ZERO } else { ack_delay(sample, window) };
+            let held_back = if is_310 { Duration::ZERO } else { ack_delay(sample, window) };
             let threshold = (base + held_back) / 2;
             self.found |= sample.now.saturating_since(round.start) > threshold;
         }
@@ -148,7 +169,7 @@ impl LinuxHystart {
         if round.samples < MIN_SAMPLES {
             round.samples += 1;
         } else {
-            let share = if self.is_310 { 16 } else { 8 };
+            let share = if is_310 { 16 } else { 8 };
             let margin = (base / share).max(DELAY_MIN).min(DELAY_MAX);
             self.found |= round.curr_rtt > base + margin;
         }

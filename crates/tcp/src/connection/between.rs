@@ -2,7 +2,7 @@
 
 use paceline_wire::{Duration, Instant};
 
-use super::Connection;
+use super::{Connection, State};
 
 /// What the peer has reported of what was sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -34,9 +34,9 @@ impl Connection {
         }
     }
 
-    /// The last poll had something to send, and no allowance.
+    /// The last poll had something to send, and no allowance. Who is over is not polled any more, and waits for nothing.
     pub fn is_held(&self) -> bool {
-        self.sender.held
+        self.sender.held && !matches!(self.state, State::Closed | State::TimeWait)
     }
 
     /// Bytes on their way, as loss detection sees it (pipe of RFC 6675), in full segments.
@@ -52,6 +52,11 @@ impl Connection {
     /// The position after the newest byte that came in order.
     pub fn received(&self) -> u64 {
         self.receiver.nxt
+    }
+
+    /// Bytes of payload that came.
+    pub fn bytes_received(&self) -> u64 {
+        self.receiver.totals.bytes
     }
 
     /// The position after the highest byte that came, in order or not.

@@ -309,6 +309,35 @@ fn an_application_says_how_long_the_peer_may_owe_an_answer() {
     assert_eq!(last, at(3_020));
 }
 
+/// Nobody polls, because the device is full: what was written is given up in time all the same, and leaves if there is room before that.
+#[test]
+fn what_a_full_device_keeps_back_counts_for_the_user_timeout() {
+    for room_at in [None, Some(1_500)] {
+        let (mut connection, _) = open(Config::default());
+        connection.set_user_timeout(Some(Duration::from_secs(3)));
+        connection.write_length(500);
+        let mut now = at(20);
+        connection.pause(now);
+        let mut left = 0;
+        while let Some(due) = connection.poll_timeout().filter(|_| left == 0) {
+            now = now.max(due);
+            connection.handle_timeout(now);
+            match room_at {
+                Some(ms) if now >= at(ms) => {
+                    left += connection.poll_transmit(now).map_or(0, |packet| packet.payload().len())
+                }
+                _ => connection.pause(now),
+            }
+        }
+        let probes = connection.status(now).probes;
+        match room_at {
+            Some(_) => assert_eq!((left, connection.close_reason()), (500, None)),
+            // Asked after the RTO first, then each half second, without backing off.
+            None => assert_eq!((connection.close_reason(), probes), (Some(CloseReason::TimedOut), 6)),
+        }
+    }
+}
+
 #[test]
 fn every_second_segment_is_acknowledged_but_the_first_ones_at_once() {
     // A window that is open already: while it grows, every segment is acknowledged.
@@ -409,4 +438,29 @@ fn a_super_packet_is_acknowledged_as_the_segments_that_it_came_in() {
     connection.handle_packet(at(81), &segment(83_101, first, Flags::ACK, 1_000));
     connection.handle_packet(at(81), &segment(84_101, first, Flags::ACK, 1_000));
     assert_eq!(only(&mut connection, at(81)).tcp().unwrap().ack(), Seq(85_101));
+}
+
+/// A repair waited for its allowance when the peer acknowledged all and closed: there is nothing to wait for any more.
+#[test]
+fn who_is_over_waits_for_no_allowance() {
+    let (mut connection, sent) = open(Config { frto: false, nagle: false, ..Config::default() });
+    for _ in 0..4 {
+        connection.write_length(200);
+        while connection.poll_transmit(at(20)).is_some() {}
+    }
+    connection.close();
+    while connection.poll_transmit(at(20)).is_some() {}
+    connection.set_allowance(0);
+    let due = connection.poll_timeout().expect("the timer of what is in flight");
+    let mut now = due.max(at(20));
+    while connection.status(now).retransmits == 0 {
+        connection.handle_timeout(now);
+        while connection.poll_transmit(now).is_some() {}
+        now = now.max(connection.poll_timeout().expect("a timer"));
+    }
+    connection.handle_packet(now, &segment(101, sent.add(200), Flags::ACK, 0));
+    while connection.poll_transmit(now).is_some() {}
+    assert!(connection.is_held(), "the third one is lost, too");
+    connection.handle_packet(now, &segment(101, sent.add(801), Flags::ACK | Flags::FIN, 0));
+    assert_eq!((connection.state(), connection.is_held()), (State::TimeWait, false));
 }

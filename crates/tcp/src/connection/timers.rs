@@ -70,6 +70,13 @@ impl Connection {
         }
     }
 
+    /// Whoever polls stops before there is nothing left, because the device below has no room (Linux tcp_small_queue_check). What left is
+    /// what the window was used for.
+    pub fn pause(&mut self, now: Instant) {
+        let supply = self.supply(false);
+        self.sender.pause(now, supply);
+    }
+
     fn on_sender_timeout(&mut self, now: Instant) {
         let waiting = self.supply(false).end > self.sender.board.nxt();
         if !self.sender.on_timeout(now, waiting) {

@@ -21,8 +21,6 @@ pub struct Rack {
 
 /// RFC 8985, Section 6.2, step 4: recoveries for which a widened window is kept.
 const RECOVERY_THRESH: u32 = 16;
-/// Linux TCP_TIMEOUT_MIN, two jiffies, at HZ = 250.
-pub(crate) const TIMEOUT_MIN: Duration = Duration::from_millis(8);
 
 impl Default for Rack {
     fn default() -> Self {
@@ -69,7 +67,7 @@ impl Rack {
             }
         }
         // Rounded up, so that the segment is lost when the timer fires (tcp_rack_mark_lost).
-        outcome.timer = outcome.timer.map(|at| at + TIMEOUT_MIN);
+        outcome.timer = outcome.timer.map(|at| at + sample.timeout_min);
         outcome
     }
 }
@@ -167,6 +165,7 @@ pub(super) mod tests {
             now: Instant::ZERO + Duration::from_millis(ms),
             srtt: Duration::from_millis(40),
             min_rtt: Duration::from_millis(40),
+            timeout_min: Duration::from_millis(8),
             reordering: 3,
             ..LossSample::default()
         }
@@ -186,7 +185,7 @@ pub(super) mod tests {
         let sample = delivered(41, 1);
         rack.on_measurement(&sample);
         let outcome = rack.on_ack(&mut board, &sample);
-        // Sent at 0, RTT 40, window 10; the timer comes two jiffies later.
+        // Sent at 0, RTT 40, window 10; the timer comes two ticks of 4 ms later.
         assert!(!outcome.marked);
         assert_eq!(outcome.timer, Some(Instant::ZERO + Duration::from_millis(58)));
         assert!(rack.on_timeout(&mut board, &sample_at(58)).marked);

@@ -398,6 +398,7 @@ impl Sender {
             sacked_news: flags.data_sacked,
             srtt: self.rtt.srtt(),
             min_rtt: self.rtt.min().unwrap_or_default(),
+            timeout_min: self.config.timeout_min(),
             reordering: self.reordering,
             reordering_seen: self.reord_seen > 0,
             delivered: self.rate.delivered(),

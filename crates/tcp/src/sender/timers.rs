@@ -25,8 +25,8 @@ pub(super) enum TimerKind {
     Persist,
 }
 
-/// Linux TCP_TIMEOUT_MIN at HZ = 250.
-const TIMEOUT_MIN: Duration = Duration::from_millis(8);
+/// Linux TCP_RESOURCE_PROBE_INTERVAL.
+const RESOURCE_PROBE_INTERVAL: Duration = Duration::from_millis(500);
 
 impl Sender {
     /// When the timer expires.
@@ -111,7 +111,7 @@ impl Sender {
         let mut delay = match self.rtt.has_sample() {
             // Twice the RTT, and the receiver's delay of an ACK for a single segment.
             true if self.board.packets_out() == 1 => self.rtt.srtt() * 2 + self.config.rto_min,
-            true => self.rtt.srtt() * 2 + TIMEOUT_MIN,
+            true => self.rtt.srtt() * 2 + self.config.timeout_min(),
             false => RTO_INITIAL,
         };
         let rto_in = match advancing {
@@ -177,7 +177,7 @@ impl Sender {
         match timer {
             Some(at) => self.set_reordering_timer(at),
             None => {
-                let at = self.retransmission_deadline().max(now + TIMEOUT_MIN);
+                let at = self.retransmission_deadline().max(now + self.config.timeout_min());
                 self.set_timer(TimerKind::Retransmission, at);
             }
         }
@@ -268,6 +268,19 @@ impl Sender {
         if self.timer.is_none() {
             self.set_timer(TimerKind::Persist, now + self.persist_delay());
         }
+    }
+
+    /// Data waits, nothing is in flight, and the device takes nothing. What was given to TCP is lost to its application if it is not
+    /// delivered in time, sent or not (RFC 9293, Section 3.9.1.1): the persist timer counts. A probe that did not leave says nothing of the
+    /// peer, so the timer does not back off (tcp_send_probe0).
+    #[cold]
+    pub(super) fn wait_for_device(&mut self, now: Instant) {
+        if self.forced == Some(Forced::Part) {
+            self.forced = None;
+            self.backoff = self.backoff.saturating_sub(1);
+            self.set_timer(TimerKind::Persist, now + RESOURCE_PROBE_INTERVAL);
+        }
+        self.check_persist(now);
     }
 
     /// An ACK while nothing was in flight (tcp_ack_probe).

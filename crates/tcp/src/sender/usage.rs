@@ -110,6 +110,16 @@ impl Sender {
         }
     }
 
+    /// More may go, and is not asked for.
+    pub(crate) fn pause(&mut self, now: Instant, supply: Supply) {
+        if core::mem::take(&mut self.usage.sent_in_round) {
+            self.validate_window(now, self.in_flight() >= self.window.cwnd, supply);
+        }
+        if supply.end > self.board.nxt() && self.board.is_empty() {
+            self.wait_for_device(now);
+        }
+    }
+
     /// Nothing more may go: was the window used, and what held the sender back?
     #[inline(never)]
     pub(super) fn finish_round(&mut self, now: Instant, supply: Supply) {

@@ -1,0 +1,105 @@
+//! The queue of the device, as a script sets it with `tc`: one that takes nothing (`pfifo limit 0`), Linux's fq, or none.
+//!
+//! fq lets a connection's super-packets go at the pacing rate (net/sched/sch_fq.c:fq_dequeue). TCP gives it the next one while no more than
+//! two wait (tcp_output.c:tcp_small_queue_check); a connection that may not be polled has sent nothing.
+
+use std::collections::VecDeque;
+use std::fs;
+
+use paceline_tcp::Status;
+use paceline_wire::{Duration, Instant, Packet, Rate};
+
+/// What the device does with packets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Discipline {
+    /// All leave at once.
+    None,
+    /// Nothing is taken.
+    Full,
+    /// They are paced.
+    Fq,
+}
+
+impl Discipline {
+    /// As the last `tc` left it, whose words are in the file that the environment names.
+    pub(crate) fn now() -> Discipline {
+        let file = std::env::var_os("PACKETDRILL_QUEUE");
+        let words = file.and_then(|file| fs::read_to_string(file).ok()).unwrap_or_default();
+        match words.trim() {
+            words if words.ends_with("pfifo limit 0") => Discipline::Full,
+            words if words.ends_with(" fq") => Discipline::Fq,
+            _ => Discipline::None,
+        }
+    }
+}
+
+/// fq, of the one connection that scripts have.
+#[derive(Debug)]
+pub(crate) struct Fq {
+    waiting: VecDeque<Vec<Packet>>,
+    credit: i64,
+    /// When the next one may leave (time_next_packet).
+    next: Option<Instant>,
+    last: Instant,
+}
+
+/// Of a super-packet: its bytes leave in so much time at the pacing rate, and two MTUs at least.
+const QUANTUM: i64 = 2 * 1_500;
+const INITIAL_QUANTUM: i64 = 10 * 1_500;
+/// After so long a connection has credit again (flow_refill_delay).
+const REFILL_DELAY: Duration = Duration::from_millis(40);
+/// Super-packets that wait while TCP gives another one.
+const SMALL_QUEUE: usize = 2;
+
+impl Fq {
+    pub(crate) fn new(now: Instant) -> Fq {
+        Fq { waiting: VecDeque::new(), credit: INITIAL_QUANTUM, next: None, last: now }
+    }
+
+    pub(crate) fn takes(&self) -> bool {
+        self.waiting.len() <= SMALL_QUEUE
+    }
+
+    pub(crate) fn take(&mut self, now: Instant, packets: Vec<Packet>) {
+        if self.waiting.is_empty() && now.saturating_since(self.last) > REFILL_DELAY {
+            self.credit = self.credit.max(QUANTUM);
+        }
+        self.waiting.push_back(packets);
+    }
+
+    /// When the next super-packet leaves.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        (!self.waiting.is_empty()).then(|| self.next.unwrap_or(Instant::ZERO))
+    }
+
+    /// A super-packet that may leave.
+    pub(crate) fn release(&mut self, now: Instant, rate: Rate) -> Option<Vec<Packet>> {
+        if self.due()? > now {
+            return None;
+        }
+        let packets = self.waiting.pop_front()?;
+        if self.credit <= 0 {
+            self.credit += QUANTUM;
+        }
+        let bytes: usize = packets.iter().map(|packet| packet.ip_len()).sum();
+        self.credit -= bytes as i64;
+        self.last = now;
+        if self.credit > 0 {
+            return Some(packets);
+        }
+        let mut share = rate.time_for(bytes.max(QUANTUM as usize) as u64).min(Duration::from_secs(1));
+        if let Some(next) = self.next {
+            // It was late, which is made up for by half at most.
+            share = share - (share / 2).min(now.saturating_since(next));
+        }
+        self.next = Some(now + share);
+        Some(packets)
+    }
+}
+
+/// Twice the window in a round trip until half of ssthresh, and 1.2 times after it (tcp_input.c:tcp_update_pacing_rate).
+pub(crate) fn pacing_rate(status: &Status) -> u64 {
+    let percent = if status.snd_cwnd < status.snd_ssthresh / 2 { 200 } else { 120 };
+    let window = u64::from(status.snd_cwnd.max(status.unacked)) * u64::from(status.snd_mss.max(1));
+    (window * 1_000_000 * percent / 100).checked_div(status.rtt).unwrap_or(u64::MAX)
+}
