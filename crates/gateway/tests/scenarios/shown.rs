@@ -82,6 +82,22 @@ fn a_gap_above_a_hole_is_shown_with_it() {
     );
 }
 
+/// The link fades, and the server sends its newest segment again (RFC 8985, Section 7.3). The copy passes, and so does the D-SACK that
+/// tells the server that nothing was lost. A copy of an older one, which is kept here, does not.
+#[test]
+fn a_tail_loss_probe_passes_and_is_answered() {
+    plays(
+        "0    server 4                -> data 4
+         1    server 5                -> data 5
+         2    server 6                -> data 6
+         60   client lacks 5          -> lacks 5
+         62   server 5                -> nothing
+         64   server 6                -> data 6
+         66   client lacks 7          -> lacks 7
+         124  client lacks 7 has 6    -> lacks 7 has 6",
+    );
+}
+
 /// Segment 5 is overtaken by three and comes before the client's answer to them does: for the server nothing has happened.
 #[test]
 fn what_was_only_overtaken_is_hidden() {
