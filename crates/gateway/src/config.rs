@@ -1,6 +1,7 @@
 //! What a gateway does, part by part. Every part can be switched by name, so that each figure of the thesis can be
 //! redone with parts off.
 
+mod profile;
 mod sharing;
 
 use alloc::string::String;
@@ -9,6 +10,7 @@ use paceline_tcp::ReceiveWindowName;
 
 use crate::split::SplitConfig;
 
+pub use profile::Profile;
 use sharing::is_rate;
 pub use sharing::{FlowAction, FlowMatch, FlowRule, OtherMode, ShareConfig, SharingConfig, SubscriberRule};
 

@@ -314,10 +314,10 @@ impl Table {
     /// The oldest half-open flow, where there are more than `most`.
     #[cfg(feature = "serde")]
     pub(crate) fn oldest_beyond(&mut self, most: usize) -> Option<u32> {
-        let oldest = |half_open: &mut HalfOpen| {
-            half_open.oldest(Group::All, |ticket| has_ticket(&self.entries, ticket))
-        };
-        if self.half_open.len() > most { oldest(&mut self.half_open) } else { None }
+        if self.half_open.len() <= most {
+            return None;
+        }
+        self.half_open.oldest(Group::All, |ticket| has_ticket(&self.entries, ticket))
     }
 
     /// The oldest half-open flow of a subscriber.

@@ -11,7 +11,8 @@ mod draw;
 
 use std::ops::Range;
 
-use draw::{Drawn, PROFILES, Profile, draw, of_the_text};
+use draw::{Drawn, bounds, draw, of_the_text, profiles, repairs};
+use paceline_gateway::config::Profile;
 use paceline_sim::result::RunResult;
 use paceline_sim::{Watch, run_watched};
 use paceline_tcp::Status;
@@ -45,8 +46,7 @@ const KEPT_OF_TEXT: f64 = 0.97;
 fn the_path_of_the_text() {
     let all = std::env::var("LONG_ALL").is_ok();
     // `window` has nothing that keeps the client from discarding, and `drwa` is no part of the text's path.
-    for profile in PROFILES.into_iter().filter(|profile| !matches!(profile, Profile::Window | Profile::Drwa))
-    {
+    for profile in profiles().filter(|profile| !matches!(profile, Profile::Window | Profile::Drwa)) {
         for (steps, lossy) in [(false, false), (false, true), (true, false), (true, true)] {
             if !(all || profile == Profile::Thesis && steps && lossy) {
                 continue;
@@ -59,10 +59,7 @@ fn the_path_of_the_text() {
             println!("{profile:?}, steps {steps}, loss {lossy}: {read}, kept {kept}");
             // Ten megabytes wait in the gateway, so the server's shortest round trip is seconds. What it sends again is acknowledged sooner, and
             // without timestamps it takes that for an answer to the first copy (Linux: tcp_rack_advance) and waits for its timeout.
-            assert!(
-                kept || (lossy && !profile.repairs()),
-                "{profile:?}, steps {steps}, loss {lossy}: {read}"
-            );
+            assert!(kept || (lossy && !repairs(profile)), "{profile:?}, steps {steps}, loss {lossy}: {read}");
         }
     }
 }
@@ -100,12 +97,12 @@ fn faults(drawn: &Drawn, result: &RunResult, read: &Progress) -> Vec<String> {
         }
     };
     // Where the server repairs, its timers decide how long the client waits; behind `window` the client discards what it cannot hold.
-    let judged = drawn.profile.repairs() || !drawn.lossy && drawn.profile != Profile::Window;
+    let judged = repairs(drawn.profile) || !drawn.lossy && drawn.profile != Profile::Window;
     hold(!judged || read.rest_mbps() >= KEPT * read.first_mbps(), "slower than in the first minute");
     let delay_max_ms = DELAY_MAX_MS.max(drawn.ms_for(PACKETS_MAX * 1_500.0));
     let standstill_max_ms = STANDSTILL_MS.max(STANDSTILL_RTTS * drawn.longest_rtt_ms(delay_max_ms));
     hold(!judged || read.standstill.as_secs_f64() * 1e3 < standstill_max_ms, "stands still");
-    hold(!drawn.profile.bounds() || result.path_delay_ms.p95 <= Some(delay_max_ms), "waits for too long");
+    hold(!bounds(drawn.profile) || result.path_delay_ms.p95 <= Some(delay_max_ms), "waits for too long");
     faults
 }
 

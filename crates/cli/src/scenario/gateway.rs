@@ -1,9 +1,7 @@
 //! The gateway of a scenario: a profile, single parts changed, and what befalls it.
 
 use paceline_gateway::GatewayConfig;
-use paceline_gateway::config::{
-    FlowMode, QueueBoundMode, RetransmissionMode, RttModulationMode, ScheduleMode, VirtualWindowMode,
-};
+use paceline_gateway::config::{self, FlowMode};
 use paceline_gateway::split::{SenderConfig, SplitConfig};
 use paceline_tcp::{CongestionName, ReductionName, SendBufferName};
 use serde::{Deserialize, Serialize};
@@ -143,46 +141,21 @@ const KERNEL_WINDOW_BYTES: u32 = 3_145_728;
 impl Profile {
     /// `None` for `off`.
     pub(crate) fn config(self) -> Option<GatewayConfig> {
-        let mut config = GatewayConfig::all_off();
-        if matches!(self, Profile::Off) {
-            return None;
-        }
-        if matches!(self, Profile::Full) {
-            return Some(GatewayConfig::default());
-        }
-        if matches!(self, Profile::Drwa) {
-            config.virtual_window.mode = VirtualWindowMode::Drwa;
-            return Some(config);
-        }
-        if matches!(self, Profile::KernelSplit) {
-            return Some(kernel_split());
-        }
-        if matches!(self, Profile::Split) {
-            return Some(GatewayConfig { mode: FlowMode::Split, ..GatewayConfig::default() });
-        }
-        if matches!(self, Profile::Auto) {
-            return Some(GatewayConfig { mode: FlowMode::Auto, ..GatewayConfig::default() });
-        }
-        let parts = self as u8 - Profile::Null as u8;
-        if parts >= 1 {
-            config.virtual_window.mode = VirtualWindowMode::Fixed;
-            config.virtual_window.max_bytes = 10_000_000;
-            config.virtual_window.add_window_scale = true;
-        }
-        if parts >= 2 {
-            config.schedule.mode = ScheduleMode::ReceptionRate;
-        }
-        if parts >= 3 {
-            config.retransmission.mode = RetransmissionMode::Local;
-        }
-        if parts >= 4 {
-            config.retransmission.mode = RetransmissionMode::Proactive;
-        }
-        if parts >= 5 {
-            config.rtt_modulation.mode = RttModulationMode::Text;
-        }
-        config.queue_bound.mode = QueueBoundMode::None;
-        Some(config)
+        let named = match self {
+            Profile::Off => return None,
+            Profile::KernelSplit => return Some(kernel_split()),
+            Profile::Null => config::Profile::Null,
+            Profile::Window => config::Profile::Window,
+            Profile::Schedule => config::Profile::Schedule,
+            Profile::Local => config::Profile::Local,
+            Profile::Proactive => config::Profile::Proactive,
+            Profile::Thesis => config::Profile::Thesis,
+            Profile::Full => config::Profile::Full,
+            Profile::Drwa => config::Profile::Drwa,
+            Profile::Split => config::Profile::Split,
+            Profile::Auto => config::Profile::Auto,
+        };
+        Some(named.config())
     }
 }
 
@@ -200,28 +173,9 @@ pub(crate) fn merge(table: &mut toml::Table, changes: &toml::Table) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use paceline_gateway::config::{QueueBoundMode, RttModulationMode};
 
-    #[test]
-    fn each_profile_adds_a_part() {
-        let local = Profile::Local.config().unwrap();
-        assert_eq!(local.retransmission.mode, RetransmissionMode::Local);
-        assert_eq!(local.rtt_modulation.mode, RttModulationMode::None);
-        let thesis = Profile::Thesis.config().unwrap();
-        assert_eq!(thesis.rtt_modulation.mode, RttModulationMode::Text);
-        assert_eq!(thesis.queue_bound.mode, QueueBoundMode::None);
-        assert_eq!(Profile::Full.config(), Some(GatewayConfig::default()));
-        assert_eq!(Profile::Null.config(), Some(GatewayConfig::all_off()));
-        let drwa = Profile::Drwa.config().unwrap();
-        assert_eq!(drwa.virtual_window.mode, VirtualWindowMode::Drwa);
-        assert_eq!(
-            GatewayConfig { virtual_window: GatewayConfig::all_off().virtual_window, ..drwa },
-            GatewayConfig::all_off()
-        );
-        assert_eq!(Profile::Off.config(), None);
-        let split = Profile::Split.config().unwrap();
-        assert_eq!(GatewayConfig { mode: FlowMode::Transparent, ..split }, GatewayConfig::default());
-    }
+    use super::*;
 
     #[test]
     fn of_a_kernels_proxy_only_the_congestion_control_is_chosen() {

@@ -154,11 +154,13 @@ impl Flow {
             }
             self.received = self.received.max(end);
         } else {
-            ctx.counters.server_retransmissions_absorbed += 1;
             self.totals.server_retransmissions += 1;
             self.on_absorbed(ctx, start);
             if end == self.received {
+                ctx.counters.server_retransmissions_passed += 1;
                 self.on_tail_probe(ctx, start..end);
+            } else {
+                ctx.counters.server_retransmissions_absorbed += 1;
             }
         }
         self.recovery.newly = gaps;

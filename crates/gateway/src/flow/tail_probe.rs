@@ -7,6 +7,7 @@
 use core::ops::Range;
 
 use super::{Context, Flow};
+use crate::store::Chunk;
 
 impl Flow {
     /// The server has sent its newest bytes again.
@@ -15,20 +16,17 @@ impl Flow {
         self.release_tail_probe(ctx);
     }
 
-    /// Lets the probe go once the first copy has left. One packet in a round trip is no load, so it needs no room.
+    /// Lets the probe go once the first copy has left. Like what else passes, it needs no room: a server sends one in two round trips.
     pub(super) fn release_tail_probe(&mut self, ctx: &mut Context<'_>) {
         let sent = self.board.sent();
-        let Some(range) = self.tail_probe.take_if(|range| range.end <= sent) else { return };
-        let start = range.start.max(self.board.una());
-        let Some(chunk) =
-            self.store.from(start).filter(|chunk| chunk.start <= start && range.end <= chunk.end)
-        else {
-            return;
-        };
-        let mut packet = chunk.packet(start, range.end);
+        let Some(Range { start, end }) = self.tail_probe.take_if(|range| range.end <= sent) else { return };
+        // Of what is acknowledged or no longer kept nothing has to be told.
+        let start = start.max(self.board.una());
+        let holds = |chunk: &&Chunk| chunk.start <= start && start < end && end <= chunk.end;
+        let Some(chunk) = self.store.from(start).filter(holds) else { return };
+        let mut packet = chunk.packet(start, end);
         self.refresh_timestamp(&mut packet);
         self.filter.expect_reply();
-        ctx.counters.server_retransmissions_passed += 1;
         ctx.pass_to_client(packet);
     }
 }

@@ -2,10 +2,7 @@
 
 use std::fmt;
 
-use paceline_gateway::GatewayConfig;
-use paceline_gateway::config::{
-    FlowMode, QueueBoundMode, RetransmissionMode, RttModulationMode, ScheduleMode, VirtualWindowMode,
-};
+use paceline_gateway::config::{Profile, QueueBoundMode, RetransmissionMode};
 use paceline_path::random::{Probability, Random};
 use paceline_path::{Delay, LinkConfig, Loss, QueueLimit, RateProcess};
 use paceline_sim::scenario::{Flow, GatewayAt, Load, PathLink, Scenario, TcpFlow, Transport};
@@ -15,32 +12,6 @@ use paceline_wire::{Duration, Rate};
 
 /// At least.
 const SECONDS: u64 = 1_000;
-
-/// The profiles of docs/scenario.md.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Profile {
-    Window,
-    Schedule,
-    Local,
-    Proactive,
-    Thesis,
-    Full,
-    Drwa,
-    Split,
-    Auto,
-}
-
-pub(crate) const PROFILES: [Profile; 9] = [
-    Profile::Window,
-    Profile::Schedule,
-    Profile::Local,
-    Profile::Proactive,
-    Profile::Thesis,
-    Profile::Full,
-    Profile::Drwa,
-    Profile::Split,
-    Profile::Auto,
-];
 
 /// What a seed says.
 pub(crate) struct Drawn {
@@ -55,47 +26,19 @@ pub(crate) struct Drawn {
     depth: f64,
 }
 
-impl Profile {
-    pub(crate) fn config(self) -> GatewayConfig {
-        let mode = |mode| GatewayConfig { mode, ..GatewayConfig::default() };
-        match self {
-            Profile::Full => return GatewayConfig::default(),
-            Profile::Split => return mode(FlowMode::Split),
-            Profile::Auto => return mode(FlowMode::Auto),
-            _ => {}
-        }
-        let mut config = GatewayConfig::all_off();
-        if self == Profile::Drwa {
-            config.virtual_window.mode = VirtualWindowMode::Drwa;
-            return config;
-        }
-        config.queue_bound.mode = QueueBoundMode::None;
-        config.virtual_window.mode = VirtualWindowMode::Fixed;
-        config.virtual_window.max_bytes = 10_000_000;
-        config.virtual_window.add_window_scale = true;
-        if self != Profile::Window {
-            config.schedule.mode = ScheduleMode::ReceptionRate;
-        }
-        config.retransmission.mode = match self {
-            Profile::Window | Profile::Schedule => RetransmissionMode::None,
-            Profile::Local => RetransmissionMode::Local,
-            _ => RetransmissionMode::Proactive,
-        };
-        if self == Profile::Thesis {
-            config.rtt_modulation.mode = RttModulationMode::Text;
-        }
-        config
-    }
+/// All but the one that does nothing.
+pub(crate) fn profiles() -> impl Iterator<Item = Profile> {
+    Profile::ALL.into_iter().filter(|&profile| profile != Profile::Null)
+}
 
-    /// The gateway sends again what the link lost. Where it does not, the server's timers decide how long the client waits.
-    pub(crate) fn repairs(self) -> bool {
-        !matches!(self, Profile::Window | Profile::Schedule | Profile::Drwa)
-    }
+/// The gateway sends again what the link lost. Where it does not, the server's timers decide how long the client waits.
+pub(crate) fn repairs(profile: Profile) -> bool {
+    profile.config().retransmission.mode != RetransmissionMode::None
+}
 
-    /// The gateway bounds the queue.
-    pub(crate) fn bounds(self) -> bool {
-        matches!(self, Profile::Full | Profile::Split | Profile::Auto)
-    }
+/// The gateway bounds the queue.
+pub(crate) fn bounds(profile: Profile) -> bool {
+    profile.config().queue_bound.mode == QueueBoundMode::Adaptive
 }
 
 fn one_of<T: Copy>(random: &mut Random, all: &[T]) -> T {
@@ -120,7 +63,7 @@ fn draw_sender(random: &mut Random) -> Config {
 /// The buffer is fixed and small, as the thesis has it, or fixed and large, or tuned by Linux; fixed where nothing bounds the queue.
 fn draw_receiver(random: &mut Random, profile: Profile) -> (Config, Option<u32>) {
     let buffers = [Some(17_520), Some(65_535), Some(1 << 20), None];
-    let buffer = one_of(random, if profile.bounds() { &buffers } else { &buffers[..3] });
+    let buffer = one_of(random, if bounds(profile) { &buffers } else { &buffers[..3] });
     let client = Config {
         receive_buffer: buffer.map_or(Config::default().receive_buffer, ReceiveBuffer::Fixed),
         window_scaling: buffer.is_none_or(|bytes| bytes > 65_535),
@@ -133,7 +76,7 @@ fn draw_receiver(random: &mut Random, profile: Profile) -> (Config, Option<u32>)
 
 pub(crate) fn draw(seed: u64) -> Drawn {
     let random = &mut Random::named(seed, "long");
-    let profile = one_of(random, &PROFILES);
+    let profile = one_of(random, &profiles().collect::<Vec<_>>());
     let sender = draw_sender(random);
     let (client, receive_buffer) = draw_receiver(random, profile);
     let rate_mbps = 0.5 * 16f64.powf(random.unit());
@@ -143,7 +86,7 @@ pub(crate) fn draw(seed: u64) -> Drawn {
     let held = rate_mbps * 1e6 / 8.0 * rtt_ms as f64 / 1e3;
     // Without a bound the client's window may stand in the queue (Eq. 10), and twice while a hole is repaired: the text has a small window
     // before a large queue.
-    let windows = if profile.bounds() { 0 } else { 2 * u64::from(receive_buffer.unwrap_or(0)) };
+    let windows = if bounds(profile) { 0 } else { 2 * u64::from(receive_buffer.unwrap_or(0)) };
     let queue = QueueLimit::Bytes(((held * depth) as u64).max(30_000).max(windows));
     let path = path(rate_mbps, rtt_ms, queue, lossy);
     let tcp = TcpFlow { server: sender, client, load: Load::Bulk, ..TcpFlow::default() };
@@ -208,7 +151,7 @@ impl Drawn {
     /// A round trip with all that may wait.
     pub(crate) fn longest_rtt_ms(&self, bound_ms: f64) -> f64 {
         let window_ms = self.receive_buffer.map_or(bound_ms, |bytes| self.ms_for(f64::from(bytes)));
-        self.rtt_ms as f64 + if self.profile.bounds() { bound_ms.min(window_ms) } else { window_ms }
+        self.rtt_ms as f64 + if bounds(self.profile) { bound_ms.min(window_ms) } else { window_ms }
     }
 }
 

@@ -390,23 +390,6 @@ impl Sender {
         self.detection.on_measurement(&loss);
     }
 
-    pub(super) fn loss_sample(&self, now: Instant, flags: Flags) -> LossSample {
-        LossSample {
-            now,
-            state: self.state,
-            duplicate: flags.duplicate(),
-            sacked_news: flags.data_sacked,
-            srtt: self.rtt.srtt(),
-            min_rtt: self.rtt.min().unwrap_or_default(),
-            timeout_min: self.config.timeout_min(),
-            reordering: self.reordering,
-            reordering_seen: self.reord_seen > 0,
-            delivered: self.rate.delivered(),
-            cwnd: self.window.cwnd,
-            ..LossSample::default()
-        }
-    }
-
     /// State, window, timers.
     fn react(&mut self, input: &AckInput<'_>, prior_una: u64, sample: &mut AckSample, mut flags: Flags) {
         let now = input.now;

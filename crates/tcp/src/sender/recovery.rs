@@ -6,11 +6,30 @@ use super::Sender;
 use super::ack::{AckInput, Flags};
 use super::transmit::Forced;
 use crate::congestion::{CaState, CongestionEvent, SSTHRESH_INFINITE, current_ssthresh};
+use crate::detection::LossSample;
 use crate::event::Event;
 use crate::reduction::Entry;
 use crate::scoreboard::{Mark, Segment};
 
 impl Sender {
+    /// What loss detection sees.
+    pub(super) fn loss_sample(&self, now: Instant, flags: Flags) -> LossSample {
+        LossSample {
+            now,
+            state: self.state,
+            duplicate: flags.duplicate(),
+            sacked_news: flags.data_sacked,
+            srtt: self.rtt.srtt(),
+            min_rtt: self.rtt.min().unwrap_or_default(),
+            timeout_min: self.config.timeout_min(),
+            reordering: self.reordering,
+            reordering_seen: self.reord_seen > 0,
+            delivered: self.rate.delivered(),
+            cwnd: self.window.cwnd,
+            ..LossSample::default()
+        }
+    }
+
     /// An ACK that may tell of trouble. Returns packets that it delivered beyond those on the board (without SACK).
     #[inline(never)]
     pub(super) fn alert(&mut self, input: &AckInput<'_>, prior_una: u64, flags: &mut Flags) -> u32 {

@@ -66,7 +66,7 @@ fn packets_of_the_flow_are_kept_on_both_sides_with_what_was_done() {
         (0, 2, "window field"),
         (0, 1, ""),
         (1, 2, ""),
-        (0, 1, "the server sent again what is kept here"),
+        (0, 1, "passed on"),
         // Its newest bytes once more are a tail loss probe, which passes.
         (1, 2, "sent again by the server"),
     ];

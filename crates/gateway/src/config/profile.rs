@@ -1,0 +1,111 @@
+//! Named sets of parts: those of the text one after the other, and what is recommended.
+
+use super::{
+    FlowMode, GatewayConfig, RetransmissionMode, RttModulationMode, ScheduleMode, VirtualWindowMode,
+};
+
+/// The window that the text shows to a server, in bytes.
+const TEXT_WINDOW: u64 = 10_000_000;
+
+/// A named set of parts. Each from `Null` to `Thesis` adds one part to the one before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Profile {
+    /// Every part is off: packets pass as they come.
+    Null,
+    /// The window towards the server is a constant 10 MB.
+    Window,
+    /// And packets leave as the reception rate allows.
+    Schedule,
+    /// And the holes that the client reports are repaired.
+    Local,
+    /// And what the client must have discarded is sent again at once.
+    Proactive,
+    /// And RTT modulation as printed: everything in the text, and nothing else.
+    Thesis,
+    /// The default: sized window, bounded queue.
+    Full,
+    /// Nothing but the client's window, lowered to what it would advertise with dynamic receive window adjustment.
+    Drwa,
+    /// Every flow is split; the gateway sends to its client.
+    Split,
+    /// Mode and sender as the gateway finds best by what it measures.
+    Auto,
+}
+
+impl Profile {
+    /// All of them.
+    pub const ALL: [Profile; 10] = [
+        Profile::Null,
+        Profile::Window,
+        Profile::Schedule,
+        Profile::Local,
+        Profile::Proactive,
+        Profile::Thesis,
+        Profile::Full,
+        Profile::Drwa,
+        Profile::Split,
+        Profile::Auto,
+    ];
+
+    /// Its keys.
+    pub fn config(self) -> GatewayConfig {
+        let default = GatewayConfig::default();
+        match self {
+            Profile::Full => default,
+            Profile::Split => GatewayConfig { mode: FlowMode::Split, ..default },
+            Profile::Auto => GatewayConfig { mode: FlowMode::Auto, ..default },
+            Profile::Drwa => {
+                let mut config = GatewayConfig::all_off();
+                config.virtual_window.mode = VirtualWindowMode::Drwa;
+                config
+            }
+            _ => self.of_text(),
+        }
+    }
+
+    fn of_text(self) -> GatewayConfig {
+        let mut config = GatewayConfig::all_off();
+        if self >= Profile::Window {
+            config.virtual_window.mode = VirtualWindowMode::Fixed;
+            config.virtual_window.max_bytes = TEXT_WINDOW;
+            config.virtual_window.add_window_scale = true;
+        }
+        if self >= Profile::Schedule {
+            config.schedule.mode = ScheduleMode::ReceptionRate;
+        }
+        config.retransmission.mode = match self {
+            Profile::Local => RetransmissionMode::Local,
+            _ if self >= Profile::Proactive => RetransmissionMode::Proactive,
+            _ => RetransmissionMode::None,
+        };
+        if self == Profile::Thesis {
+            config.rtt_modulation.mode = RttModulationMode::Text;
+        }
+        config
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::QueueBoundMode;
+    use super::*;
+
+    #[test]
+    fn each_profile_adds_a_part() {
+        let local = Profile::Local.config();
+        assert_eq!(local.retransmission.mode, RetransmissionMode::Local);
+        assert_eq!(local.rtt_modulation.mode, RttModulationMode::None);
+        let thesis = Profile::Thesis.config();
+        assert_eq!(thesis.rtt_modulation.mode, RttModulationMode::Text);
+        assert_eq!(thesis.queue_bound.mode, QueueBoundMode::None);
+        assert_eq!(Profile::Null.config(), GatewayConfig::all_off());
+        let drwa = Profile::Drwa.config();
+        assert_eq!(drwa.virtual_window.mode, VirtualWindowMode::Drwa);
+        assert_eq!(
+            GatewayConfig { virtual_window: GatewayConfig::all_off().virtual_window, ..drwa },
+            GatewayConfig::all_off()
+        );
+        let split = Profile::Split.config();
+        assert_eq!(GatewayConfig { mode: FlowMode::Transparent, ..split }, GatewayConfig::default());
+    }
+}
