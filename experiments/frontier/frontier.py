@@ -49,7 +49,7 @@ def generate(paceline, out, count, seed):
 def curve(path, name, seconds):
     opportunities = [t / 1e3 for t in map(int, path.read_text().split()) if t < 1e3 * seconds]
     rule, loop = LOOPS[name]
-    return [rules.simulate(opportunities, rule(setting), loop) for setting in rule.dial] + [rules.oracle(opportunities)]
+    return [rules.simulate(opportunities, rule(setting), loop) for setting in rule.dial]
 
 
 def scenario(path, profile, server, seconds):
@@ -95,14 +95,12 @@ def measure(args, traces):
             for path in traces for profile in PROFILES for server in SERVERS
         }
         for key, job in jobs.items():
-            *curves[key], best = job.result()
-            curves[key[0], "oracle"] = best
+            curves[key] = job.result()
         for (path, profile, server), job in runs.items():
             utilization, p50, p95, p99 = job.result()
             ratio = {name: p95 / max(rules.at(curves[path, name], utilization), 5) for name in LOOPS}
             rows.append({
                 "link": path.name, "scheme": f"{profile}, {server}", "utilization": utilization, "p50_ms": p50, "p95_ms": p95, "p99_ms": p99,
-                "self_inflicted_ms": max(0.0, p95 - curves[path, "oracle"]),
                 "ratio": ratio["quantile, 80 ms"], "ratio_50ms": ratio["quantile, 50 ms"],
             })
             print(f"\r{len(rows)} of {len(runs)}", end="", flush=True)
@@ -145,7 +143,7 @@ def main():
         parser.error("no link: name traces, or make some with --generate N")
     table, curves = measure(args, traces)
     table.to_csv(args.out / "frontier.csv", index=False)
-    summary = table.groupby("scheme", sort=False)[["utilization", "p50_ms", "p95_ms", "self_inflicted_ms", "ratio", "ratio_50ms"]].median()
+    summary = table.groupby("scheme", sort=False)[["utilization", "p50_ms", "p95_ms", "ratio", "ratio_50ms"]].median()
     (args.out / "frontier.md").write_text(
         "Medians over the links.\n\n" + summary.round(2).to_string() + "\n\n" + table.round(2).to_string(index=False) + "\n")
     draw(args.out, table, curves, traces)

@@ -104,13 +104,6 @@ def simulate(opportunities, rule, rtt):
     return 100 * len(waits) / len(opportunities), part(0.5), part(0.95), part(0.99)
 
 
-def oracle(opportunities):
-    """p95 in ms of the time since the last chance to deliver, at moments drawn evenly: what even who knows the future has to wait."""
-    ages = [age for gap in (after - before for before, after in zip(opportunities, opportunities[1:])) for age in range(int(1e3 * gap))]
-    ages.sort()
-    return float(ages[int(0.95 * len(ages))]) if ages else 0.0
-
-
 def at(points, utilization):
     """The p95 of a rule at that utilization, between the settings of its dial; the nearest one's outside of them."""
     points = sorted((u, p95) for u, _, p95, _ in points)
