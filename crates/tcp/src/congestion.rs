@@ -3,6 +3,7 @@
 //! Windows are counted in packets of one MSS, as Linux does, so that the algorithms are those of its modules to the digit.
 
 mod bbr;
+mod copa;
 mod cubic;
 mod hystart;
 mod reno;
@@ -21,6 +22,7 @@ use crate::names::named;
 use crate::rate_sample::RateSample;
 
 pub use bbr::Bbr;
+pub use copa::Copa;
 pub use cubic::Cubic;
 pub use hystart::{Hystart, HystartName};
 pub use reno::Reno;
@@ -47,10 +49,24 @@ named! {
         Bbr = "bbr",
         /// TCP-RRE, Leong et al. 2013.
         Rre = "rre",
+        /// Copa, Arun and Balakrishnan 2018.
+        Copa = "copa",
     }
 }
 
 impl CongestionName {
+    /// Those among which seeds choose. Our choice: the list does not grow, because with another one each seed would mean another
+    /// run.
+    pub const DRAWN: &'static [CongestionName] = &[
+        CongestionName::Reno,
+        CongestionName::Cubic,
+        CongestionName::Veno,
+        CongestionName::Westwood,
+        CongestionName::Vegas,
+        CongestionName::Bbr,
+        CongestionName::Rre,
+    ];
+
     /// A new instance. `hystart` is CUBIC's; `seed` is BBR's, for the phase in which it starts to probe.
     pub fn build(self, hystart: HystartName, seed: u64) -> Box<dyn CongestionControl> {
         match self {
@@ -61,6 +77,7 @@ impl CongestionName {
             CongestionName::Vegas => Box::new(Vegas::default()),
             CongestionName::Bbr => Box::new(Bbr::new(seed)),
             CongestionName::Rre => Box::new(Rre::default()),
+            CongestionName::Copa => Box::new(Copa::default()),
         }
     }
 }

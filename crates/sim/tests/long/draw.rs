@@ -51,7 +51,7 @@ fn flip(random: &mut Random) -> bool {
 
 fn draw_sender(random: &mut Random) -> Config {
     Config {
-        congestion: one_of(random, CongestionName::ALL),
+        congestion: one_of(random, CongestionName::DRAWN),
         hystart: one_of(random, HystartName::ALL),
         reduction: one_of(random, ReductionName::ALL),
         detection: one_of(random, DetectionName::ALL),
