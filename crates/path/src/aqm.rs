@@ -4,6 +4,7 @@
 //! and whenever the bottleneck is free it chooses what goes next. What it has chosen keeps its turn, even when the bottleneck has
 //! to wait for a chance to send it.
 
+mod abc;
 mod codel;
 mod fq_codel;
 mod pie;
@@ -21,6 +22,7 @@ use crate::queue::{DropTail, QueueLimit, Waiting};
 use crate::random::Random;
 use crate::server::Server;
 
+pub use abc::AbcConfig;
 pub use codel::CodelConfig;
 pub use fq_codel::FqCodelConfig;
 pub use pie::PieConfig;
@@ -40,6 +42,8 @@ pub enum Aqm {
     Pie(PieConfig),
     /// RED (Floyd and Jacobson 1993).
     Red(RedConfig),
+    /// The router of ABC (Goyal et al. 2020).
+    Abc(AbcConfig),
 }
 
 /// What waits, what is dropped, and what goes next.
@@ -79,6 +83,7 @@ impl Aqm {
             "fq-codel" => Some(Aqm::FqCodel(FqCodelConfig::default())),
             "pie" => Some(Aqm::Pie(PieConfig::default())),
             "red" => Some(Aqm::Red(RedConfig::default())),
+            "abc" => Some(Aqm::Abc(AbcConfig::default())),
             _ => None,
         }
     }
@@ -90,6 +95,7 @@ impl Aqm {
             Aqm::FqCodel(config) => config.check(),
             Aqm::Pie(config) => config.check(),
             Aqm::Red(config) => config.check(limit),
+            Aqm::Abc(config) => config.check(),
         }
     }
 
@@ -101,6 +107,7 @@ impl Aqm {
             Aqm::FqCodel(config) => Box::new(fq_codel::FqCodel::new(config, limit, random.below(u64::MAX))),
             Aqm::Pie(config) => Box::new(pie::Pie::new(config, limit, random)),
             Aqm::Red(config) => Box::new(red::Red::new(config, limit, random)),
+            Aqm::Abc(config) => Box::new(abc::Abc::new(config, limit)),
         })
     }
 }
@@ -124,6 +131,19 @@ impl Desk<'_> {
             // Marked on the way here.
             Some(Ecn::Ce) => true,
             Some(Ecn::NotEct) | None => false,
+        }
+    }
+
+    /// Whether a packet asks to accelerate, ECT(1) (ABC).
+    pub(crate) fn accelerates(&self, parcel: &Parcel) -> bool {
+        self.parcels.packet(parcel).is_some_and(|packet| packet.ecn() == Some(Ecn::Ect1))
+    }
+
+    /// Lets a packet tell its sender to brake, ECT(0) (ABC).
+    pub(crate) fn brake(&mut self, parcel: &Parcel) {
+        if let Some(packet) = self.parcels.packet_mut(parcel) {
+            packet.set_ecn(Ecn::Ect0);
+            self.counters.marked.add(parcel.bytes);
         }
     }
 

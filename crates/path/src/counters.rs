@@ -39,7 +39,7 @@ pub struct LinkCounters {
     pub dropped_by_loss: Count,
     /// Lost in an outage.
     pub dropped_by_outage: Count,
-    /// Marked by active queue management as having met congestion (ECN). They go on.
+    /// Marked by queue management as having met congestion (ECN), or told to brake (ABC). They go on.
     pub marked: Count,
     /// How long the bottleneck was sending. Opportunities take no time.
     pub sending: Duration,

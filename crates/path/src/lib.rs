@@ -70,7 +70,7 @@ mod text;
 mod trace;
 pub mod units;
 
-pub use aqm::{Aqm, CodelConfig, FqCodelConfig, PieConfig, RedConfig};
+pub use aqm::{AbcConfig, Aqm, CodelConfig, FqCodelConfig, PieConfig, RedConfig};
 pub use config::LinkConfig;
 pub use counters::{Count, LinkCounters};
 pub use delay::{Delay, DelayStep, Jitter};

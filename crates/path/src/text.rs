@@ -8,7 +8,7 @@ use core::marker::PhantomData;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 
-use crate::aqm::{Aqm, CodelConfig, FqCodelConfig, PieConfig, RedConfig};
+use crate::aqm::{AbcConfig, Aqm, CodelConfig, FqCodelConfig, PieConfig, RedConfig};
 use crate::delay::{Delay, DelayStep};
 use crate::generate::TraceModel;
 use crate::queue::QueueLimit;
@@ -41,6 +41,7 @@ enum AqmTable {
     FqCodel(FqCodelConfig),
     Pie(PieConfig),
     Red(RedConfig),
+    Abc(AbcConfig),
 }
 
 impl<'de> Deserialize<'de> for RateSource {
@@ -69,7 +70,7 @@ impl<'de> Deserialize<'de> for Delay {
 impl<'de> Deserialize<'de> for Aqm {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(TextOrTable {
-            expected: "\"codel\", \"fq-codel\", \"pie\", \"red\", \"drop-tail\", or a table with one of them as its `name`",
+            expected: "\"codel\", \"fq-codel\", \"pie\", \"red\", \"abc\", \"drop-tail\", or a table with one of them as its `name`",
             parse: parse_aqm,
             table: PhantomData::<AqmTable>,
         })
@@ -90,6 +91,7 @@ impl From<AqmTable> for Aqm {
             AqmTable::FqCodel(config) => Aqm::FqCodel(config),
             AqmTable::Pie(config) => Aqm::Pie(config),
             AqmTable::Red(config) => Aqm::Red(config),
+            AqmTable::Abc(config) => Aqm::Abc(config),
         }
     }
 }

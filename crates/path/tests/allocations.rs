@@ -30,7 +30,7 @@ fn drive(link: &mut Link, steps: std::ops::Range<u64>) -> u64 {
 
 /// Called by the only test, as the allocator counts for all threads.
 fn whoever_manages_the_queue_allocates_nothing() {
-    for name in ["codel", "fq-codel", "pie", "red"] {
+    for name in ["codel", "fq-codel", "pie", "red", "abc"] {
         let config = LinkConfig {
             rate: RateProcess::Constant(Rate::from_mbps(20.0)),
             queue: QueueLimit::Bytes(150_000),

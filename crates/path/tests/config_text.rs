@@ -79,7 +79,7 @@ fn a_whole_link_is_read() {
 #[test]
 fn disciplines_are_read_by_name_or_as_tables() {
     assert_eq!(read("").aqm, Aqm::DropTail);
-    for name in ["drop-tail", "codel", "fq-codel", "pie", "red"] {
+    for name in ["drop-tail", "codel", "fq-codel", "pie", "red", "abc"] {
         let by_name = read(&format!("aqm = \"{name}\"")).aqm;
         assert_eq!(Some(by_name), Aqm::named(name));
         assert_eq!(read(&format!("aqm = {{ name = \"{name}\" }}")).aqm, by_name);

@@ -2,6 +2,7 @@
 //!
 //! Windows are counted in packets of one MSS, as Linux does, so that the algorithms are those of its modules to the digit.
 
+mod abc;
 mod bbr;
 mod copa;
 mod cubic;
@@ -21,6 +22,7 @@ use crate::kept::{CongestionState, Kept};
 use crate::names::named;
 use crate::rate_sample::RateSample;
 
+pub use abc::Abc;
 pub use bbr::Bbr;
 pub use copa::Copa;
 pub use cubic::Cubic;
@@ -51,6 +53,8 @@ named! {
         Rre = "rre",
         /// Copa, Arun and Balakrishnan 2018.
         Copa = "copa",
+        /// The sender of ABC, Goyal et al. 2020. It needs ECN at both ends and a router that knows ABC; else it is CUBIC.
+        Abc = "abc",
     }
 }
 
@@ -78,6 +82,7 @@ impl CongestionName {
             CongestionName::Bbr => Box::new(Bbr::new(seed)),
             CongestionName::Rre => Box::new(Rre::default()),
             CongestionName::Copa => Box::new(Copa::default()),
+            CongestionName::Abc => Box::new(Abc::default()),
         }
     }
 }
@@ -292,6 +297,8 @@ pub struct AckSample {
     pub tsval: Option<u32>,
     /// When the segment was sent that was sent last among those newly delivered and never retransmitted.
     pub sent_at: Option<Instant>,
+    /// What it acknowledges was told to accelerate, or to brake (ABC).
+    pub accelerate: Option<bool>,
     /// It says nothing new: the receiver has got something once more.
     pub repeated: bool,
 }

@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 
-use crate::congestion::{Bbr, CongestionControl, Copa, Cubic, Reno, Rre, Vegas, Veno, Westwood};
+use crate::congestion::{Abc, Bbr, CongestionControl, Copa, Cubic, Reno, Rre, Vegas, Veno, Westwood};
 use crate::detection::{Fack, LossDetection, Ncl, Rack, Rfc6675, RrTcp, TcpDcr, TcpDoor, TcpPr};
 use crate::receive_window::{Drs, DrsLinux, Drwa, Fixed, ReceiveWindow};
 use crate::reduction::{Barr, Halving, Opportunistic, Prr, Qarr, RateHalving, RateReduction};
@@ -67,7 +67,7 @@ macro_rules! kept {
 
 kept! {
     /// A congestion control.
-    CongestionState of CongestionControl { Reno, Cubic, Veno, Westwood, Vegas, Bbr, Rre, Copa, }
+    CongestionState of CongestionControl { Reno, Cubic, Veno, Westwood, Vegas, Bbr, Rre, Copa, Abc, }
 }
 
 kept! {

@@ -12,8 +12,8 @@ pub(crate) struct Incoming {
     pub(crate) len: u32,
     /// The most that one packet on the wire carried, where several came as one.
     pub(crate) wire_len: u32,
-    /// The IP header says that it met congestion.
-    pub(crate) ce: bool,
+    /// The ECN field of the IP header.
+    pub(crate) ecn: Ecn,
     pub(crate) timestamps: Option<(u32, u32)>,
     pub(crate) mss: Option<u16>,
     pub(crate) window_scale: Option<u8>,
@@ -39,7 +39,7 @@ impl Incoming {
         self.window = tcp.window();
         self.len = tcp.payload_len() as u32;
         self.wire_len = packet.gso_size().map_or(u32::MAX, u32::from);
-        self.ce = tcp.ecn() == Ecn::Ce;
+        self.ecn = tcp.ecn();
         self.timestamps = only_timestamps(tcp.options());
         if self.timestamps.is_none() {
             self.read_options(tcp.options());

@@ -28,6 +28,8 @@ pub(super) struct Bench {
     server: Server,
     pub(super) flow: u16,
     pub(super) ect: bool,
+    /// Packets are ABC's and ask to accelerate.
+    pub(super) accelerate: bool,
 }
 
 impl Bench {
@@ -39,6 +41,7 @@ impl Bench {
             server: Server::new(rate, Outages::default()),
             flow: 0,
             ect: false,
+            accelerate: false,
         }
     }
 
@@ -46,6 +49,9 @@ impl Bench {
         let mut packet = segment(key(flow), 1, 1_000);
         if self.ect {
             packet.set_ecn(Ecn::Ect0);
+        }
+        if self.accelerate {
+            packet.set_ecn(Ecn::Ect1);
         }
         packet
     }
@@ -76,7 +82,7 @@ impl Bench {
 
 #[test]
 fn each_has_a_name() {
-    for name in ["drop-tail", "codel", "fq-codel", "pie", "red"] {
+    for name in ["drop-tail", "codel", "fq-codel", "pie", "red", "abc"] {
         assert_eq!(Aqm::named(name).unwrap().check(QueueLimit::Packets(100)), Ok(()));
     }
     assert_eq!(Aqm::named("fifo"), None);

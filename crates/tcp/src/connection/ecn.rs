@@ -1,9 +1,14 @@
 //! Explicit congestion notification in segments (RFC 3168, Section 6.1): what is asked for in a SYN, what is echoed, which packets may
 //! be marked. What the sender does about an echo is in `sender/ecn.rs`.
+//!
+//! ABC uses the same bits in its own way (Goyal et al., NSDI 2020): its data leaves as ECT(1), accelerate, and a router may make ECT(0) of
+//! it, brake. The receiver tells which of both came last by the bit that was the nonce sum's, today AE. No other sender of ours sends
+//! ECT(1), and the bit has a meaning for those alone who have agreed to accurate ECN, which ours never do.
 
 use paceline_wire::{Ecn, Flags, Packet};
 
 use super::{Connection, State};
+use crate::congestion::CongestionName;
 use crate::segment::Incoming;
 use crate::sender::Transmission;
 
@@ -15,6 +20,9 @@ pub(super) struct Echo {
     due: bool,
     /// Segments with data that came marked.
     pub(super) ce_received: u64,
+    /// The last data came as ECT(1). `None` before any did.
+    #[cfg_attr(feature = "serde", serde(default))]
+    accelerate: Option<bool>,
 }
 
 const BOTH: Flags = Flags::ECE.union(Flags::CWR);
@@ -42,6 +50,13 @@ impl Connection {
         self.agreed.ecn && incoming.has(Flags::ECE) && !incoming.has(Flags::SYN)
     }
 
+    /// What an ACK says to a sender of ABC; `None` for all others.
+    #[inline]
+    pub(super) fn accelerate_echo(&self, incoming: &Incoming) -> Option<bool> {
+        let is_abc = self.agreed.ecn && self.config.congestion == CongestionName::Abc;
+        (is_abc && !incoming.has(Flags::SYN)).then(|| incoming.has(Flags::AE))
+    }
+
     /// A segment with data (RFC 3168, Section 6.1.3). CWR comes first: the packet that has it may be marked anew.
     pub(super) fn take_marks(&mut self, incoming: &Incoming) {
         if !self.agreed.ecn || incoming.len == 0 || incoming.has(Flags::SYN) {
@@ -52,18 +67,32 @@ impl Connection {
             // Linux tcp_ecn_accept_cwr: the sender may have a window of one.
             self.receiver.acks.now();
         }
-        if incoming.ce {
+        if incoming.ecn == Ecn::Ce {
             self.echo.ce_received += 1;
             if !core::mem::replace(&mut self.echo.due, true) {
                 self.receiver.acks.on_congestion();
             }
         }
+        self.take_accelerate(incoming.ecn);
     }
 
-    /// ECE, as long as it is due.
+    /// An ACK speaks for all that it acknowledges. Our choice: each packet of ABC is acknowledged at once, because half of them brake and
+    /// an ACK for two would say the same of both.
+    #[inline]
+    fn take_accelerate(&mut self, ecn: Ecn) {
+        match ecn {
+            Ecn::Ect1 => self.echo.accelerate = Some(true),
+            Ecn::Ect0 if self.echo.accelerate.is_some() => self.echo.accelerate = Some(false),
+            _ => return,
+        }
+        self.receiver.acks.now();
+    }
+
+    /// ECE, as long as it is due, and whether the peer may accelerate.
     #[inline(always)]
     pub(super) fn echo_flag(&self) -> Flags {
-        if self.echo.due { Flags::ECE } else { Flags::empty() }
+        let congestion = if self.echo.due { Flags::ECE } else { Flags::empty() };
+        if self.echo.accelerate == Some(true) { congestion | Flags::AE } else { congestion }
     }
 
     /// New data may be marked, and tells of a reduction; what is sent again does neither (RFC 3168, Sections 6.1.2 and 6.1.5).
@@ -77,7 +106,8 @@ impl Connection {
     #[inline(always)]
     pub(super) fn mark_capable(&self, transmission: Transmission, packet: &mut Packet) {
         if self.agreed.ecn && !transmission.retransmission && !packet.payload().is_empty() {
-            packet.set_ecn(Ecn::Ect0);
+            let is_abc = self.config.congestion == CongestionName::Abc;
+            packet.set_ecn(if is_abc { Ecn::Ect1 } else { Ecn::Ect0 });
         }
     }
 

@@ -155,6 +155,7 @@ impl Connection {
             echo_rtt,
             data: incoming.seq_len() > 0,
             ece: self.is_echo(incoming),
+            accelerate: self.accelerate_echo(incoming),
         };
         match self.sender.on_ack(&input) {
             AckVerdict::Taken => self.on_acked(una),

@@ -28,6 +28,8 @@ pub(crate) struct AckInput<'a> {
     pub(crate) data: bool,
     /// It echoes that a packet met congestion (ECN).
     pub(crate) ece: bool,
+    /// It echoes an accelerate, or a brake (ABC).
+    pub(crate) accelerate: Option<bool>,
 }
 
 /// Whether it could be taken.
@@ -227,6 +229,7 @@ impl Sender {
         sample.echo_rtt = input.echo_rtt;
         sample.ack_delayed = ack_delayed;
         sample.tsval = input.tsval;
+        sample.accelerate = input.accelerate;
         sample.sent_at = account.newest_sent();
         sample.repeated = newly == 0 && !flags.not_duplicate() && !flags.old;
         self.measure(&sample, &account, flags);

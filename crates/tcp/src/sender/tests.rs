@@ -68,6 +68,7 @@ impl Bench {
             echo_rtt: None,
             data: false,
             ece: false,
+            accelerate: None,
         })
     }
 

@@ -236,9 +236,10 @@ pub enum OpaqueReason {
 }
 
 /// The ECN field of the IP header (RFC 3168, Section 5).
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Ecn {
     /// Not ECN-capable.
+    #[default]
     NotEct,
     /// ECN-capable, as RFC 3168 senders mark.
     Ect0,

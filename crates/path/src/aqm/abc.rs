@@ -1,0 +1,212 @@
+//! The router of ABC (Goyal et al., "ABC: A Simple Explicit Congestion Controller for Wireless Networks", NSDI 2020): each packet tells
+//! its sender to accelerate or to brake, so that what comes an RTT later is the rate that the router wants.
+//!
+//! Packets that accelerate are ECT(1), packets that brake ECT(0). There is one queue; the paper's second one, for flows that do not know
+//! ABC, is not here.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+
+use paceline_wire::{Duration, Instant};
+
+use super::{Desk, QueueDiscipline, check_time};
+use crate::error::ConfigError;
+use crate::queue::{DropTail, QueueLimit, Waiting};
+use crate::random::Probability;
+
+/// Parameters of ABC's router.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
+pub struct AbcConfig {
+    /// Eta: the share of the link that is aimed at.
+    pub eta: Probability,
+    /// Delta: the time in which a queue is to drain. Stable above two thirds of the longest RTT (Theorem 3.1).
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::units::de::duration"))]
+    pub delta: Duration,
+    /// d_t: the wait that is good enough.
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::units::de::duration"))]
+    pub threshold: Duration,
+    /// T: over which the link's capacity and the rate of dequeueing are measured.
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::units::de::duration"))]
+    pub window: Duration,
+}
+
+impl Default for AbcConfig {
+    /// Eta and delta as in the evaluation for an RTT of 100 ms. Our choice: a threshold of 20 ms and a window of 50 ms, because the
+    /// opportunities of an LTE link come in bunches of some milliseconds, and half an RTT is news.
+    fn default() -> Self {
+        AbcConfig {
+            eta: Probability::from_ppm(980_000),
+            delta: Duration::from_millis(133),
+            threshold: Duration::from_millis(20),
+            window: Duration::from_millis(50),
+        }
+    }
+}
+
+impl AbcConfig {
+    pub(super) fn check(self) -> Result<(), ConfigError> {
+        check_time(self.delta)?;
+        check_time(self.window)
+    }
+}
+
+/// One queue, first in, first out.
+#[derive(Clone, Debug)]
+pub(super) struct Abc {
+    config: AbcConfig,
+    fifo: DropTail,
+    /// In units of `ONE`.
+    token: u64,
+    /// What was dequeued within the window, and when.
+    dequeued: VecDeque<(Instant, u32)>,
+    dequeued_bytes: u64,
+}
+
+const ONE: u64 = 1 << 16;
+/// Our choice: Algorithm 1's limit is five packets, because more would let a burst of accelerates pass after a fade.
+const TOKEN_LIMIT: u64 = 5 * ONE;
+
+impl Abc {
+    pub(super) fn new(config: AbcConfig, limit: QueueLimit) -> Self {
+        let fifo = DropTail::new(limit);
+        Abc { config, fifo, token: 0, dequeued: VecDeque::new(), dequeued_bytes: 0 }
+    }
+
+    /// Eq. (2): f = tr / (2 cr), at most 1, in units of `ONE`. Of a link without a limit all accelerate.
+    fn accelerating(&self, now: Instant, wait: Duration, desk: &Desk<'_>) -> u64 {
+        let from = Instant::from_nanos(now.as_nanos().saturating_sub(self.config.window.as_nanos()));
+        let Some(capacity) = desk.capacity_bytes(from.max(desk.start), now) else { return ONE };
+        let target = u128::from(self.target(capacity, wait));
+        let current = u128::from(self.dequeued_bytes.max(1));
+        (target * u128::from(ONE) / (2 * current)).min(u128::from(ONE)) as u64
+    }
+
+    /// Eq. (1): tr = eta mu - mu / delta * max(x - d_t, 0), in bytes of a window. x is the wait of the packet that leaves.
+    fn target(&self, capacity: u64, wait: Duration) -> u64 {
+        let capacity = u128::from(capacity);
+        let share = capacity * u128::from(self.config.eta.as_ppb()) / 1_000_000_000;
+        let excess = wait.saturating_sub(self.config.threshold);
+        let drain = capacity * u128::from(excess.as_nanos()) / u128::from(self.config.delta.as_nanos());
+        u64::try_from(share.saturating_sub(drain)).unwrap_or(u64::MAX)
+    }
+
+    fn count(&mut self, now: Instant, bytes: u32) {
+        self.dequeued.push_back((now, bytes));
+        self.dequeued_bytes += u64::from(bytes);
+        while let Some(&(at, bytes)) = self.dequeued.front()
+            && now.saturating_since(at) >= self.config.window
+        {
+            self.dequeued.pop_front();
+            self.dequeued_bytes -= u64::from(bytes);
+        }
+    }
+}
+
+impl QueueDiscipline for Abc {
+    fn enqueue(&mut self, waiting: Waiting, desk: &mut Desk<'_>) {
+        if desk.has_room(&self.fifo, waiting.parcel.bytes) {
+            self.fifo.push(waiting);
+        } else {
+            desk.drop_for_room(waiting);
+        }
+    }
+
+    /// Algorithm 1: a packet that accelerates needs a token to go on doing so.
+    fn dequeue(&mut self, now: Instant, desk: &mut Desk<'_>) -> Option<Waiting> {
+        let waiting = self.fifo.pop()?;
+        self.count(now, waiting.parcel.bytes);
+        let fraction = self.accelerating(now, now.saturating_since(waiting.arrival), desk);
+        self.token = (self.token + fraction).min(TOKEN_LIMIT);
+        if desk.accelerates(&waiting.parcel) {
+            if self.token >= ONE {
+                self.token -= ONE;
+            } else {
+                desk.brake(&waiting.parcel);
+            }
+        }
+        Some(waiting)
+    }
+
+    fn len(&self) -> usize {
+        self.fifo.len()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.fifo.bytes()
+    }
+
+    fn boxed(&self) -> Box<dyn QueueDiscipline> {
+        Box::new(self.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{Bench, ms};
+    use super::*;
+
+    fn abc() -> Abc {
+        Abc::new(AbcConfig::default(), QueueLimit::Unlimited)
+    }
+
+    /// Packets of 1,040 bytes at 1 MB/s: `every` of them leave in a hundredth of their time, all waiting `wait_ms`.
+    fn share_braking(packets_per_10_ms: u64, wait_ms: u64) -> f64 {
+        let mut bench = Bench::new();
+        bench.accelerate = true;
+        let mut abc = abc();
+        for step in 0..200 {
+            bench.send(&mut abc, ms(step * 10), packets_per_10_ms as u32);
+            for _ in 0..packets_per_10_ms {
+                bench.take(&mut abc, ms(step * 10 + wait_ms));
+            }
+        }
+        bench.counters.marked.packets as f64 / (200 * packets_per_10_ms) as f64
+    }
+
+    /// A full link without a queue is to be held: eta / 2 accelerate.
+    #[test]
+    fn a_full_link_brakes_half() {
+        // 9 packets of 1,040 bytes in 10 ms are 94 % of the link: f = 0.98 / (2 * 0.936).
+        let share = share_braking(9, 0);
+        assert!((0.44..=0.52).contains(&share), "{share}");
+    }
+
+    #[test]
+    fn a_link_half_used_brakes_nobody() {
+        assert!(share_braking(4, 0) < 0.02, "{}", share_braking(4, 0));
+    }
+
+    /// The wait is 20 + 66.5 ms: tr = 0.98 - 0.5 of the link.
+    #[test]
+    fn a_queue_brakes_more() {
+        let share = share_braking(9, 86);
+        assert!((0.70..=0.80).contains(&share), "{share}");
+        // Beyond d_t + eta delta the target is nothing.
+        assert!(share_braking(9, 160) > 0.99, "{}", share_braking(9, 160));
+    }
+
+    /// An accelerate may become a brake, and nothing else changes.
+    #[test]
+    fn what_does_not_know_abc_passes() {
+        for ect in [false, true] {
+            let mut bench = Bench::new();
+            bench.ect = ect;
+            let mut abc = abc();
+            bench.send(&mut abc, ms(0), 100);
+            for _ in 0..100 {
+                bench.take(&mut abc, ms(500));
+            }
+            assert_eq!((bench.counters.marked.packets, bench.counters.dropped().packets), (0, 0));
+        }
+    }
+
+    #[test]
+    fn the_limit_holds() {
+        let mut bench = Bench::new();
+        let mut abc = Abc::new(AbcConfig::default(), QueueLimit::Packets(10));
+        bench.send(&mut abc, ms(0), 15);
+        assert_eq!((abc.len(), bench.counters.dropped_by_queue.packets), (10, 5));
+    }
+}
