@@ -107,6 +107,8 @@ fn every_scenario_of_the_repository_parses() {
     let folders = [
         "scenarios",
         "scenarios/accelerator",
+        "scenarios/changing",
+        "scenarios/comparators",
         "scenarios/rivals",
         "scenarios/rre",
         "scenarios/split",

@@ -168,9 +168,9 @@ mod tests {
     /// A full link without a queue is to be held: eta / 2 accelerate.
     #[test]
     fn a_full_link_brakes_half() {
-        // 9 packets of 1,040 bytes in 10 ms are 94 % of the link: f = 0.98 / (2 * 0.936).
+        // Packets leave in bursts of 9, so that the window of 50 ms has 37 to 45 of 1,040 bytes: f = 0.98 * 50,000 / (2 * 41 * 1,040).
         let share = share_braking(9, 0);
-        assert!((0.44..=0.52).contains(&share), "{share}");
+        assert!((0.41..=0.45).contains(&share), "{share}");
     }
 
     #[test]
