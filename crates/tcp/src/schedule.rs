@@ -2,9 +2,9 @@
 //!
 //! A window that a receiver offers is half a round trip old when it arrives, and as old again when data gets there: by then the
 //! application has taken out what came in the meantime. Eq. (10) counts with that: R x rtt more than the window may be
-//! outstanding. This goes beyond RFC 9293, which is why nobody has it unless they ask for it, and it is all that an endpoint can do
-//! of the accelerator: losses are repaired from here, not from the edge of the radio link, they are the congestion control's
-//! business as ever, and while a hole is open the offered window binds, because the receiver throws away what is beyond it.
+//! outstanding. This goes beyond RFC 9293, which is why nobody has it unless they ask for it. Losses are repaired from here, not from
+//! the edge of the radio link, and while a hole is open the offered window binds, because the receiver throws away what is beyond it. They are
+//! the congestion control's business as ever, unless they are kept from it, too (`sender/suppression.rs`).
 
 use alloc::collections::VecDeque;
 
@@ -20,13 +20,20 @@ named! {
         Window = "window",
         /// And what it will have freed by the time that data arrives.
         Accelerated = "sender-accelerated",
+        /// And losses that are repaired in time are kept from the congestion control.
+        Suppressing = "sender-suppressing",
     }
 }
 
 impl ScheduleName {
     /// A new instance; `None` for the window alone.
     pub(crate) fn build(self) -> Option<Accelerated> {
-        (self == ScheduleName::Accelerated).then(Accelerated::default)
+        self.exceeds_window().then(Accelerated::default)
+    }
+
+    /// Whether more than the receiver offers may be outstanding.
+    pub fn exceeds_window(self) -> bool {
+        self != ScheduleName::Window
     }
 }
 
