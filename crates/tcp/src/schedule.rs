@@ -28,7 +28,8 @@ named! {
 impl ScheduleName {
     /// A new instance; `None` for the window alone.
     pub(crate) fn build(self) -> Option<Accelerated> {
-        self.exceeds_window().then(Accelerated::default)
+        let regrows = self == ScheduleName::Suppressing;
+        self.exceeds_window().then(|| Accelerated { regrows, ..Accelerated::default() })
     }
 
     /// Whether more than the receiver offers may be outstanding.
@@ -49,6 +50,19 @@ pub(crate) struct Accelerated {
     /// a_max: the largest window offered.
     window_max: u64,
     extension: u64,
+    /// n_i of the last ACK.
+    #[cfg_attr(feature = "serde", serde(default))]
+    ack: u64,
+    /// After a hole the extension grows with what is acknowledged. Our choice, where a lowered cwnd does not do it: a round trip of data
+    /// that left at once would overflow a buffer shorter than itself.
+    #[cfg_attr(feature = "serde", serde(default))]
+    regrows: bool,
+    /// There is a hole.
+    #[cfg_attr(feature = "serde", serde(default))]
+    held_back: bool,
+    /// So far it has come since the last hole, until it is whole again.
+    #[cfg_attr(feature = "serde", serde(default))]
+    regrown: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -94,6 +108,24 @@ impl Accelerated {
             self.estimate(answer);
         }
         self.extension = if answer.hole { 0 } else { self.credit(answer) };
+        if self.regrows {
+            self.regrow(answer);
+        }
+    }
+
+    /// As in slow start, from the offered window on: each byte acknowledged lets one more go.
+    fn regrow(&mut self, answer: &Answer) {
+        let acked = answer.ack.saturating_sub(core::mem::replace(&mut self.ack, answer.ack));
+        if answer.hole {
+            self.regrown = None;
+            self.held_back = true;
+        } else if core::mem::take(&mut self.held_back) {
+            self.regrown = Some(0);
+        } else {
+            self.regrown = self.regrown.map(|regrown| regrown + acked);
+        }
+        self.regrown = self.regrown.filter(|&regrown| regrown < self.extension);
+        self.extension = self.regrown.unwrap_or(self.extension);
     }
 
     /// How many bytes beyond the offered window may be outstanding.
@@ -145,6 +177,8 @@ fn smooth(average: Option<Rate>, sample: Rate) -> Rate {
 
 #[cfg(test)]
 mod tests {
+    use std::vec::Vec;
+
     use super::*;
 
     const RTT: Duration = Duration::from_millis(100);
@@ -192,6 +226,22 @@ mod tests {
         assert_eq!(schedule.extension(), 90_000);
         schedule.on_ack(&answer(1_210, 908_520, 0));
         assert_eq!(schedule.extension(), 0);
+    }
+
+    /// A round trip of data does not leave at once.
+    #[test]
+    fn after_a_hole_the_extension_grows_with_what_is_acknowledged() {
+        let mut schedule = Accelerated { regrows: true, ..settled(|_| 17_520) };
+        schedule.on_ack(&answer(1_000, 900_000, 17_520));
+        schedule.on_ack(&Answer { hole: true, advanced: false, ..answer(1_010, 900_000, 17_520) });
+        let extensions: Vec<u64> = (0..12)
+            .map(|i| {
+                schedule.on_ack(&answer(1_200 + 10 * i, 917_520 + 9_000 * i, 17_520));
+                schedule.extension()
+            })
+            .collect();
+        let expected: Vec<u64> = (0..12).map(|i| (9_000 * i).min(90_000)).collect();
+        assert_eq!(extensions, expected);
     }
 
     #[test]
