@@ -262,9 +262,9 @@ fn add_checker(network: &mut Network<SimNode>, links: &[NamedLink], scenario: &S
     let checker = Checker::default();
     let hops = scenario.path.len();
     let opportunistic = |flow: &Flow| match &flow.transport {
-        Transport::Tcp(tcp) => [tcp.server, tcp.client]
-            .iter()
-            .any(|end| end.opportunistic || end.schedule.exceeds_window()),
+        Transport::Tcp(tcp) => {
+            [tcp.server, tcp.client].iter().any(|end| end.opportunistic || end.schedule.exceeds_window())
+        }
         Transport::Udp { .. } => false,
     };
     if scenario.flows.iter().any(opportunistic) {

@@ -206,7 +206,10 @@ mod tests {
         let sender = SenderConfig { schedule: ScheduleName::Suppressing, ..SenderConfig::default() };
         let config = sender.towards_client(&SplitConfig::default(), &LimitsConfig::default());
         assert_eq!(config.schedule, ScheduleName::Suppressing);
-        assert_eq!(towards_server(&SplitConfig::default(), &LimitsConfig::default()).schedule, ScheduleName::Window);
+        assert_eq!(
+            towards_server(&SplitConfig::default(), &LimitsConfig::default()).schedule,
+            ScheduleName::Window
+        );
     }
 
     /// Halving and Reno's growth are TCP-NCL's own answer to congestion, unless another one is asked for.
