@@ -106,8 +106,9 @@ const NOTES: &[Note] = &[
         congestion: &[],
         places: &[],
         side: Side::Above,
-        text: "once a retransmission was lost ours sends nothing more beyond the window until it is repaired (our choice, \
-               crates/tcp/src/sender/hack1.rs); what the paper's receiver threw away had to be sent again",
+        text: "by experiment, two runs of QARR at 1 Gbit/s: as printed (`hack1-text`) 61 % with 9 timeouts a run, published 77, ours 89 with \
+               none. Once a retransmission was lost ours sends nothing more beyond the window until it is repaired (our choice, \
+               crates/tcp/src/sender/hack1.rs); what a receiver threw away has to be sent again",
     },
 ];
 
