@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex};
 use paceline_gateway::config::{FlowAction, FlowMatch, FlowRule, ShareConfig};
 use paceline_gateway::{Event, Gateway, GatewayConfig, Observer, RADIO, WAN};
 use paceline_path::{Link, LinkConfig};
-use paceline_tcp::ScheduleName;
 use paceline_wire::{FlowKey, Instant, PortId};
 
 use crate::adhoc::AdHoc;
@@ -263,9 +262,9 @@ fn add_checker(network: &mut Network<SimNode>, links: &[NamedLink], scenario: &S
     let checker = Checker::default();
     let hops = scenario.path.len();
     let opportunistic = |flow: &Flow| match &flow.transport {
-        Transport::Tcp(tcp) => [tcp.server, tcp.client]
-            .iter()
-            .any(|end| end.opportunistic || end.schedule == ScheduleName::Accelerated),
+        Transport::Tcp(tcp) => {
+            [tcp.server, tcp.client].iter().any(|end| end.opportunistic || end.schedule.exceeds_window())
+        }
         Transport::Udp { .. } => false,
     };
     if scenario.flows.iter().any(opportunistic) {

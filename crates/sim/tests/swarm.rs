@@ -156,6 +156,7 @@ fn draw_sender(random: &mut Random) -> SenderConfig {
         opportunistic_retransmission: any.opportunistic,
         hack1: any.hack1,
         hack1_text: any.hack1_text,
+        schedule: any.schedule,
         loss_detection: any.detection,
         send_buffer_growth: any.send_buffer,
         initial_window: 1 + random.below(30) as u32,

@@ -2,9 +2,9 @@
 //!
 //! A window that a receiver offers is half a round trip old when it arrives, and as old again when data gets there: by then the
 //! application has taken out what came in the meantime. Eq. (10) counts with that: R x rtt more than the window may be
-//! outstanding. This goes beyond RFC 9293, which is why nobody has it unless they ask for it, and it is all that an endpoint can do
-//! of the accelerator: losses are repaired from here, not from the edge of the radio link, they are the congestion control's
-//! business as ever, and while a hole is open the offered window binds, because the receiver throws away what is beyond it.
+//! outstanding. This goes beyond RFC 9293, which is why nobody has it unless they ask for it. Losses are repaired from here, not from
+//! the edge of the radio link, and while a hole is open the offered window binds, because the receiver throws away what is beyond it. They are
+//! the congestion control's business as ever, unless they are kept from it, too (`sender/suppression.rs`).
 
 use alloc::collections::VecDeque;
 
@@ -20,13 +20,21 @@ named! {
         Window = "window",
         /// And what it will have freed by the time that data arrives.
         Accelerated = "sender-accelerated",
+        /// And losses that are repaired in time are kept from the congestion control.
+        Suppressing = "sender-suppressing",
     }
 }
 
 impl ScheduleName {
     /// A new instance; `None` for the window alone.
     pub(crate) fn build(self) -> Option<Accelerated> {
-        (self == ScheduleName::Accelerated).then(Accelerated::default)
+        let regrows = self == ScheduleName::Suppressing;
+        self.exceeds_window().then(|| Accelerated { regrows, ..Accelerated::default() })
+    }
+
+    /// Whether more than the receiver offers may be outstanding.
+    pub fn exceeds_window(self) -> bool {
+        self != ScheduleName::Window
     }
 }
 
@@ -42,6 +50,19 @@ pub(crate) struct Accelerated {
     /// a_max: the largest window offered.
     window_max: u64,
     extension: u64,
+    /// n_i of the last ACK.
+    #[cfg_attr(feature = "serde", serde(default))]
+    ack: u64,
+    /// After a hole the extension grows with what is acknowledged. Our choice, where a lowered cwnd does not do it: a round trip of data
+    /// that left at once would overflow a buffer shorter than itself.
+    #[cfg_attr(feature = "serde", serde(default))]
+    regrows: bool,
+    /// There is a hole.
+    #[cfg_attr(feature = "serde", serde(default))]
+    held_back: bool,
+    /// So far it has come since the last hole, until it is whole again.
+    #[cfg_attr(feature = "serde", serde(default))]
+    regrown: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -87,6 +108,24 @@ impl Accelerated {
             self.estimate(answer);
         }
         self.extension = if answer.hole { 0 } else { self.credit(answer) };
+        if self.regrows {
+            self.regrow(answer);
+        }
+    }
+
+    /// As in slow start, from the offered window on: each byte acknowledged lets one more go.
+    fn regrow(&mut self, answer: &Answer) {
+        let acked = answer.ack.saturating_sub(core::mem::replace(&mut self.ack, answer.ack));
+        if answer.hole {
+            self.regrown = None;
+            self.held_back = true;
+        } else if core::mem::take(&mut self.held_back) {
+            self.regrown = Some(0);
+        } else {
+            self.regrown = self.regrown.map(|regrown| regrown + acked);
+        }
+        self.regrown = self.regrown.filter(|&regrown| regrown < self.extension);
+        self.extension = self.regrown.unwrap_or(self.extension);
     }
 
     /// How many bytes beyond the offered window may be outstanding.
@@ -138,6 +177,8 @@ fn smooth(average: Option<Rate>, sample: Rate) -> Rate {
 
 #[cfg(test)]
 mod tests {
+    use std::vec::Vec;
+
     use super::*;
 
     const RTT: Duration = Duration::from_millis(100);
@@ -185,6 +226,22 @@ mod tests {
         assert_eq!(schedule.extension(), 90_000);
         schedule.on_ack(&answer(1_210, 908_520, 0));
         assert_eq!(schedule.extension(), 0);
+    }
+
+    /// A round trip of data does not leave at once.
+    #[test]
+    fn after_a_hole_the_extension_grows_with_what_is_acknowledged() {
+        let mut schedule = Accelerated { regrows: true, ..settled(|_| 17_520) };
+        schedule.on_ack(&answer(1_000, 900_000, 17_520));
+        schedule.on_ack(&Answer { hole: true, advanced: false, ..answer(1_010, 900_000, 17_520) });
+        let extensions: Vec<u64> = (0..12)
+            .map(|i| {
+                schedule.on_ack(&answer(1_200 + 10 * i, 917_520 + 9_000 * i, 17_520));
+                schedule.extension()
+            })
+            .collect();
+        let expected: Vec<u64> = (0..12).map(|i| (9_000 * i).min(90_000)).collect();
+        assert_eq!(extensions, expected);
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod newreno;
 mod next_seg;
 mod recovery;
 mod separate;
+mod suppression;
 mod timers;
 mod transmit;
 mod undo;
@@ -87,6 +88,9 @@ pub(crate) struct Sender {
     hack1: hack1::Hack1,
     next_seg: next_seg::NextSeg,
     schedule: Option<Accelerated>,
+    /// The congestion control does not hear of the present episode.
+    #[cfg_attr(feature = "serde", serde(default))]
+    suppressed: bool,
     usage: usage::Usage,
     next_departure: Instant,
     /// Bytes that may still be sent, if something else bounds what is in flight.
@@ -187,6 +191,7 @@ impl Sender {
             hack1: hack1::Hack1::default(),
             next_seg: next_seg::NextSeg::default(),
             schedule: config.schedule.build(),
+            suppressed: false,
             usage: usage::Usage::default(),
             next_departure: Instant::ZERO,
             allowance: u64::MAX,
@@ -237,7 +242,7 @@ impl Sender {
 
     /// The retransmission timeout with its backoff (RFC 6298, Section 5.5).
     pub(crate) fn rto(&self) -> Duration {
-        let rto = self.rtt.rto() * (1 << self.backoff.min(16));
+        let rto = (self.rtt.rto() + self.repair_margin()) * (1 << self.backoff.min(16));
         let least = if self.separate { self.detection.least_rto() } else { Duration::ZERO };
         rto.max(least).min(crate::rtt::RTO_MAX)
     }

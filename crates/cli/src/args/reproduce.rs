@@ -203,8 +203,10 @@ pub(crate) enum NclPart {
     Grid,
     /// The model's tau_CD beside the best fixed one, and tau_CD that follows the losses
     Model,
+    /// The model's probabilities beside what is counted
+    Sts,
 }
 
 impl NclPart {
-    pub(crate) const ALL: [NclPart; 3] = [NclPart::Figures, NclPart::Grid, NclPart::Model];
+    pub(crate) const ALL: [NclPart; 4] = [NclPart::Figures, NclPart::Grid, NclPart::Model, NclPart::Sts];
 }

@@ -5,6 +5,7 @@ mod cells;
 mod figures;
 mod grid;
 mod model;
+mod sts;
 
 use super::pool::{Job, Records};
 use super::report::{Report, Section};
@@ -18,7 +19,7 @@ pub(crate) fn command(args: &ReproduceNclArgs) -> Result<()> {
     interrupt::watch()?;
     let plan = Plan::new(args);
     let out = &args.how.out;
-    let records = super::run_all("ncl", &args.how, args.fresh, cells::jobs(&plan.cells))?;
+    let records = super::run_all("ncl", &args.how, args.fresh, plan.jobs())?;
     let mut report = Report {
         cells: plan.cells.iter().map(|cell| cell.result(&records)).collect(),
         bounds: Vec::new(),
@@ -29,6 +30,11 @@ pub(crate) fn command(args: &ReproduceNclArgs) -> Result<()> {
     report.sections.extend(grid::rests(&report.cells));
     report.sections.extend(model::section(&report.cells));
     report.bounds = bounds::judge(&report.cells);
+    if plan.sts {
+        let (section, bounds) = sts::report(&records, plan.runs, plan.seconds);
+        report.sections.push(section);
+        report.bounds.extend(bounds);
+    }
     if plan.whole {
         report.sections.push(time(&records, args));
     }
@@ -38,6 +44,10 @@ pub(crate) fn command(args: &ReproduceNclArgs) -> Result<()> {
 /// What is to be run.
 struct Plan {
     cells: Vec<Cell>,
+    /// And the model's probabilities.
+    sts: bool,
+    runs: u64,
+    seconds: u64,
     /// Nothing was left out.
     whole: bool,
 }
@@ -60,10 +70,19 @@ impl Plan {
                 }
                 NclPart::Grid => cells.extend(cells::of_grid(runs, seconds)),
                 NclPart::Model => cells.extend(cells::of_model(runs, seconds)),
+                NclPart::Sts => {}
             }
         }
         let whole = args.figure.is_empty() && NclPart::ALL.iter().all(|part| parts.contains(part));
-        Plan { cells, whole }
+        Plan { cells, sts: parts.contains(&NclPart::Sts), runs, seconds, whole }
+    }
+
+    fn jobs(&self) -> Vec<Job<'_>> {
+        let mut jobs = cells::jobs(&self.cells);
+        if self.sts {
+            jobs.extend(sts::jobs(self.runs, self.seconds));
+        }
+        jobs
     }
 }
 

@@ -4,7 +4,7 @@ use alloc::string::String;
 
 use paceline_tcp::{
     Config, CongestionName, DetectionName, HystartName, KeepAlive, ReceiveBuffer, ReceiveWindowName,
-    ReductionName, SendBufferName,
+    ReductionName, ScheduleName, SendBufferName,
 };
 
 #[cfg(feature = "serde")]
@@ -60,6 +60,9 @@ pub struct SenderConfig {
     pub hack1: bool,
     /// The same as printed, without what is ours in it.
     pub hack1_text: bool,
+    /// How much may be outstanding, beside the congestion window.
+    #[cfg_attr(feature = "serde", serde(with = "by_name"))]
+    pub schedule: ScheduleName,
     /// Which segments are lost.
     #[cfg_attr(feature = "serde", serde(with = "by_name"))]
     pub loss_detection: DetectionName,
@@ -80,6 +83,7 @@ impl Default for SenderConfig {
             opportunistic_retransmission: true,
             hack1: false,
             hack1_text: false,
+            schedule: ScheduleName::Window,
             loss_detection: DetectionName::RackTlp,
             send_buffer_growth: SendBufferName::Refined,
             initial_window: 10,
@@ -116,6 +120,7 @@ impl SenderConfig {
             opportunistic: self.opportunistic_retransmission,
             hack1: self.hack1,
             hack1_text: self.hack1_text,
+            schedule: self.schedule,
             detection: self.loss_detection,
             send_buffer: self.send_buffer_growth,
             initial_cwnd: self.initial_window,
@@ -194,6 +199,17 @@ mod tests {
         ] {
             assert_eq!((config.receive_window, config.drwa_lambda_percent), (ReceiveWindowName::Drwa, 200));
         }
+    }
+
+    #[test]
+    fn the_schedule_of_the_sender_is_the_clients() {
+        let sender = SenderConfig { schedule: ScheduleName::Suppressing, ..SenderConfig::default() };
+        let config = sender.towards_client(&SplitConfig::default(), &LimitsConfig::default());
+        assert_eq!(config.schedule, ScheduleName::Suppressing);
+        assert_eq!(
+            towards_server(&SplitConfig::default(), &LimitsConfig::default()).schedule,
+            ScheduleName::Window
+        );
     }
 
     /// Halving and Reno's growth are TCP-NCL's own answer to congestion, unless another one is asked for.

@@ -437,7 +437,7 @@ impl Sender {
                 self.rate.on_app_limited(sample.in_flight);
             }
         } else if self.state.in_reduction() {
-            if sample.delivered > 0 {
+            if sample.delivered > 0 && !self.suppressed {
                 self.window.cwnd = self.reduction.on_ack(sample, &mut self.window).min(self.window.clamp);
             }
         } else if self.may_raise_window(flags) {

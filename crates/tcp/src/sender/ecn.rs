@@ -13,6 +13,8 @@ impl Sender {
         self.prior_ssthresh = 0;
         if self.state < CaState::Cwr {
             self.undo.marker = None;
+            // A mark is no loss: whoever marks asks for an answer.
+            self.suppressed = false;
             self.begin_reduction(now);
             self.totals.ecn_reductions += 1;
             self.set_state(now, CaState::Cwr);

@@ -156,6 +156,7 @@ impl Sender {
         self.init_undo();
         if !self.state.in_reduction() {
             self.prior_ssthresh = current_ssthresh(self.state, self.window);
+            self.suppressed = self.keeps_from_congestion();
             self.begin_reduction(now);
         }
         self.forget_strays();
@@ -168,11 +169,14 @@ impl Sender {
 
     /// tcp_init_cwnd_reduction.
     pub(super) fn begin_reduction(&mut self, now: Instant) {
-        self.cwr_due = true;
         self.high_seq = self.board.nxt();
         self.tlp_high_seq = None;
-        self.window.cwnd_cnt = 0;
         self.prior_cwnd = self.window.cwnd;
+        if self.suppressed {
+            return;
+        }
+        self.cwr_due = true;
+        self.window.cwnd_cnt = 0;
         if self.reduction.lowers_ssthresh() || self.congestion.owns_window() {
             self.window.ssthresh = self.congestion.ssthresh(self.window);
         } else {
@@ -190,7 +194,7 @@ impl Sender {
 
     /// tcp_end_cwnd_reduction.
     pub(super) fn end_reduction(&mut self, now: Instant) {
-        if self.congestion.owns_window() {
+        if self.congestion.owns_window() || self.suppressed {
             return;
         }
         let reduced = self.state == CaState::Cwr || self.undo.marker.is_some();

@@ -10,6 +10,7 @@ use crate::reduction::ReductionName;
 use crate::schedule::ScheduleName;
 
 mod episodes;
+mod suppression;
 
 /// A sender of segments of 100 bytes from position 1,000 on, with an RTT of 100 ms.
 struct Bench {

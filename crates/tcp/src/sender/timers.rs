@@ -151,6 +151,7 @@ impl Sender {
             self.tlp_high_seq = None;
         } else if ack > high_seq {
             // The probe repaired a loss: answer it as one.
+            self.suppressed = self.keeps_from_congestion();
             self.begin_reduction(now);
             self.set_state(now, CaState::Cwr);
             self.end_reduction(now);
@@ -168,7 +169,7 @@ impl Sender {
         let LossOutcome { marked, timer, .. } = self.detection.on_timeout(&mut self.board, &sample);
         if marked && self.in_flight() != prior_in_flight && self.state != CaState::Recovery {
             self.enter_recovery(now);
-            if !self.congestion.owns_window() {
+            if !self.congestion.owns_window() && !self.suppressed {
                 let lost = (self.board.lost_total() - prior_lost) as u32;
                 let sample = AckSample { delivered: 1, lost, ..self.base_sample(now) };
                 self.window.cwnd = self.reduction.on_ack(&sample, &mut self.window).min(self.window.clamp);

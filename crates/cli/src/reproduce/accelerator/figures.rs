@@ -295,17 +295,21 @@ pub(super) const ALL: [Figure; 12] = [
         variants: &[
             "unaccelerated,loss=0%",
             "sender,loss=0%",
+            "suppressing,loss=0%",
             "gateway,loss=0%",
             "unaccelerated,loss=0.1%",
             "sender,loss=0.1%",
+            "suppressing,loss=0.1%",
             "gateway,loss=0.1%",
             "unaccelerated,loss=0.6%",
             "sender,loss=0.6%",
+            "suppressing,loss=0.6%",
             "gateway,loss=0.6%",
         ],
         text: "A client with 17 KB of window. `sender` counts with what the client will have freed when data arrives (Eqs. (3), \
-               (5), (10)), as the gateway does, and so passes the offered window. It cannot repair from the edge of the radio link, \
-               nor keep losses from its congestion control: with losses the gateway is ahead. Beyond RFC 9293; off by default.",
+               (5), (10)), as the gateway does, and so passes the offered window. `suppressing` keeps losses that \
+               it repairs in time from its congestion control as well. Neither can repair from the edge of the radio link: with losses \
+               the gateway is ahead. Beyond RFC 9293 and RFC 5681; off by default.",
         panels: None,
     },
 ];

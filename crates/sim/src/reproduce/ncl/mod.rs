@@ -2,6 +2,9 @@
 
 mod experiment;
 mod scheme;
+mod sts;
+mod sts_meter;
 
 pub use experiment::{NclExperiment, NclRun};
 pub use scheme::Scheme;
+pub use sts::{Beside, StsCounts, StsPath, StsRun, TIMES_BEFORE_TAU_U};

@@ -8,6 +8,8 @@ mod outcome;
 mod recovery_meter;
 mod rtt_after;
 mod sender_trace;
+#[cfg(test)]
+mod stalls;
 
 pub use beyond::{BeyondFlow, FAST_READER, Question, SlowStart};
 pub use cells::{Cell, Setup, SetupLoss, Variant};

@@ -1,0 +1,155 @@
+//! The probabilities of the model beside those counted: Eqs. (3), (12), (13) and (15).
+
+use paceline_sim::reproduce::ncl::{Beside, StsCounts, StsPath, StsRun, TIMES_BEFORE_TAU_U};
+use serde_json::Value;
+
+use super::{Job, Records, Values};
+use crate::reproduce::report::{Bound, Section, number};
+
+/// So many times as long as other runs: what is counted is rare.
+const TIMES_AS_LONG: u64 = 10;
+
+/// Within 5 % of the model, where its assumptions hold.
+const WITHIN: f64 = 0.05;
+
+pub(super) fn jobs(runs: u64, seconds: u64) -> Vec<Job<'static>> {
+    let seconds = seconds * TIMES_AS_LONG;
+    let of_path = move |path: StsPath| {
+        (1..=runs).map(move |seed| Job {
+            name: name(path, seconds),
+            seed,
+            cost: seconds as f64 / 20.0,
+            work: Box::new(move |watch| path.run(seed, seconds, watch).map(|run| values(&run))),
+        })
+    };
+    StsPath::ALL.into_iter().flat_map(of_path).collect()
+}
+
+fn name(path: StsPath, seconds: u64) -> String {
+    format!("sts: {}, {seconds} s", path.name())
+}
+
+fn values(run: &StsRun) -> Values {
+    let mut values = Values::new();
+    let whole = [run.packets, run.transmissions, run.congestive, run.other, run.needless];
+    WHOLE.into_iter().zip(whole).for_each(|(name, value)| {
+        values.insert(name.into(), value);
+    });
+    for (n, at) in run.at.iter().enumerate() {
+        for (name, value) in AT.into_iter().zip(fields(at)) {
+            values.insert(format!("{name} {n}"), value);
+        }
+    }
+    values
+}
+
+const COLUMNS: [&str; 16] = [
+    "path",
+    "p_c, %",
+    "p_w, %",
+    "zeta, %",
+    "Eq. (3)",
+    "model",
+    "t, ms",
+    "F(t)",
+    "CL answered, %",
+    "Eq. (12), %",
+    "model",
+    "Eq. (13), %",
+    "model",
+    "Eq. (15), %",
+    "model",
+    "±",
+];
+
+const WHOLE: [&str; 5] = ["packets", "transmissions", "congestive", "other", "needless"];
+const AT: [&str; 5] = ["within", "unacknowledged", "not_congestive", "timed_out", "congestive_acknowledged"];
+
+fn fields(at: &StsCounts) -> [f64; 5] {
+    [at.rtts_within, at.unacknowledged, at.not_congestive, at.timed_out, at.congestive_acknowledged]
+}
+
+/// All runs of a path together.
+fn sum(path: StsPath, records: &Records, runs: u64, seconds: u64) -> StsRun {
+    let of = |value: &str| records.sum(&name(path, seconds * TIMES_AS_LONG), runs, value);
+    let [packets, transmissions, congestive, other, needless] = WHOLE.map(of);
+    let at = (0..path.times_ms().len()).map(|n| {
+        let [rtts_within, unacknowledged, not_congestive, timed_out, congestive_acknowledged] =
+            AT.map(|name| of(&format!("{name} {n}")));
+        StsCounts { rtts_within, unacknowledged, not_congestive, timed_out, congestive_acknowledged }
+    });
+    StsRun { packets, transmissions, congestive, other, needless, at: at.collect() }
+}
+
+pub(super) fn report(records: &Records, runs: u64, seconds: u64) -> (Section, Vec<Bound>) {
+    let all: Vec<(StsPath, StsRun)> =
+        StsPath::ALL.into_iter().map(|path| (path, sum(path, records, runs, seconds))).collect();
+    let section = Section {
+        name: "sts",
+        title: "The model's probabilities beside what is counted".into(),
+        text: TEXT.into(),
+        columns: COLUMNS.to_vec(),
+        rows: all.iter().flat_map(|(path, run)| rows(*path, run)).collect(),
+        files: Vec::new(),
+    };
+    (section, bounds(&all))
+}
+
+fn rows(path: StsPath, run: &StsRun) -> Vec<Vec<Value>> {
+    let (p_c, p_w) = run.losses();
+    let efficiency = run.efficiency();
+    let row = |(ms, at): (u64, &StsCounts)| {
+        let mut row: Vec<Value> = vec![
+            path.name().into(),
+            number(p_c * 100.0, 3),
+            number(p_w * 100.0, 3),
+            number(run.zeta() * 100.0, 3),
+            number(efficiency.measured, 4),
+            number(efficiency.model, 4),
+            ms.into(),
+            number(run.f(at), 3),
+            number(run.congestive_acknowledged(at) * 100.0, 1),
+        ];
+        for beside in [run.unacknowledged(at), run.not_congestive(at), run.timeout(at)] {
+            row.push(number(beside.measured * 100.0, 3));
+            row.push(number(beside.model * 100.0, 3));
+        }
+        row.push(number(run.timeout(at).half_width() * 100.0, 3));
+        row
+    };
+    path.times_ms().into_iter().zip(&run.at).map(row).collect()
+}
+
+fn bounds(all: &[(StsPath, StsRun)]) -> Vec<Bound> {
+    let holding = all.iter().filter(|(path, _)| path.assumptions_hold());
+    let mut worst = [0.0f64; 4];
+    for (_, run) in holding {
+        worst[0] = worst[0].max(run.efficiency().error());
+        for at in run.at.iter().take(TIMES_BEFORE_TAU_U) {
+            let errors = [run.unacknowledged(at), run.not_congestive(at), run.timeout(at)].map(error);
+            worst[1..].iter_mut().zip(errors).for_each(|(worst, error)| *worst = worst.max(error));
+        }
+    }
+    let bound = |(equation, worst): (&str, f64)| {
+        let name = format!("model of the sender, {equation}: largest error where its assumptions hold");
+        Bound::at_most(name, WITHIN, worst)
+    };
+    ["Eq. (3)", "Eq. (12)", "Eq. (13)", "Eq. (15)"].into_iter().zip(worst).map(bound).collect()
+}
+
+/// Nothing is off where there is nothing.
+fn error(beside: Beside) -> f64 {
+    if beside.model > 0.0 { beside.error() } else { beside.measured.abs() }
+}
+
+const TEXT: &str = "\
+A sender with TCP-NCL's timers and a window of 30 packets that it never lowers (tau_CD is a second), over 10 Mbit/s and 50 ms; 2 % of all \
+packets are lost behind the bottleneck (NL), some in its queue (CL). p_c, p_w and F are counted, too: the columns show whether what \
+the model makes of them is so. The model is about t up to tau_u, where retransmissions of packets lost to congestion begin to be answered. Steady \
+congestion (6 Mbit/s of datagrams, RED) is as it assumes, and so are errors in bursts of ten packets, which are over when a packet is sent \
+again. Each other path lacks one assumption. Where congestion comes in spells \
+(four BBR flows, 20 s in 40), a retransmission meets the congestion of its original: a timeout follows far more often than p_l, Eq. (2), and most \
+often before a queue that is full. Behind jitter that keeps the order an RTT depends on the packets in front. When a packet is sent again, the \
+window has stopped and none is in front, so the answer comes sooner than F, Eq. (41). Errors in spells of 300 packets take a packet and its \
+retransmission, assumption 3. After a delay that has jumped beyond the record of RTTs, packets are sent again that are not lost; they count \
+beside p_l, not beside 1, Eq. (4).";
