@@ -82,12 +82,12 @@ fn flows(to: &mut Encoder<'_>, now: &Snapshot) -> fmt::Result {
     )?;
     to.gauge("flows", "Flows in the table", None, now.flows as i64)?;
     to.gauge("split_flows", "Of those, split ones", None, now.split_flows as i64)?;
-    to.gauge("subscribers", "Subscribers that have transparent flows", None, now.subscribers as i64)?;
-    to.counter("flows_accelerated", "Flows whose SYNs have passed", None, counters.flows_accelerated)?;
-    to.counter("flows_split", "Flows that are two connections", None, counters.flows_split)?;
+    to.gauge("subscribers", "Subscribers that have flows", None, now.subscribers as i64)?;
+    to.counter("flows_accelerated", "Flows seen from their SYN and accelerated", None, counters.flows_accelerated)?;
+    to.counter("flows_split", "Flows split into two connections", None, counters.flows_split)?;
     to.counter(
         "flows_split_refused",
-        "Flows that were to be split and that an end refused",
+        "Flows that were to be split, and that an end refused or gave up before",
         None,
         counters.split_refused,
     )?;
@@ -100,7 +100,7 @@ fn flows(to: &mut Encoder<'_>, now: &Snapshot) -> fmt::Result {
     to.counter("flows_rescaled", "Flows whose windows are rescaled", None, counters.flows_rescaled)?;
     to.counter(
         "half_open_dropped",
-        "Flows that not both ends had answered, forgotten to make room",
+        "Half-open flows forgotten to make room for others",
         None,
         counters.half_open_dropped,
     )?;
@@ -130,14 +130,14 @@ fn repairs(to: &mut Encoder<'_>, now: &Snapshot) -> fmt::Result {
     )?;
     to.counter(
         "proactive_retransmissions",
-        "Packets sent again because the client had no room for them",
+        "Packets sent again because the client must have discarded them",
         None,
         counters.proactive_retransmissions,
     )?;
     let bytes = Some(Unit::Bytes);
     to.counter(
         "downlink_payload",
-        "Payload that left for clients, each byte once",
+        "Payload that clients acknowledged (of split flows: that was sent), each byte once",
         bytes.clone(),
         totals.downlink_bytes,
     )?;

@@ -230,7 +230,7 @@ impl Sender {
         sample.sent_at = account.newest_sent();
         sample.repeated = newly == 0 && !flags.not_duplicate() && !flags.old;
         self.measure(&sample, &account, flags);
-        // `lost` holds the total before loss detection until `react` has run it.
+        // `lost_total` holds the total before loss detection until `react` has run it.
         sample.lost_total = prior_lost;
         sample.rate = self.rate.sample(input.now, newly, &account.rate, min_rtt_or_zero(self.rtt.min()));
         self.take_schedule(input.now, flags.una_advanced);
