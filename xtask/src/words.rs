@@ -15,7 +15,10 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>, String> {
         let text = crate::read(root, page)?;
         let long = sentences(&text).into_iter().filter(|(_, sentence)| words(sentence) > WORDS_MAX);
         findings.extend(long.map(|(line, sentence)| {
-            format!("{page}:{line}: a sentence of {} words, more than {WORDS_MAX}: {sentence}", words(&sentence))
+            format!(
+                "{page}:{line}: a sentence of {} words, more than {WORDS_MAX}: {sentence}",
+                words(&sentence)
+            )
         }));
     }
     Ok(findings)
@@ -91,7 +94,13 @@ mod tests {
         let page = "# A heading. Not counted\n\nOne `two three` [four](a.b.c).\nFive\nsix!\n\n    code. code\n\n\
                     - an item\n  goes on.\n1. another\n\n| a cell. |\n```\ncode.\n```\nThe end\n";
         let found: Vec<(usize, String)> = sentences(page);
-        let expected = [(3, "One CODE [four."), (3, "Five six!"), (9, "an item goes on."), (11, "another"), (17, "The end")];
+        let expected = [
+            (3, "One CODE [four."),
+            (3, "Five six!"),
+            (9, "an item goes on."),
+            (11, "another"),
+            (17, "The end"),
+        ];
         assert_eq!(found, expected.map(|(line, text)| (line, text.to_owned())));
         assert_eq!(words("One CODE [four - ."), 3);
     }
@@ -99,7 +108,10 @@ mod tests {
     #[test]
     fn a_long_sentence_is_found() {
         let long = "word ".repeat(WORDS_MAX + 1);
-        assert_eq!(sentences(&format!("{long}.\n")).iter().filter(|(_, one)| words(one) > WORDS_MAX).count(), 1);
+        assert_eq!(
+            sentences(&format!("{long}.\n")).iter().filter(|(_, one)| words(one) > WORDS_MAX).count(),
+            1
+        );
         let halves = format!("{}. {}.\n", "word ".repeat(20).trim(), "word ".repeat(20).trim());
         assert!(sentences(&halves).iter().all(|(_, one)| words(one) <= WORDS_MAX));
     }
