@@ -5,7 +5,8 @@ use crate::error::{Error, Result};
 use crate::gateway::control;
 use crate::gateway::rows::{FlowRow, Report, SubscriberRow};
 use crate::output::say;
-use crate::result::new_table;
+use crate::result::{fitted, new_table};
+use crate::units::counted;
 
 pub(crate) fn command(args: &FlowsArgs) -> Result<()> {
     let report = control::ask(args.control.as_deref())?;
@@ -32,8 +33,8 @@ fn tables(report: &Report) -> String {
             "down",
             "up",
             "Mbit/s",
-            "RTT ms",
-            "in flight",
+            "RTT\nms",
+            "in\nflight",
             "waiting",
             "resent",
         ],
@@ -54,7 +55,8 @@ fn tables(report: &Report) -> String {
             flow.retransmissions.to_string(),
         ]);
     }
-    let mut text = format!("{table}\n{} flows\n\n", report.flows.len());
+    let table = fitted(table, &["waiting", "up", "in\nflight", "resent", "age"]);
+    let mut text = format!("{table}\n{}\n\n", counted(report.flows.len(), "flow"));
     if let Some(reason) = &report.absent {
         text = format!("not in place, so that the kernel forwards: {reason}\n\n{text}");
     }
@@ -62,7 +64,17 @@ fn tables(report: &Report) -> String {
     subscribers.sort_by_key(|subscriber| std::cmp::Reverse(subscriber.in_flight_bytes));
     let mut table = new_table(
         1,
-        &["subscriber", "flows", "weight", "Mbit/s", "RTT min ms", "in flight", "limit", "other down", "up"],
+        &[
+            "subscriber",
+            "flows",
+            "weight",
+            "Mbit/s",
+            "RTT min\nms",
+            "in\nflight",
+            "limit",
+            "other\ndown",
+            "other\nup",
+        ],
     );
     for subscriber in subscribers {
         table.add_row(vec![
@@ -77,7 +89,8 @@ fn tables(report: &Report) -> String {
             bytes(subscriber.other_uplink_bytes),
         ]);
     }
-    text.push_str(&format!("{table}\n{} subscribers\n", report.subscribers.len()));
+    let table = fitted(table, &["weight", "limit", "in\nflight"]);
+    text.push_str(&format!("{table}\n{}\n", counted(report.subscribers.len(), "subscriber")));
     text
 }
 
