@@ -4,6 +4,7 @@ mod network;
 mod process;
 mod rules;
 
+use comfy_table::{ColumnConstraint, Width};
 use serde::Serialize;
 use serde_json::json;
 
@@ -136,6 +137,10 @@ fn table(findings: &[Finding]) -> String {
     if table.width().is_none() {
         table.set_width(WIDTH);
     }
+    // A command that is to be copied is not broken within a word.
+    if let Some(remedies) = table.column_mut(4) {
+        remedies.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(REMEDY_WIDTH)));
+    }
     for one in findings {
         let status = match one.status {
             Status::Ok => "ok",
@@ -152,6 +157,9 @@ fn table(findings: &[Finding]) -> String {
     }
     format!("{table}\n")
 }
+
+/// The longest word of most remedies, `net.bridge.bridge-nf-call-ip6tables=0`, and blanks.
+const REMEDY_WIDTH: u16 = 40;
 
 /// Where there is no terminal. Our choice: what fits into a mail or an issue.
 const WIDTH: u16 = 100;
