@@ -20,6 +20,17 @@ pub(crate) fn command(args: &FlowsArgs) -> Result<()> {
 }
 
 fn tables(report: &Report) -> String {
+    let flows = flow_table(report);
+    let mut text = format!("{flows}\n{}\n\n", counted(report.flows.len(), "flow"));
+    if let Some(reason) = &report.absent {
+        text = format!("not in place, so that the kernel forwards: {reason}\n\n{text}");
+    }
+    let subscribers = subscriber_table(report);
+    text.push_str(&format!("{subscribers}\n{}\n", counted(report.subscribers.len(), "subscriber")));
+    text
+}
+
+fn flow_table(report: &Report) -> String {
     let mut flows: Vec<&FlowRow> = report.flows.iter().collect();
     flows.sort_by_key(|flow| std::cmp::Reverse(flow.downlink_bytes));
     let mut table = new_table(
@@ -55,11 +66,10 @@ fn tables(report: &Report) -> String {
             flow.retransmissions.to_string(),
         ]);
     }
-    let table = fitted(table, &["waiting", "up", "in\nflight", "resent", "age"]);
-    let mut text = format!("{table}\n{}\n\n", counted(report.flows.len(), "flow"));
-    if let Some(reason) = &report.absent {
-        text = format!("not in place, so that the kernel forwards: {reason}\n\n{text}");
-    }
+    fitted(table, &["waiting", "up", "in\nflight", "resent", "age"])
+}
+
+fn subscriber_table(report: &Report) -> String {
     let mut subscribers: Vec<&SubscriberRow> = report.subscribers.iter().collect();
     subscribers.sort_by_key(|subscriber| std::cmp::Reverse(subscriber.in_flight_bytes));
     let mut table = new_table(
@@ -89,9 +99,7 @@ fn tables(report: &Report) -> String {
             bytes(subscriber.other_uplink_bytes),
         ]);
     }
-    let table = fitted(table, &["weight", "limit", "in\nflight"]);
-    text.push_str(&format!("{table}\n{}\n", counted(report.subscribers.len(), "subscriber")));
-    text
+    fitted(table, &["weight", "limit", "in\nflight"])
 }
 
 /// As in `17.5k`, `3.2M`: powers of 1000.

@@ -13,10 +13,10 @@ pub(super) fn of(openmetrics: &str) -> String {
     };
     let mut out = String::with_capacity(openmetrics.len() + (4 << 10));
     for line in openmetrics.lines() {
-        let told = line.strip_prefix("# ").and_then(|rest| {
+        let told = line.strip_prefix("# ").map(|rest| {
             let (keyword, rest) = rest.split_once(' ').unwrap_or((rest, ""));
             let (name, text) = rest.split_once(' ').unwrap_or((rest, ""));
-            Some((keyword, name, text))
+            (keyword, name, text)
         });
         match told {
             None => out.push_str(line),
