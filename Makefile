@@ -15,7 +15,7 @@ POINTS ?= 10000
 RIVALS := rivals-traces rivals-loss rivals-objects
 SPLIT := split-profiles split-tables split-three-bdp split-uplink
 
-.PHONY: help demo test build prove live rivals live-rivals split live-split results reproduce harm long map lint doc check deb fuzz bench soak floods speed clean setup
+.PHONY: help demo test build prove live rivals live-rivals split live-split results reproduce harm long map lint doc check deb debtest cross crosstest fuzz bench soak floods speed clean setup
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -102,8 +102,17 @@ lint: ## formatting, clippy (warnings are errors), the rules of CONTRIBUTING.md 
 doc: ## API documentation, private items included; warnings are errors
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --document-private-items
 
-deb: setup ## a Debian package of the gateway in target/debian (cargo install cargo-deb)
-	$(CARGO) deb --locked --package paceline-cli
+deb: setup ## a Debian package of the gateway in target/debian, with man pages, and its debug symbols apart
+	scripts/deb
+
+cross: setup ## the program for x86_64 and aarch64 (gnu, musl) and armv7 (musl), stripped: target/cross (CROSS="TARGET ...")
+	scripts/cross $(CROSS)
+
+crosstest: setup ## tests of wire, tcp and gateway for aarch64 and armv7 under qemu-user
+	scripts/cross test $(or $(CROSS),aarch64-unknown-linux-musl armv7-unknown-linux-musleabihf)
+
+debtest: deb ## installs, upgrades, removes and purges that package in copies of this system; lintian (root)
+	tests/package/run
 
 fuzz: ## every fuzz target for FUZZ_SECONDS each; goes on from earlier runs (nightly Rust and cargo-fuzz)
 	scripts/fuzz $(FUZZ_SECONDS)

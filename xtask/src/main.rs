@@ -17,6 +17,7 @@ mod seal;
 mod split;
 mod tidy;
 mod virtual_lab;
+mod words;
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
             advisories::check(&root),
             fuzz::check(&root),
             seal::check(&root),
+            words::check(&root),
         ]
         .into_iter()
         .flat_map(|outcome| outcome.unwrap_or_else(|error| vec![error]))

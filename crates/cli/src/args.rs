@@ -8,7 +8,9 @@ pub(crate) mod reproduce;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-pub(crate) use gateway::{CaptureArgs, DoctorArgs, FlowsArgs, GatewayAction, GatewayArgs, TopArgs, beside};
+pub(crate) use gateway::{
+    CaptureArgs, DoctorArgs, FlowsArgs, GatewayAction, GatewayArgs, GatewayCommand, TopArgs, beside,
+};
 pub(crate) use map::{MapArgs, ModeArg};
 use paceline_path::QueueLimit;
 use paceline_path::random::Probability;
@@ -51,7 +53,13 @@ pub(crate) enum Command {
     /// Compute what loss recovery costs on a path, by formula and at once
     Predict(PredictArgs),
     /// Accelerate the TCP flows that pass between two interfaces, or through a TUN device (needs root)
-    Gateway(GatewayArgs),
+    Gateway(GatewayCommand),
+    /// Write man pages and shell completions, for packages
+    #[command(hide = true)]
+    HelpFiles(HelpFilesArgs),
+    /// Where people look for `gateway doctor`
+    #[command(hide = true)]
+    Doctor(ElsewhereArgs),
     /// Show the flows and subscribers of the running gateway
     Flows(FlowsArgs),
     /// Watch the flows and subscribers of the running gateway in the terminal
@@ -66,6 +74,20 @@ pub(crate) enum Command {
     /// Measure what the gateway costs, beside kernel forwarding and a forwarder that does nothing (needs root)
     #[command(subcommand)]
     Bench(BenchCommand),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct HelpFilesArgs {
+    /// Folder to write to
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: PathBuf,
+}
+
+/// Whatever was given.
+#[derive(Debug, Args)]
+pub(crate) struct ElsewhereArgs {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) given: Vec<String>,
 }
 
 #[derive(Debug, Args)]
@@ -179,8 +201,8 @@ pub(crate) struct CompareArgs {
     /// A receiver; may be given several times [default: every one]
     #[arg(long, value_name = "NAME")]
     pub(crate) receiver: Vec<String>,
-    /// What stands before the radio link: none, gateway, gateway-drwa, which only lowers the window of the client, or
-    /// gateway-split, which splits every flow; may be given several times [default: every one]
+    /// What stands before the radio link: none, gateway, gateway-drwa (only lowers the window of the client) or gateway-split
+    /// (splits every flow). May be given several times [default: every one]
     #[arg(long, value_name = "NAME")]
     pub(crate) gateway: Vec<String>,
     /// How many transfers each flow of the scenario has, for Jain's index [default: as the scenario says]

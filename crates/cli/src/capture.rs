@@ -10,6 +10,7 @@ use crate::gateway::capture::Wanted;
 use crate::gateway::control;
 use crate::interrupt;
 use crate::output::say;
+use crate::units::counted;
 
 pub(crate) fn command(args: &CaptureArgs) -> Result<()> {
     let ((client, client_port), (server, server_port)) = (args.flow.client, args.flow.server);
@@ -34,7 +35,7 @@ pub(crate) fn command(args: &CaptureArgs) -> Result<()> {
     let mut options = File::options();
     options.write(true).create(true).truncate(true).mode(0o600);
     let mut file = options.open(&args.out).map_err(|error| failed(&error))?;
-    let mut written = 0;
+    let (mut written, mut blocks) = (0, Blocks::default());
     let mut buffer = vec![0; 64 << 10];
     while !interrupt::requested() {
         match capture.read(&mut buffer) {
@@ -42,11 +43,69 @@ pub(crate) fn command(args: &CaptureArgs) -> Result<()> {
             Ok(count) => {
                 file.write_all(&buffer[..count]).map_err(|error| failed(&error))?;
                 written += count as u64;
+                blocks.take(&buffer[..count]);
             }
             Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {}
             Err(error) => return Err(Error::io("read the capture from the gateway", &error)),
         }
     }
-    say!("{}: {written} bytes", args.out.display());
+    say!("{}: {}, {written} bytes", args.out.display(), counted(blocks.packets, "packet"));
+    if blocks.packets == 0 {
+        say!(
+            "No packet of this flow passed the gateway meanwhile. `paceline flows` shows those that do; the client comes first \
+             in --flow CLIENT,SERVER."
+        );
+    }
     Ok(())
+}
+
+/// Counts the packets of a pcapng file as it comes, in pieces of any size.
+#[derive(Debug, Default)]
+struct Blocks {
+    packets: usize,
+    /// The beginning of a block, as far as it is here.
+    head: Vec<u8>,
+    /// Of the block that began, to be passed over.
+    left: usize,
+}
+
+impl Blocks {
+    fn take(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let skipped = self.left.min(bytes.len());
+            self.left -= skipped;
+            bytes = &bytes[skipped..];
+            let wanted = (HEAD_BYTES - self.head.len()).min(bytes.len());
+            self.head.extend_from_slice(&bytes[..wanted]);
+            bytes = &bytes[wanted..];
+            // Type and length (pcapng, Section 3.1), in this machine's order, as the gateway wrote them.
+            let Some((kind, length)) = self.head.split_first_chunk::<4>() else { continue };
+            let Some(length) = length.first_chunk::<4>() else { continue };
+            self.packets += usize::from(u32::from_ne_bytes(*kind) == ENHANCED_PACKET);
+            self.left = (u32::from_ne_bytes(*length) as usize).saturating_sub(HEAD_BYTES);
+            self.head.clear();
+        }
+    }
+}
+
+const HEAD_BYTES: usize = 8;
+const ENHANCED_PACKET: u32 = 6;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_are_counted_in_pieces_of_any_size() {
+        let block = |kind: u32, body: usize| {
+            let length = (body + 12) as u32;
+            [&kind.to_ne_bytes()[..], &length.to_ne_bytes(), &vec![6; body], &length.to_ne_bytes()].concat()
+        };
+        let file = [block(0x0A0D_0D0A, 16), block(1, 8), block(6, 60), block(6, 1500), block(5, 12)].concat();
+        for size in [1, 3, 7, 8, 100, file.len()] {
+            let mut blocks = Blocks::default();
+            file.chunks(size).for_each(|piece| blocks.take(piece));
+            assert_eq!((blocks.packets, blocks.left), (2, 0), "{size}");
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! `paceline demo`: one download without and one with acceleration, and the difference as a table and a plot.
 
 use std::fs;
+use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -60,15 +61,22 @@ fn report(args: &DemoArgs, runs: Vec<Run>, plot: &Path) -> Result<()> {
     say!("{}", summary_table(&results.runs));
     let goodput = |index: usize| results.runs[index].flows[0].goodput_mbps;
     say!("{:.1} times as fast. SHA-256 of what was received: as sent, both times.", goodput(1) / goodput(0));
+    say!("Each download is given {} and ends then: compare goodput, not completion.", args.duration);
+    say!(
+        "The longer RTT of the accelerated one is intended. The gateway delays ACKs to the server, so that its own repairs fit \
+         into the server's timeout. The path delay shows what packets really wait."
+    );
     let shown = fs::canonicalize(plot).unwrap_or_else(|_| plot.to_path_buf());
     say!("Plot of throughput, window and RTT over time: {}", shown.display());
     Ok(())
 }
 
-/// A bar for one download.
+/// A bar for one download; lines where there is no terminal.
 struct Bar {
     bar: ProgressBar,
     last: Mutex<(f64, u64)>,
+    /// How often a line is due, in seconds.
+    line_s: Option<f64>,
 }
 
 impl Bar {
@@ -82,7 +90,11 @@ impl Bar {
         }
         bar.set_prefix(variant.name.clone());
         bar.set_message("preparing");
-        Bar { bar, last: Mutex::new((0.0, 0)) }
+        let line_s = (!args.json && !io::stderr().is_terminal()).then_some(LINE_S);
+        if line_s.is_some() {
+            eprintln!("{}: {} to go", variant.name, args.duration);
+        }
+        Bar { bar, last: Mutex::new((0.0, 0)), line_s }
     }
 }
 
@@ -90,9 +102,12 @@ impl Watch for Bar {
     fn progress(&self, seconds: f64, received_bytes: u64) {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         self.bar.set_position((seconds * 10.0) as u64);
-        if seconds - last.0 >= 0.5 {
+        if seconds - last.0 >= self.line_s.unwrap_or(0.5) {
             let mbps = (received_bytes - last.1) as f64 * 8e-6 / (seconds - last.0);
-            self.bar.set_message(format!("{mbps:5.2} Mbit/s"));
+            match self.line_s {
+                Some(_) => eprintln!("{}: {seconds:.0} s, {mbps:.2} Mbit/s", self.bar.prefix()),
+                None => self.bar.set_message(format!("{mbps:5.2} Mbit/s")),
+            }
             *last = (seconds, received_bytes);
         }
     }
@@ -142,3 +157,5 @@ fn samples(files: &RunFiles) -> Result<Vec<Sample>> {
 
 const SCENARIO: &str = include_str!("demo.toml");
 const SEGMENT_KB: f64 = 1.46;
+/// Our choice: a few lines a download.
+const LINE_S: f64 = 5.0;

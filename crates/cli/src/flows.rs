@@ -5,7 +5,8 @@ use crate::error::{Error, Result};
 use crate::gateway::control;
 use crate::gateway::rows::{FlowRow, Report, SubscriberRow};
 use crate::output::say;
-use crate::result::new_table;
+use crate::result::{fitted, new_table};
+use crate::units::counted;
 
 pub(crate) fn command(args: &FlowsArgs) -> Result<()> {
     let report = control::ask(args.control.as_deref())?;
@@ -19,6 +20,17 @@ pub(crate) fn command(args: &FlowsArgs) -> Result<()> {
 }
 
 fn tables(report: &Report) -> String {
+    let flows = flow_table(report);
+    let mut text = format!("{flows}\n{}\n\n", counted(report.flows.len(), "flow"));
+    if let Some(reason) = &report.absent {
+        text = format!("not in place, so that the kernel forwards: {reason}\n\n{text}");
+    }
+    let subscribers = subscriber_table(report);
+    text.push_str(&format!("{subscribers}\n{}\n", counted(report.subscribers.len(), "subscriber")));
+    text
+}
+
+fn flow_table(report: &Report) -> String {
     let mut flows: Vec<&FlowRow> = report.flows.iter().collect();
     flows.sort_by_key(|flow| std::cmp::Reverse(flow.downlink_bytes));
     let mut table = new_table(
@@ -32,8 +44,8 @@ fn tables(report: &Report) -> String {
             "down",
             "up",
             "Mbit/s",
-            "RTT ms",
-            "in flight",
+            "RTT\nms",
+            "in\nflight",
             "waiting",
             "resent",
         ],
@@ -54,15 +66,25 @@ fn tables(report: &Report) -> String {
             flow.retransmissions.to_string(),
         ]);
     }
-    let mut text = format!("{table}\n{} flows\n\n", report.flows.len());
-    if let Some(reason) = &report.absent {
-        text = format!("not in place, so that the kernel forwards: {reason}\n\n{text}");
-    }
+    fitted(table, &["waiting", "up", "in\nflight", "resent", "age"])
+}
+
+fn subscriber_table(report: &Report) -> String {
     let mut subscribers: Vec<&SubscriberRow> = report.subscribers.iter().collect();
     subscribers.sort_by_key(|subscriber| std::cmp::Reverse(subscriber.in_flight_bytes));
     let mut table = new_table(
         1,
-        &["subscriber", "flows", "weight", "Mbit/s", "RTT min ms", "in flight", "limit", "other down", "up"],
+        &[
+            "subscriber",
+            "flows",
+            "weight",
+            "Mbit/s",
+            "RTT min\nms",
+            "in\nflight",
+            "limit",
+            "other\ndown",
+            "other\nup",
+        ],
     );
     for subscriber in subscribers {
         table.add_row(vec![
@@ -77,8 +99,7 @@ fn tables(report: &Report) -> String {
             bytes(subscriber.other_uplink_bytes),
         ]);
     }
-    text.push_str(&format!("{table}\n{} subscribers\n", report.subscribers.len()));
-    text
+    fitted(table, &["weight", "limit", "in\nflight"])
 }
 
 /// As in `17.5k`, `3.2M`: powers of 1000.

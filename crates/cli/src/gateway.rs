@@ -12,6 +12,7 @@ mod http;
 mod metrics;
 mod notify;
 mod observer;
+mod plain_text;
 mod policy;
 mod records;
 mod reload;
@@ -35,7 +36,7 @@ use paceline_linux::{
 };
 use paceline_wire::Node;
 
-use crate::args::{GatewayAction, GatewayArgs};
+use crate::args::{GatewayAction, GatewayArgs, GatewayCommand};
 use crate::error::{Error, Result};
 use crate::output::say;
 use crate::result::write_whole;
@@ -43,10 +44,11 @@ use attach::{Absence, Attached, Refresh, Which};
 use handover::Inherited;
 use rescaling::{Rescaling, Running};
 
-pub(crate) fn command(args: &GatewayArgs) -> Result<()> {
-    if let Some(GatewayAction::Doctor(args)) = &args.action {
+pub(crate) fn command(command: &GatewayCommand) -> Result<()> {
+    if let Some(GatewayAction::Doctor(args)) = &command.action {
         return doctor::command(args);
     }
+    let args = &command.args;
     log_to_stderr(args);
     if let Some(path) = &args.check {
         return check(args, path);

@@ -6,6 +6,8 @@ mod capture;
 mod compare;
 mod cpu_time;
 mod demo;
+#[cfg(test)]
+mod documented;
 mod emulate;
 mod error;
 #[cfg(any(test, fuzzing))]
@@ -13,6 +15,7 @@ mod error;
 pub mod exercise;
 mod flows;
 mod gateway;
+mod help_files;
 mod interrupt;
 mod kept;
 mod map;
@@ -37,7 +40,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use args::{BenchCommand, Cli, Command, ReproduceCommand};
-use error::Result;
+use error::{Error, Result};
 
 /// The whole program: reads the arguments, does what they say, and returns the exit code.
 pub fn main() -> ExitCode {
@@ -66,7 +69,12 @@ fn dispatch(command: Command) -> Result<()> {
         Command::Reproduce(ReproduceCommand::Drwa(args)) => reproduce::drwa::command(&args),
         Command::Reproduce(ReproduceCommand::Printed(args)) => reproduce::printed::command(&args),
         Command::Predict(args) => predict::command(&args),
-        Command::Gateway(args) => gateway::command(&args),
+        Command::Gateway(command) => gateway::command(&command),
+        Command::Doctor(args) => Err(Error::input(format!(
+            "the doctor belongs to the gateway; run: {}",
+            [&["paceline", "gateway", "doctor"].map(String::from), args.given.as_slice()].concat().join(" ")
+        ))),
+        Command::HelpFiles(args) => help_files::command(&args),
         Command::Top(args) => top::command(&args),
         Command::Capture(args) => capture::command(&args),
         Command::Flows(args) => flows::command(&args),

@@ -13,7 +13,7 @@ use crate::scenario::{Direction, EventAction, IpVersion, Protocol};
 
 pub(crate) use metric::{check_all as check_bounds, statistic, values};
 pub(crate) use store::{RunFiles, Store, write_whole};
-pub(crate) use summary::{bounds_table, flow_rows, links_table, new_table, summary_table};
+pub(crate) use summary::{bounds_table, fitted, flow_rows, links_table, new_table, summary_table};
 
 /// Raised whenever a field changes its meaning or goes; new fields do not raise it.
 pub(crate) const SCHEMA: u32 = 1;

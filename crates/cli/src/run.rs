@@ -31,6 +31,7 @@ use crate::result::{
     LinkResult, Results, Run, SCHEMA, Store, bounds_table, check_bounds, summary_table, write_whole,
 };
 use crate::scenario::{ScenarioFile, Tcp, Variant, load_file};
+use crate::units::counted;
 pub(crate) use collect::link_result;
 pub(crate) use difference::agrees;
 use lab::Watch;
@@ -336,7 +337,10 @@ fn judge(file: &ScenarioFile, done: &[Done], args: &RunArgs) -> Result<()> {
         [] => {}
         [one] => return Err(Error::failed(format!("1 run failed: {one}"))),
         [first, ..] => {
-            return Err(Error::failed(format!("{} runs failed, the first: {first}", failures.len())));
+            return Err(Error::failed(format!(
+                "{} failed, the first: {first}",
+                counted(failures.len(), "run")
+            )));
         }
     }
     let outcomes: Vec<_> =

@@ -101,9 +101,22 @@ pub(crate) fn tidy(number: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_string()
 }
 
+/// As in `1 flow`, `2 flows`.
+pub(crate) fn counted(count: usize, what: &str) -> String {
+    match count {
+        1 => format!("1 {what}"),
+        _ => format!("{count} {what}s"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_is_singular() {
+        assert_eq!([0, 1, 2].map(|count| counted(count, "flow")), ["0 flows", "1 flow", "2 flows"]);
+    }
 
     #[test]
     fn numbers_with_units_parse() {

@@ -24,6 +24,7 @@ pub mod exercise;
 mod fallback;
 mod filter;
 mod frame;
+mod holder;
 mod mmsg;
 mod null;
 mod outbox;
@@ -31,6 +32,10 @@ mod overheard;
 mod port;
 pub mod privilege;
 mod quantiles;
+#[cfg(target_pointer_width = "64")]
+pub mod seccomp;
+#[cfg(not(target_pointer_width = "64"))]
+#[path = "no_seccomp.rs"]
 pub mod seccomp;
 mod signal;
 mod slice;

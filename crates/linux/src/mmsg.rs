@@ -1,6 +1,8 @@
 //! Many packets per system call: `recvmmsg` and `sendmmsg`. A batch is received into blocks of its own, one for each packet. Where the
 //! payload is long, the block's memory and a piece of the payload memory change places, so that nothing long is copied.
 
+#![allow(clippy::unnecessary_cast, reason = "lengths and flags have other types with other C libraries")]
+
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
@@ -54,10 +56,10 @@ impl ReceiveBatch {
     pub(crate) fn receive(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
         debug_assert_eq!(self.iovecs.len(), self.headers.len());
         for header in &mut self.headers {
-            if header.msg_hdr.msg_controllen == CONTROL_BYTES && header.msg_len == 0 {
+            if header.msg_hdr.msg_controllen as usize == CONTROL_BYTES && header.msg_len == 0 {
                 break; // This one and those behind it were not written to.
             }
-            header.msg_hdr.msg_controllen = CONTROL_BYTES;
+            header.msg_hdr.msg_controllen = CONTROL_BYTES as _;
             header.msg_len = 0;
         }
         let len = self.headers.len() as libc::c_uint;
@@ -65,7 +67,7 @@ impl ReceiveBatch {
         // SAFETY: the headers point to buffers of the stated lengths that this value owns and that outlive the call: `take` leaves no
         // pointer to a block's memory behind that it has given away.
         let count = unsafe {
-            libc::recvmmsg(socket.as_raw_fd(), self.headers.as_mut_ptr(), len, flags, ptr::null_mut())
+            libc::recvmmsg(socket.as_raw_fd(), self.headers.as_mut_ptr(), len, flags as _, ptr::null_mut())
         };
         match usize::try_from(count) {
             Ok(count) => Ok(count),
@@ -103,8 +105,8 @@ impl ReceiveBatch {
     }
 
     fn control_messages(&self, index: usize) -> ControlMessages<'_> {
-        let len = self.headers[index].msg_hdr.msg_controllen.min(CONTROL_BYTES);
-        ControlMessages(&self.control[index].0[..len])
+        let len = self.headers[index].msg_hdr.msg_controllen as usize;
+        ControlMessages(&self.control[index].0[..len.min(CONTROL_BYTES)])
     }
 }
 
@@ -160,8 +162,9 @@ impl SendBatch {
         let len = self.headers.len() as libc::c_uint;
         // SAFETY: headers and iovecs describe the prefixes, which this value owns, and payloads, which `outbox` keeps
         // alive and unmoved while it is borrowed; the kernel only reads them.
-        let count =
-            unsafe { libc::sendmmsg(socket.as_raw_fd(), self.headers.as_mut_ptr(), len, libc::MSG_DONTWAIT) };
+        let count = unsafe {
+            libc::sendmmsg(socket.as_raw_fd(), self.headers.as_mut_ptr(), len, libc::MSG_DONTWAIT as _)
+        };
         let result = usize::try_from(count).map_err(|_| io::Error::last_os_error());
         self.iovecs.clear();
         self.headers.clear();
@@ -187,15 +190,13 @@ fn message(
     control: *mut libc::c_void,
     control_len: usize,
 ) -> libc::msghdr {
-    libc::msghdr {
-        msg_name: ptr::null_mut(),
-        msg_namelen: 0,
-        msg_iov: iovecs,
-        msg_iovlen: count,
-        msg_control: control,
-        msg_controllen: control_len,
-        msg_flags: 0,
-    }
+    // SAFETY: a structure of numbers and pointers, for which zero is a value. With musl it has padding that cannot be named.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = iovecs;
+    message.msg_iovlen = count as _;
+    message.msg_control = control;
+    message.msg_controllen = control_len as _;
+    message
 }
 
 struct ControlMessage<'a> {
@@ -226,10 +227,18 @@ fn stamp_ns(message: ControlMessage<'_>) -> Option<u64> {
     if (message.level, message.kind) != (libc::SOL_SOCKET, libc::SO_TIMESTAMPNS) {
         return None;
     }
-    let (seconds, rest) = message.data.split_first_chunk()?;
-    let nanoseconds = rest.first_chunk()?;
-    let seconds = u64::try_from(i64::from_ne_bytes(*seconds)).ok()?;
-    let nanoseconds = u64::try_from(i64::from_ne_bytes(*nanoseconds)).ok()?;
+    let (seconds, nanoseconds) = match message.data.len() {
+        // Kernels of 32 bits.
+        8 => {
+            let (seconds, rest) = message.data.split_first_chunk()?;
+            (i64::from(i32::from_ne_bytes(*seconds)), i64::from(i32::from_ne_bytes(*rest.first_chunk()?)))
+        }
+        _ => {
+            let (seconds, rest) = message.data.split_first_chunk()?;
+            (i64::from_ne_bytes(*seconds), i64::from_ne_bytes(*rest.first_chunk()?))
+        }
+    };
+    let (seconds, nanoseconds) = (u64::try_from(seconds).ok()?, u64::try_from(nanoseconds).ok()?);
     Some(seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds))
 }
 

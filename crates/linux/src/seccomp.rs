@@ -177,6 +177,8 @@ const ALLOWED: &[i64] = &[
     libc::SYS_rt_sigpending,
     libc::SYS_sigaltstack,
     libc::SYS_tgkill,
+    // What musl's `raise` makes.
+    libc::SYS_tkill,
     libc::SYS_exit,
     libc::SYS_exit_group,
     // A successor or workers: starting them, what they do as they start, and how they end. `seccomp` adds filters and takes none away.
@@ -212,6 +214,7 @@ const ALLOWED_HERE: &[i64] = &[
     libc::SYS_readlink,
     libc::SYS_dup2,
     libc::SYS_pipe,
+    libc::SYS_fork,
     libc::SYS_vfork,
     libc::SYS_time,
 ];

@@ -18,6 +18,7 @@ use paceline_gateway::Shifts;
 use paceline_wire::FlowKey;
 
 use crate::fallback::Fallback;
+use crate::holder;
 use crate::system_error::{Context, SystemError};
 
 /// The stored shifts of all rescaled flows of one gateway.
@@ -202,7 +203,12 @@ fn open_locked(path: &Path) -> io::Result<File> {
         .mode(0o600)
         .custom_flags(libc::O_NOFOLLOW)
         .open(path)?;
-    lock(&file).map_err(|_| io::Error::other("another gateway with the same name is running"))?;
+    lock(&file).map_err(|_| {
+        let process = holder::of(&file).map_or(String::new(), |number| format!(" (process {number})"));
+        io::Error::other(format!(
+            "another gateway with the same name is running{process}; end it, or take over from it with --take-over"
+        ))
+    })?;
     Ok(file)
 }
 

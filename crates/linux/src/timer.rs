@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
 
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
@@ -32,8 +33,7 @@ impl Timer {
             return Ok(());
         }
         // Zero would disarm it.
-        let ns = deadline.as_nanos().max(1);
-        let time = TimeSpec::new((ns / 1_000_000_000) as i64, (ns % 1_000_000_000) as i64);
+        let time = TimeSpec::from_duration(Duration::from_nanos(deadline.as_nanos().max(1)));
         self.fd.set(Expiration::OneShot(time), TimerSetTimeFlags::TFD_TIMER_ABSTIME)?;
         self.armed = Some(deadline);
         Ok(())
@@ -54,10 +54,11 @@ impl AsFd for Timer {
 /// Puts the calling thread into `SCHED_FIFO`, so that it wakes within tens of microseconds of its timer.
 /// Threads and programs that it starts do not inherit this. Fails without the privilege (`CAP_SYS_NICE`).
 pub fn schedule_realtime() -> io::Result<()> {
-    let parameters = libc::sched_param { sched_priority: REALTIME_PRIORITY };
+    // The kernel's `sched_param` is one number. Its own call, as musl's function of this name refuses always.
+    let priority: libc::c_int = REALTIME_PRIORITY;
     let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
-    // SAFETY: `parameters` outlives the call; 0 is the calling thread.
-    let result = unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) };
+    // SAFETY: `priority` outlives the call; 0 is the calling thread.
+    let result = unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const priority) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 

@@ -75,6 +75,9 @@ pub(crate) struct Desk<'a> {
 }
 
 impl Aqm {
+    /// The names of all.
+    pub const NAMES: [&'static str; 5] = ["drop-tail", "codel", "fq-codel", "pie", "red"];
+
     /// One of them by its name, with the parameters that its source recommends.
     pub fn named(name: &str) -> Option<Aqm> {
         match name {

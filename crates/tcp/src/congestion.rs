@@ -303,7 +303,7 @@ pub struct AckSample {
     pub repeated: bool,
 }
 
-/// Linux tcp_current_ssthresh: what ssthresh would be without the present reduction.
+/// As Linux: what ssthresh would be without the present reduction.
 pub(crate) fn current_ssthresh(state: CaState, window: Window) -> u32 {
     match state.in_reduction() {
         true => window.ssthresh,

@@ -245,7 +245,7 @@ impl Receiver {
     }
 
     fn tell_of_room(&mut self) {
-        // Linux tcp_cleanup_rbuf: tell when the window has doubled, or has opened.
+        // As Linux: tell when the window has doubled, or has opened.
         let offered = self.edge.saturating_sub(self.nxt);
         let window = self.window();
         if window >= 2 * offered

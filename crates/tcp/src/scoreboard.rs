@@ -408,7 +408,7 @@ impl Scoreboard {
     fn mark_sacked(&mut self, index: usize) {
         let segment = &mut self.segments[index];
         let (mark, waited) = (segment.mark, segment.is_lost_and_waiting());
-        // tcp_sacktag_one: what has arrived is neither lost nor on its way.
+        // What has arrived is neither lost nor on its way.
         segment.mark = (mark - Mark::LOST - Mark::RETRANSMITTED) | Mark::SACKED;
         segment.delivered_at = Instant::ZERO;
         self.sacked_out += 1;

@@ -16,9 +16,15 @@ use crate::units::{Size, Time};
 
 #[derive(Clone, Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
-pub(crate) struct GatewayArgs {
+pub(crate) struct GatewayCommand {
     #[command(subcommand)]
     pub(crate) action: Option<GatewayAction>,
+    #[command(flatten)]
+    pub(crate) args: GatewayArgs,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct GatewayArgs {
     /// Interface towards the servers
     #[arg(long, value_name = "IFACE", required_unless_present = "check")]
     pub(crate) wan: Option<String>,
@@ -88,23 +94,17 @@ pub(crate) struct GatewayArgs {
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum GatewayAction {
     /// Look at interfaces, privileges and rules of this machine, and say what to do before a gateway runs here
-    Doctor(DoctorArgs),
+    Doctor(Box<DoctorArgs>),
 }
 
+/// It takes the gateway's own options, so that a line can be tried as it is.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DoctorArgs {
-    /// Interface towards the servers
-    #[arg(long, value_name = "IFACE")]
-    pub(crate) wan: String,
-    /// Interface towards the clients
-    #[arg(long, value_name = "IFACE")]
-    pub(crate) radio: String,
-    /// The gateway will be routed, behind a TUN device, and not between two ports of a bridge
-    #[arg(long)]
-    pub(crate) tun: bool,
     /// Print one JSON object instead of a table
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten, next_help_heading = "Options of the gateway")]
+    pub(crate) gateway: GatewayArgs,
 }
 
 impl GatewayArgs {

@@ -4,14 +4,16 @@ mod network;
 mod process;
 mod rules;
 
-use comfy_table::ContentArrangement;
+use comfy_table::{ColumnConstraint, Width};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::args::DoctorArgs;
+use super::{control, http, policy};
+use crate::args::{DoctorArgs, GatewayArgs};
 use crate::error::{Error, Result};
 use crate::output::say;
 use crate::result::new_table;
+use crate::units::counted;
 
 /// What was found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -67,8 +69,20 @@ impl Findings {
     }
 }
 
+/// Where a gateway is to run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Site<'a> {
+    wan: &'a str,
+    radio: &'a str,
+    /// Behind a TUN device of this name, and not between two ports of a bridge.
+    tun: Option<&'a str>,
+}
+
 pub(super) fn command(args: &DoctorArgs) -> Result<()> {
-    let findings = examine(args);
+    let (wan, radio) = args.gateway.interfaces()?;
+    let site = Site { wan, radio, tun: args.gateway.tun.as_deref() };
+    let mut findings = examine(site);
+    findings.extend(options(&args.gateway, site).into_iter().flat_map(|findings| findings.found));
     let problems = findings.iter().filter(|one| one.status == Status::Problem).count();
     let warnings = findings.iter().filter(|one| one.status == Status::Warning).count();
     if args.json {
@@ -78,29 +92,55 @@ pub(super) fn command(args: &DoctorArgs) -> Result<()> {
     }
     match problems {
         0 => Ok(()),
-        1 => Err(Error::failed("1 problem; the table says what to do")),
-        many => Err(Error::failed(format!("{many} problems; the table says what to do"))),
+        some => Err(Error::failed(format!("{}; the table says what to do", counted(some, "problem")))),
     }
 }
 
-fn examine(args: &DoctorArgs) -> Vec<Finding> {
+/// What else the gateway was to be started with.
+fn options(args: &GatewayArgs, site: Site<'_>) -> Vec<Findings> {
+    let default = || control::default_path(&format!("{}-{}", site.wan, site.radio));
+    let mut all: Vec<Findings> =
+        process::running(&args.control.clone().unwrap_or_else(default)).into_iter().collect();
+    if let Some(path) = &args.config {
+        let findings = Findings::of("configuration", &path.display().to_string());
+        all.push(match super::configuration(args, Some(path)) {
+            Ok(config) => findings.ok(policy::summary(&config)),
+            Err(error) => findings.problem(error.to_string(), "write what the line asks for"),
+        });
+    }
+    if let Some(address) = args.metrics {
+        let findings = Findings::of("metrics", &address.to_string());
+        all.push(match http::check(address) {
+            Ok(()) => findings.ok("on a loopback address"),
+            Err(error) => findings.problem(error.to_string(), "--metrics 127.0.0.1:9100"),
+        });
+    }
+    all
+}
+
+fn examine(site: Site<'_>) -> Vec<Finding> {
     let mut all = Vec::new();
     all.extend(process::capabilities());
     all.extend(process::scheduling());
     all.extend(process::clock_source());
-    all.extend(process::running(args));
-    all.extend(network::ports(args));
-    if args.tun {
-        all.extend(network::routing(args));
+    all.extend(network::ports(site));
+    if site.tun.is_some() {
+        all.extend(network::routing(site));
     }
-    all.extend(rules::rules(args));
+    all.extend(rules::rules(site));
     all.into_iter().flat_map(|findings| findings.found).collect()
 }
 
 fn table(findings: &[Finding]) -> String {
     let mut table = new_table(5, &["", "check", "of", "found", "what to do"]);
-    // Sentences are broken where a terminal is narrow; elsewhere each is one line.
-    table.set_content_arrangement(ContentArrangement::Dynamic);
+    // Sentences are broken, in a file too.
+    if table.width().is_none() {
+        table.set_width(WIDTH);
+    }
+    // A command that is to be copied is not broken within a word.
+    if let Some(remedies) = table.column_mut(4) {
+        remedies.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(REMEDY_WIDTH)));
+    }
     for one in findings {
         let status = match one.status {
             Status::Ok => "ok",
@@ -117,6 +157,12 @@ fn table(findings: &[Finding]) -> String {
     }
     format!("{table}\n")
 }
+
+/// The longest word of most remedies, `net.bridge.bridge-nf-call-ip6tables=0`, and blanks.
+const REMEDY_WIDTH: u16 = 40;
+
+/// Where there is no terminal. Our choice: what fits into a mail or an issue.
+const WIDTH: u16 = 100;
 
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,7 @@ use paceline_gateway::{Gateway, GatewayConfig, RADIO, WAN};
 use paceline_wire::{Duration, Flags, FlowKey, Instant, Node, Packet, Payload, TcpRepr};
 
 use super::control::Request;
-use super::http::{Asked, path_of};
+use super::http::{self, Asked};
 use super::policy;
 use super::rows::Report;
 
@@ -39,13 +39,13 @@ pub fn policy(data: &[u8]) {
 
 /// `data`: what somebody says at the metrics address. It comes in pieces, and what is understood of a part stays so with more.
 pub fn http(data: &[u8]) {
-    let whole = path_of(data);
-    if let Asked::Path(path) = &whole {
+    let whole = http::read(data);
+    if let Asked::For(wanted) = &whole {
         assert!(data.starts_with(b"GET ") || data[0].is_ascii_control(), "only GET is answered");
-        assert!(!path.contains('?'));
+        assert!(!wanted.path.contains('?'));
     }
     for cut in [data.len() / 2, data.len().saturating_sub(1)] {
-        match path_of(&data[..cut]) {
+        match http::read(&data[..cut]) {
             Asked::More => {}
             part => assert_eq!(part, whole, "cut at {cut}"),
         }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::metrics::Metrics;
+use super::plain_text;
 use crate::error::{Error, Result};
 
 /// Metrics are not for other machines.
@@ -93,10 +94,10 @@ impl Talk {
             let mut bytes = [0; REQUEST_MAX];
             let count = self.stream.read(&mut bytes)?;
             self.request.extend_from_slice(&bytes[..count]);
-            self.answer = match path_of(&self.request) {
+            self.answer = match read(&self.request) {
                 Asked::More if count > 0 && self.request.len() < REQUEST_MAX => return Ok(false),
                 Asked::More | Asked::Wrong => Some(answer(None, metrics)),
-                Asked::Path(path) => Some(answer(Some(&path), metrics)),
+                Asked::For(wanted) => Some(answer(Some(&wanted), metrics)),
             };
         }
         let Some(answer) = &mut self.answer else { return Ok(true) };
@@ -106,12 +107,17 @@ impl Talk {
     }
 }
 
-/// To a request of this path, or one that is none.
-fn answer(path: Option<&str>, metrics: &Metrics) -> Vec<u8> {
-    let (status, kind, body) = match path {
-        Some("/metrics") => match metrics.text() {
-            Ok(text) => ("200 OK", "application/openmetrics-text; version=1.0.0; charset=utf-8", text),
-            Err(_) => ("500 Internal Server Error", "text/plain", "no metrics\n".into()),
+/// To a request, or to what is none.
+fn answer(wanted: Option<&Wanted>, metrics: &Metrics) -> Vec<u8> {
+    let (status, kind, body) = match wanted {
+        Some(wanted) if wanted.path == "/metrics" => match (metrics.text(), wanted.openmetrics) {
+            (Ok(text), true) => {
+                ("200 OK", "application/openmetrics-text; version=1.0.0; charset=utf-8", text)
+            }
+            (Ok(text), false) => {
+                ("200 OK", "text/plain; version=0.0.4; charset=utf-8", plain_text::of(&text))
+            }
+            (Err(_), _) => ("500 Internal Server Error", "text/plain", "no metrics\n".into()),
         },
         Some(_) => ("404 Not Found", "text/plain", "metrics are at /metrics\n".into()),
         None => ("400 Bad Request", "text/plain", "send GET /metrics\n".into()),
@@ -128,17 +134,29 @@ fn answer(path: Option<&str>, metrics: &Metrics) -> Vec<u8> {
 pub(super) enum Asked {
     More,
     Wrong,
-    Path(String),
+    For(Wanted),
 }
 
-pub(super) fn path_of(bytes: &[u8]) -> Asked {
+/// What a whole request asks for.
+#[derive(Debug, PartialEq)]
+pub(super) struct Wanted {
+    pub(super) path: String,
+    /// It can be given OpenMetrics; else Prometheus' older text format.
+    pub(super) openmetrics: bool,
+}
+
+pub(super) fn read(bytes: &[u8]) -> Asked {
     let mut headers = [httparse::EMPTY_HEADER; 64];
     let mut request = httparse::Request::new(&mut headers);
     match request.parse(bytes) {
         Ok(httparse::Status::Partial) => Asked::More,
         Ok(httparse::Status::Complete(_)) if request.method == Some("GET") => {
             let path = request.path.unwrap_or_default();
-            Asked::Path(path.split('?').next().unwrap_or(path).to_owned())
+            let accepts = request.headers.iter().filter(|header| header.name.eq_ignore_ascii_case("accept"));
+            let openmetrics = accepts
+                .filter_map(|header| std::str::from_utf8(header.value).ok())
+                .any(|kinds| kinds.contains("application/openmetrics-text"));
+            Asked::For(Wanted { path: path.split('?').next().unwrap_or(path).to_owned(), openmetrics })
         }
         _ => Asked::Wrong,
     }
@@ -175,6 +193,13 @@ mod tests {
         let answer = ask(b"GET /metrics?x=1 HTTP/1.1\r\nHost: localhost\r\n\r\n");
         assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"));
         assert!(answer.contains("\npaceline_flows 5\n"));
+        assert!(
+            answer.contains("\r\nContent-Type: text/plain; version=0.0.4; ") && !answer.contains("# EOF")
+        );
+        let prometheus =
+            ask(b"GET /metrics HTTP/1.1\r\naccept: application/openmetrics-text;version=1.0.0,*/*\r\n\r\n");
+        assert!(prometheus.contains("\r\nContent-Type: application/openmetrics-text; "));
+        assert!(prometheus.ends_with("\n# EOF\n"));
         assert!(ask(b"GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
         assert!(ask(b"POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 400"));
         assert!(ask(b"\x16\x03\x01\x02\x00\x01\xff\n\n").starts_with("HTTP/1.1 400"));

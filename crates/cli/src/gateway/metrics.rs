@@ -82,12 +82,17 @@ fn flows(to: &mut Encoder<'_>, now: &Snapshot) -> fmt::Result {
     )?;
     to.gauge("flows", "Flows in the table", None, now.flows as i64)?;
     to.gauge("split_flows", "Of those, split ones", None, now.split_flows as i64)?;
-    to.gauge("subscribers", "Subscribers that have transparent flows", None, now.subscribers as i64)?;
-    to.counter("flows_accelerated", "Flows whose SYNs have passed", None, counters.flows_accelerated)?;
-    to.counter("flows_split", "Flows that are two connections", None, counters.flows_split)?;
+    to.gauge("subscribers", "Subscribers that have flows", None, now.subscribers as i64)?;
+    to.counter(
+        "flows_accelerated",
+        "Flows seen from their SYN and accelerated",
+        None,
+        counters.flows_accelerated,
+    )?;
+    to.counter("flows_split", "Flows split into two connections", None, counters.flows_split)?;
     to.counter(
         "flows_split_refused",
-        "Flows that were to be split and that an end refused",
+        "Flows that were to be split, and that an end refused or gave up before",
         None,
         counters.split_refused,
     )?;
@@ -100,7 +105,7 @@ fn flows(to: &mut Encoder<'_>, now: &Snapshot) -> fmt::Result {
     to.counter("flows_rescaled", "Flows whose windows are rescaled", None, counters.flows_rescaled)?;
     to.counter(
         "half_open_dropped",
-        "Flows that not both ends had answered, forgotten to make room",
+        "Half-open flows forgotten to make room for others",
         None,
         counters.half_open_dropped,
     )?;
@@ -130,14 +135,14 @@ fn repairs(to: &mut Encoder<'_>, now: &Snapshot) -> fmt::Result {
     )?;
     to.counter(
         "proactive_retransmissions",
-        "Packets sent again because the client had no room for them",
+        "Packets sent again because the client must have discarded them",
         None,
         counters.proactive_retransmissions,
     )?;
     let bytes = Some(Unit::Bytes);
     to.counter(
         "downlink_payload",
-        "Payload that left for clients, each byte once",
+        "Payload that clients acknowledged (of split flows: that was sent), each byte once",
         bytes.clone(),
         totals.downlink_bytes,
     )?;
@@ -452,6 +457,40 @@ pub(super) mod tests {
                 assert!(text.contains(&series), "{series} is missing");
             }
         }
+    }
+
+    /// What is counted for the tests and the gateway's own use alone.
+    const NOT_EXPORTED: [&str; 4] = ["packets_in", "packets_out", "flows_expired", "peak_buffered_bytes"];
+
+    #[test]
+    fn every_counter_is_exported() {
+        const MARK: u64 = 987_654_321;
+        let zero = serde_json::to_value(Counters::default()).unwrap();
+        for name in zero.as_object().unwrap().keys() {
+            let mut marked = zero.clone();
+            marked[name] = MARK.into();
+            let counters: Counters = serde_json::from_value(marked).unwrap();
+            let board = Arc::new(Board::default());
+            assert!(board.show(Snapshot { counters, ..snapshot() }));
+            let labels = Labels { ports: Vec::new(), interfaces: Vec::new(), packet_memory_limit_bytes: 0 };
+            let text = Metrics::new(board, labels).text().unwrap();
+            let is_exported = text.lines().any(|line| line.ends_with(&format!(" {MARK}")));
+            assert_eq!(is_exported, !NOT_EXPORTED.contains(&name.as_str()), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_metric_is_documented() {
+        let guide = include_str!("../../../../docs/operating.md");
+        let text = super::super::plain_text::of(&exported());
+        let names: Vec<&str> =
+            text.lines().filter_map(|line| Some(line.strip_prefix("# TYPE ")?.split_once(' ')?.0)).collect();
+        assert!(names.len() > 40);
+        let missing: Vec<&&str> = names
+            .iter()
+            .filter(|name| !guide.contains(&format!("`{name}`")) && !guide.contains(&format!("`{name}{{")))
+            .collect();
+        assert!(missing.is_empty(), "docs/operating.md has no row of {missing:?}");
     }
 
     #[test]

@@ -35,6 +35,7 @@ use crate::args::GatewayArgs;
 use crate::error::{Error, Result};
 use crate::result::Percentiles;
 use crate::run::lab::system;
+use crate::units::counted;
 
 /// Runs until a signal comes.
 pub(super) fn run(args: &GatewayArgs, config: GatewayConfig) -> Result<()> {
@@ -349,7 +350,7 @@ impl<'a> Service<'a> {
         }
         handing.outcome = Handed::Over;
         if let Ok(peer) = getsockopt(&stream, PeerCredentials) {
-            tracing::info!("process {} goes on with {} flows", peer.pid(), node.flows());
+            tracing::info!("process {} goes on with {}", peer.pid(), counted(node.flows(), "flow"));
             self.supervisor.succeeded_by(peer.pid().unsigned_abs());
         }
         if let Some(writing) = self.writing.take() {

@@ -117,10 +117,11 @@ fn sorted(mut values: Vec<f64>) -> Vec<f64> {
     values
 }
 
-/// Of sorted values, by nearest rank.
+/// Of sorted values, by nearest rank; the mean of two that are equally near, so that a median is the judge's.
 fn quantile(sorted: &[f64], fraction: f64) -> f64 {
-    let last = sorted.len().saturating_sub(1) as f64;
-    sorted.get((last * fraction).round() as usize).copied().unwrap_or(f64::NAN)
+    let rank = sorted.len().saturating_sub(1) as f64 * fraction;
+    let value = |rank: f64| sorted.get(rank as usize).copied().unwrap_or(f64::NAN);
+    f64::midpoint(value((rank - 0.5).ceil()), value((rank + 0.5).floor()))
 }
 
 /// Share of values that satisfy something, in percent.
@@ -160,5 +161,9 @@ mod tests {
         assert_eq!([0.0, 0.5, 1.0].map(|fraction| quantile(&values, fraction)), [1.0, 2.0, 3.0]);
         assert!((percent_of(&values, |value| value > 1.5) - 66.667).abs() < 0.01);
         assert!(quantile(&[], 0.5).is_nan());
+        for values in [vec![1.0, 2.0, 4.0, 9.0], vec![5.0, 7.0], vec![1.0, 2.0, 3.0, 4.0, 6.0]] {
+            let judged: paceline_judge::Sample = values.iter().copied().collect();
+            assert_eq!(quantile(&values, 0.5), judged.median());
+        }
     }
 }

@@ -1,6 +1,8 @@
 //! Results as tables for the terminal.
 
-use comfy_table::{CellAlignment, LineStyle, Table, presets};
+use comfy_table::{
+    Cell, CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Row, Table, presets,
+};
 use paceline_judge::{Interval, Outcome};
 
 use super::metric::{statistic, values};
@@ -16,11 +18,11 @@ pub(crate) fn summary_table(runs: &[Run]) -> String {
             "variant",
             "flow",
             "runs",
-            "goodput",
-            "completion",
-            "RTT p50",
-            "path delay p95",
-            "link used",
+            "goodput\nMbit/s",
+            "completion\ns",
+            "RTT p50\nms",
+            "path delay\np95, ms",
+            "link\nused",
             "resent",
             "RTO",
             "TLP",
@@ -32,9 +34,8 @@ pub(crate) fn summary_table(runs: &[Run]) -> String {
             let of_variant = runs.iter().filter(|run| run.variant == variant);
             of_variant.flat_map(|run| values(run, metric, Some(&flow))).collect::<Vec<f64>>()
         };
-        let median = |metric: &str, digits: usize, unit: &str| match statistic(Statistic::Median, &of(metric))
-        {
-            Some(number) => format!("{number:.digits$}{unit}"),
+        let median = |metric: &str, digits: usize| match statistic(Statistic::Median, &of(metric)) {
+            Some(number) => format!("{number:.digits$}"),
             None => "-".into(),
         };
         let done =
@@ -44,18 +45,18 @@ pub(crate) fn summary_table(runs: &[Run]) -> String {
             variant.clone(),
             flow.clone(),
             runs.iter().filter(|run| run.variant == variant).count().to_string(),
-            median("goodput_mbps", 2, " Mbit/s"),
-            median("completion_s", 2, " s"),
-            median("rtt_ms.p50", 1, " ms"),
-            median("path_delay_ms.p95", 1, " ms"),
+            median("goodput_mbps", 2),
+            median("completion_s", 2),
+            median("rtt_ms.p50", 1),
+            median("path_delay_ms.p95", 1),
             used.map_or("-".into(), |share| format!("{:.1} %", share * 100.0)),
-            median("retransmitted_segments", 0, ""),
-            median("timeouts", 0, ""),
-            median("tail_loss_probes", 0, ""),
+            median("retransmitted_segments", 0),
+            median("timeouts", 0),
+            median("tail_loss_probes", 0),
             format!("{done}/{}", of("completed").len()),
         ]);
     }
-    table.to_string()
+    fitted(table, &["TLP", "RTO", "runs", "link\nused", "path delay\np95, ms", "resent"])
 }
 
 /// One row for each bound and variant; `None` without bounds.
@@ -111,19 +112,50 @@ pub(crate) fn links_table(links: &[(&str, LinkResult)]) -> String {
             link.drops.to_string(),
         ]);
     }
-    table.to_string()
+    fitted(table, &["bytes", "capacity"])
 }
 
-/// The first `labels` columns are words, the others numbers.
+/// The first `labels` columns are words, which are broken where the terminal is too narrow; the others are numbers.
 pub(crate) fn new_table(labels: usize, header: &[&str]) -> Table {
     let mut table = Table::new();
     table
         .load_style(presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()))
+        .set_content_arrangement(ContentArrangement::Dynamic)
         .set_header(header.iter().map(|name| name.to_string()));
     for column in table.column_iter_mut().skip(labels) {
         column.set_cell_alignment(CellAlignment::Right);
+        column.set_constraint(ColumnConstraint::ContentWidth);
     }
     table
+}
+
+/// As wide as the terminal: of the columns in `spare`, those are left out that have no room, the first first. The text says so.
+pub(crate) fn fitted(table: Table, spare: &[&str]) -> String {
+    match table.width() {
+        Some(width) => fit(table, usize::from(width), spare),
+        None => table.to_string(),
+    }
+}
+
+fn fit(mut table: Table, width: usize, spare: &[&str]) -> String {
+    table.set_content_arrangement(ContentArrangement::Disabled);
+    let names: Vec<String> = table.header().into_iter().flat_map(Row::cell_iter).map(Cell::content).collect();
+    let mut left_out = Vec::new();
+    for name in spare {
+        if table.lines().all(|line| line.chars().count() <= width) {
+            break;
+        }
+        let place = names.iter().position(|other| other == name);
+        if let Some(column) = place.and_then(|place| table.column_mut(place)) {
+            column.set_constraint(ColumnConstraint::Hidden);
+            left_out.push(name.replace('\n', " "));
+        }
+    }
+    table.set_content_arrangement(ContentArrangement::Dynamic);
+    match left_out.as_slice() {
+        [] => table.to_string(),
+        some => format!("{table}\nnot shown, because the terminal is narrow: {}", some.join(", ")),
+    }
 }
 
 /// Variants and flow names in the order in which they first appear.
@@ -150,8 +182,25 @@ mod tests {
         let runs: Vec<Run> = [6.6, 6.8, 6.9].into_iter().map(|mbps| sample("accelerated", 1, mbps)).collect();
         let text = summary_table(&runs);
         let row = text.lines().find(|line| line.contains("accelerated")).unwrap();
-        for part in ["6.80 Mbit/s", "60.00 s", "101.5 ms", "97.0 %", "3/3"] {
+        for part in ["6.80", "60.00", "101.5", "97.0 %", "3/3"] {
             assert!(row.contains(part), "{part} in {row}");
         }
+        assert!(text.contains("Mbit/s") && text.contains("p95, ms"), "{text}");
+    }
+
+    #[test]
+    fn a_narrow_terminal_gets_fewer_columns_and_is_told() {
+        let table = || {
+            let mut table = new_table(1, &["name", "least", "most\nms"]);
+            table.add_row(["a flow with a name of some length", "1234567890", "2345678901"]);
+            table
+        };
+        let width = |text: &str| text.lines().map(|line| line.chars().count()).max().unwrap();
+        let spare = ["most\nms", "least"];
+        let whole = fit(table(), 200, &spare);
+        assert!(whole.contains("2345678901") && !whole.contains("not shown"), "{whole}");
+        let narrow = fit(table(), width(&whole) - 1, &spare);
+        assert!(narrow.contains("1234567890") && !narrow.contains("2345678901"), "{narrow}");
+        assert!(narrow.ends_with("\nnot shown, because the terminal is narrow: most ms"), "{narrow}");
     }
 }

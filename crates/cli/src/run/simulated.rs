@@ -8,6 +8,7 @@ use crate::error::{Error, Kind, Result};
 use crate::interrupt;
 use crate::result::{Run, Store};
 use crate::scenario::{ScenarioFile, Variant};
+use crate::units::counted;
 
 /// What is asked for.
 pub(crate) struct Simulated<'a> {
@@ -65,6 +66,8 @@ impl Simulated<'_> {
 pub(crate) fn judge(failures: &[String]) -> Result<()> {
     match failures.first() {
         None => Ok(()),
-        Some(one) => Err(Error::failed(format!("{} runs failed, the first: {one}", failures.len()))),
+        Some(one) => {
+            Err(Error::failed(format!("{} failed, the first: {one}", counted(failures.len(), "run"))))
+        }
     }
 }

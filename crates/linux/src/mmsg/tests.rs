@@ -8,11 +8,11 @@ use super::*;
 use crate::testing::tcp_packet;
 
 fn control(level: i32, kind: i32, data: &[u8]) -> Vec<u8> {
-    let mut bytes = (16 + data.len()).to_ne_bytes().to_vec();
+    let mut bytes = (size_of::<usize>() + 8 + data.len()).to_ne_bytes().to_vec();
     bytes.extend(level.to_ne_bytes());
     bytes.extend(kind.to_ne_bytes());
     bytes.extend(data);
-    bytes.resize(bytes.len().next_multiple_of(8), 0);
+    bytes.resize(bytes.len().next_multiple_of(size_of::<usize>()), 0);
     bytes
 }
 
@@ -27,6 +27,9 @@ fn control_messages_are_found_in_any_order() {
     bytes.extend(control(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &stamp));
     assert_eq!(ControlMessages(&bytes).find_map(stamp_ns), Some(2_000_000_005));
     assert_eq!(ControlMessages(&bytes).find_map(vlan_tag), Some(VlanTag { tpid: 0x8100, tci: 7 }));
+    let narrow = [2u32.to_ne_bytes(), 5u32.to_ne_bytes()].concat();
+    let bytes = control(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &narrow);
+    assert_eq!(ControlMessages(&bytes).find_map(stamp_ns), Some(2_000_000_005));
 }
 
 /// A socket pair stands for the packet socket: a datagram is what that delivers of `packet`.

@@ -109,7 +109,8 @@ fn one_gateway_has_it() {
     let place = Place::new("one");
     let _first = ShiftFile::open(&place.0, 10).unwrap();
     let error = ShiftFile::open(&place.0, 10).unwrap_err();
-    assert!(error.to_string().contains("is running"), "{error}");
+    let this = format!("is running (process {}); ", std::process::id());
+    assert!(error.to_string().contains(&this), "{error}");
 }
 
 #[test]

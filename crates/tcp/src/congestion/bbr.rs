@@ -473,7 +473,7 @@ impl CongestionControl for Bbr {
         self.mode == Mode::ProbeRtt
     }
 
-    /// bbr_sndbuf_expand.
+    /// As Linux: three windows of send buffer.
     fn send_buffer_windows(&self) -> Option<u32> {
         Some(3)
     }

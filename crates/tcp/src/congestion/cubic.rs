@@ -56,14 +56,14 @@ impl Cubic {
         }
     }
 
-    /// Linux bictcp_reset.
+    /// Forgets everything, but for how slow start ends.
     fn reset(&mut self) {
         let mut hystart = core::mem::replace(&mut self.hystart, Hystart::Off);
         hystart.reset();
         *self = Cubic { hystart, ..Cubic::new(HystartName::Off) };
     }
 
-    /// Linux bictcp_update: how many ACKed packets make one more in the window.
+    /// How many ACKed packets make one more in the window.
     fn update(&mut self, now: Instant, cwnd: u32, acked: u32) {
         self.ack_cnt += acked;
         if self.last_cwnd == cwnd && now.saturating_since(self.last_time) <= UPDATE_INTERVAL {

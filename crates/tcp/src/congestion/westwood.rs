@@ -49,7 +49,7 @@ impl Default for Westwood {
 }
 
 impl Westwood {
-    /// Linux westwood_update_window: a sample of bandwidth, at most once per RTT.
+    /// A sample of bandwidth, at most once per RTT.
     fn update_window(&mut self, now: Instant, una: u64) {
         let now = now.as_nanos() / JIFFY.as_nanos();
         if self.first_ack {
@@ -65,7 +65,7 @@ impl Westwood {
         }
     }
 
-    /// Linux westwood_filter: seven parts old, one part new, twice.
+    /// The filter, as Linux has it: seven parts old, one part new, twice.
     fn filter(&mut self, delta: u64) {
         let sample = self.bk / delta;
         if self.bw_ns_est == 0 && self.bw_est == 0 {
@@ -77,7 +77,7 @@ impl Westwood {
         }
     }
 
-    /// Linux westwood_acked_count: bytes that left the network, duplicate ACKs included, each once.
+    /// Bytes that left the network, duplicate ACKs included, each once.
     fn acked_count(&mut self, una: u64) -> u64 {
         let mut cumul_ack = una.saturating_sub(self.snd_una);
         if cumul_ack == 0 {
@@ -97,7 +97,7 @@ impl Westwood {
         cumul_ack
     }
 
-    /// Linux tcp_westwood_bw_rttmin.
+    /// What the path holds: the bandwidth times the shortest round trip, in packets, two at least.
     fn bw_rttmin(&self) -> u32 {
         let packets = self.bw_est * self.rtt_min / self.mss.max(1);
         u32::try_from(packets).unwrap_or(u32::MAX).max(2)

@@ -64,7 +64,7 @@ impl Connection {
         }
         if incoming.has(Flags::CWR) {
             self.echo.due = false;
-            // Linux tcp_ecn_accept_cwr: the sender may have a window of one.
+            // As Linux: the sender may have a window of one.
             self.receiver.acks.now();
         }
         if incoming.ecn == Ecn::Ce {

@@ -170,7 +170,7 @@ fn an_outdated_timestamp_refuses_nothing_and_is_replaced() {
     assert_eq!((connection.readable(), connection.ts_recent), (10, 400));
 }
 
-/// Linux tcp_paws_check: there are peers whose SYN has no time.
+/// As Linux: there are peers whose SYN has no time.
 #[test]
 fn a_timestamp_of_zero_refuses_nothing() {
     let (mut connection, sent) = open_at_time(0);

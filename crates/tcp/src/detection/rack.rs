@@ -112,7 +112,7 @@ impl LossDetection for Rack {
         self.detect(board, sample)
     }
 
-    /// tcp_timeout_mark_lost: what was sent recently may still arrive.
+    /// At a timeout: what was sent recently may still arrive.
     fn expires(&self, segment: &Segment, sample: &LossSample) -> bool {
         let rtt = self.newest.map_or(Duration::ZERO, |newest| newest.rtt);
         segment.sent_at + rtt <= sample.now

@@ -69,7 +69,7 @@ impl ReceiveWindow for DrsLinux {
         self.size
     }
 
-    /// Linux __tcp_select_window.
+    /// What may be offered: free space, as far as the threshold has opened it.
     fn free(&self, unread: u64) -> u64 {
         self.size.saturating_sub(unread).min(self.rcv_ssthresh)
     }
@@ -111,7 +111,7 @@ impl ReceiveWindow for DrsLinux {
 const FIRST_OFFER: u64 = 65_536;
 /// Linux TCP_INIT_CWND, segments.
 const INITIAL_WINDOW: u64 = 10;
-/// Linux tcp_event_data_recv: shorter segments do not let the window grow.
+/// As Linux: shorter segments do not let the window grow.
 const SMALL: u64 = 128;
 
 #[cfg(test)]

@@ -82,7 +82,7 @@ fn without_sack_no_duplicate_ack_is_kept_back() {
     }
 }
 
-/// Linux tcp_enter_quickack_mode: as many as when data begins, also where ACKs rode along with data.
+/// As Linux: as many as when data begins, also where ACKs rode along with data.
 #[test]
 fn after_a_duplicate_acks_leave_at_once() {
     for (window, quick) in [(1 << 16, 16), (6_000, 3)] {

@@ -27,7 +27,7 @@ impl RateReduction for RateHalving {
         cwnd.min(sample.in_flight + 1)
     }
 
-    /// tcp_complete_cwr: what rate halving did not take off is taken off here; what it took too much stays off.
+    /// What rate halving did not take off is taken off here; what it took too much stays off.
     fn exit(&mut self, window: Window) -> u32 {
         window.cwnd.min(window.ssthresh)
     }

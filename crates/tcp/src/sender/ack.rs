@@ -233,7 +233,7 @@ impl Sender {
         sample.sent_at = account.newest_sent();
         sample.repeated = newly == 0 && !flags.not_duplicate() && !flags.old;
         self.measure(&sample, &account, flags);
-        // `lost` holds the total before loss detection until `react` has run it.
+        // `lost_total` holds the total before loss detection until `react` has run it.
         sample.lost_total = prior_lost;
         sample.rate = self.rate.sample(input.now, newly, &account.rate, min_rtt_or_zero(self.rtt.min()));
         self.take_schedule(input.now, flags.una_advanced);
@@ -271,7 +271,7 @@ impl Sender {
         let mut blocks = [(0, 0); 4];
         let mut count = 0;
         for &block in input.sacks.iter().skip(usize::from(duplicate)).take(blocks.len()) {
-            // tcp_is_sackblock_valid: what was never sent cannot have arrived.
+            // What was never sent cannot have arrived.
             if block.0 < block.1 && block.1 <= self.board.nxt() && block.1 > input.ack {
                 blocks[count] = block;
                 count += 1;
@@ -341,7 +341,7 @@ impl Sender {
         count
     }
 
-    /// tcp_check_sack_reordering: something arrived below what had arrived before, and was not sent again.
+    /// Reordering: something arrived below what had arrived before, and was not sent again.
     #[inline(never)]
     pub(super) fn check_reordering(&mut self, low: u64) {
         let fack = self.board.highest_sack();
@@ -356,7 +356,7 @@ impl Sender {
         self.reordered_by = self.reordered_by.max(distance as u32);
     }
 
-    /// tcp_ack_update_rtt. True if there was a sample for the timeout.
+    /// Feeds the estimator (RFC 6298, Section 2; RFC 7323, Section 4). True if there was a sample for the timeout.
     fn update_rtt(&mut self, input: &AckInput<'_>, rtts: Rtts, acked: bool, ack_delayed: bool) -> bool {
         let seq = rtts.seq.or(input.echo_rtt.filter(|_| acked));
         let Some(seq) = seq else { return false };
@@ -424,12 +424,12 @@ impl Sender {
     fn was_cwnd_limited(&self, prior_in_flight: u32) -> bool {
         match self.config.validation {
             ValidationName::Linux => self.usage.is_cwnd_limited(self.window),
-            // tcp_cong.c:tcp_is_cwnd_limited of 3.10, tcp_max_tso_deferred_mss packets.
+            // As Linux 3.10: the window is used when no more than so many packets are missing.
             ValidationName::Linux310 => prior_in_flight + 3 >= self.window.cwnd,
         }
     }
 
-    /// tcp_cong_control: who moves the window.
+    /// Who moves the window.
     fn control(&mut self, sample: &AckSample, flags: Flags) {
         if self.congestion.owns_window() {
             self.window = self.congestion.on_ack(sample, self.window);
@@ -445,7 +445,7 @@ impl Sender {
         }
     }
 
-    /// tcp_may_raise_cwnd: with much reordering any progress will do, else SND.UNA must move. So will it where a hole is no
+    /// Whether the window may grow, as Linux has it: with much reordering any progress will do, else SND.UNA must move. So will it where a hole is no
     /// sign of congestion: TCP-NCL counts a packet as acknowledged by SACK, too.
     fn may_raise_window(&self, flags: Flags) -> bool {
         let progress = flags.una_advanced || flags.data_sacked;

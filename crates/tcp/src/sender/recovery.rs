@@ -130,7 +130,7 @@ impl Sender {
         held
     }
 
-    /// tcp_identify_packet_loss.
+    /// Asks the detection what is lost; without SACK, by duplicate ACKs.
     fn identify_losses(&mut self, now: Instant, flags: &mut Flags) {
         if self.board.is_empty() {
             return;
@@ -149,7 +149,7 @@ impl Sender {
         }
     }
 
-    /// tcp_enter_recovery.
+    /// Fast recovery begins: the reduction, unless one goes on already, and the marks by which it may be undone.
     #[cold]
     pub(super) fn enter_recovery(&mut self, now: Instant) {
         self.prior_ssthresh = 0;
@@ -167,7 +167,7 @@ impl Sender {
         self.set_state(now, CaState::Recovery);
     }
 
-    /// tcp_init_cwnd_reduction.
+    /// A reduction begins: the new threshold, and the window from which it goes there.
     pub(super) fn begin_reduction(&mut self, now: Instant) {
         self.high_seq = self.board.nxt();
         self.tlp_high_seq = None;
@@ -192,7 +192,7 @@ impl Sender {
         self.window.cwnd = self.reduction.enter(&entry, self.window);
     }
 
-    /// tcp_end_cwnd_reduction.
+    /// A reduction ends: what the window is from now on.
     pub(super) fn end_reduction(&mut self, now: Instant) {
         if self.congestion.owns_window() || self.suppressed {
             return;
@@ -206,7 +206,7 @@ impl Sender {
         }
     }
 
-    /// tcp_try_to_open.
+    /// Outside recovery: an ECN-Echo may begin a reduction, else the state follows what is known to be missing.
     fn try_to_open(&mut self, now: Instant, flags: Flags) {
         if !self.any_retransmitted() {
             self.undo.retrans_stamp = None;
@@ -219,7 +219,7 @@ impl Sender {
         }
     }
 
-    /// tcp_try_keep_open.
+    /// Disorder while something is missing or was sent again, else open.
     pub(super) fn try_keep_open(&mut self, now: Instant) {
         let left_out = self.board.sacked_out() + self.board.lost_out() + self.newreno.sacked;
         let state = if left_out > 0 || self.any_retransmitted() { CaState::Disorder } else { CaState::Open };
@@ -276,7 +276,7 @@ impl Sender {
         reneged
     }
 
-    /// tcp_enter_loss.
+    /// A timeout: everything that has not arrived is lost, and slow start begins (RFC 5681, Section 3.1; RFC 6298, Section 5).
     pub(super) fn enter_loss(&mut self, now: Instant) {
         let new_recovery = self.state < CaState::Recovery && !self.head_was_resent();
         self.mark_expired(now);
@@ -336,7 +336,7 @@ impl Sender {
         self.wake();
     }
 
-    /// tcp_timeout_mark_lost: everything that has not arrived, but for what a detection by time spares.
+    /// At a timeout everything that has not arrived is lost, but for what a detection by time spares.
     fn mark_expired(&mut self, now: Instant) {
         if self.board.iter().next().is_some_and(|s| s.mark.contains(Mark::SACKED)) {
             self.board.forget_sacks();
@@ -356,5 +356,5 @@ impl Sender {
     }
 }
 
-/// tcp_check_sack_reneging waits half an SRTT, at least 10 ms, for the receiver to think again.
+/// As Linux: half an SRTT, at least 10 ms, for the receiver to think again.
 const RENEGING_DELAY: paceline_wire::Duration = paceline_wire::Duration::from_millis(10);

@@ -128,7 +128,7 @@ fn a_timeout_sends_the_first_segment_and_backs_off() {
     assert!(!sent.is_empty() && sent.iter().all(|&start| start < 0), "{sent:?}");
 }
 
-/// Linux tcp_retransmit_timer: a peer that takes its window back is probed with what is in flight, and each time lowers ssthresh.
+/// As Linux: a peer that takes its window back is probed with what is in flight, and each time lowers ssthresh.
 #[test]
 fn timeouts_into_a_closed_window_are_probes() {
     let mut bench = Bench::filled(plain(DetectionName::Rfc6675), 20);

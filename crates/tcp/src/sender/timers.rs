@@ -25,7 +25,7 @@ pub(super) enum TimerKind {
     Persist,
 }
 
-/// Linux TCP_RESOURCE_PROBE_INTERVAL.
+/// As Linux: how soon to try again what the machine itself kept back.
 const RESOURCE_PROBE_INTERVAL: Duration = Duration::from_millis(500);
 
 impl Sender {
@@ -73,14 +73,14 @@ impl Sender {
         self.timer = Some((TimerKind::Reordering, at));
     }
 
-    /// tcp_set_xmit_timer: the probe if there is to be one, else the retransmission timeout.
+    /// The probe if there is to be one, else the retransmission timeout.
     pub(super) fn set_timer_after_ack(&mut self, now: Instant) {
         if !self.schedule_probe(now, true) {
             self.rearm_retransmission(now);
         }
     }
 
-    /// tcp_rearm_rto (RFC 6298, Section 5.3). What replaces a shorter timer counts from when the first segment was sent.
+    /// The timeout anew (RFC 6298, Section 5.3). What replaces a shorter timer counts from when the first segment was sent.
     pub(super) fn rearm_retransmission(&mut self, now: Instant) {
         if self.board.is_empty() {
             self.timer = self.timer.filter(|&(kind, _)| kind == TimerKind::Persist);
@@ -99,7 +99,7 @@ impl Sender {
         self.board.iter().next().map_or(Instant::ZERO, |segment| segment.sent_at) + self.rto()
     }
 
-    /// tcp_schedule_loss_probe. `advancing`: the timeout would start anew now.
+    /// When to probe for a lost tail (RFC 8985, Section 7.2). `advancing`: the timeout would start anew now.
     pub(super) fn schedule_probe(&mut self, now: Instant, advancing: bool) -> bool {
         if !self.detection.probes_tail()
             || !self.sack_ok
@@ -125,7 +125,7 @@ impl Sender {
         true
     }
 
-    /// tcp_send_loss_probe: a new segment if there is one, else the last one again.
+    /// The probe (RFC 8985, Section 7.3): a new segment if there is one, else the last one again.
     fn on_probe_timeout(&mut self, now: Instant) {
         if self.tlp_high_seq.is_none() && !self.board.is_empty() {
             self.note_unanswered(now);
@@ -137,7 +137,7 @@ impl Sender {
         self.rearm_retransmission(now);
     }
 
-    /// tcp_process_tlp_ack (RFC 8985, Section 7.4).
+    /// What an ACK says of the probe (RFC 8985, Section 7.4).
     #[inline]
     pub(super) fn take_probe_ack(&mut self, now: Instant, ack: u64, flags: Flags) {
         if let Some(high_seq) = self.tlp_high_seq.filter(|&high_seq| ack >= high_seq) {
@@ -161,7 +161,7 @@ impl Sender {
         }
     }
 
-    /// tcp_rack_reo_timeout.
+    /// The reordering window has passed (RFC 8985, Section 6.3): what it marks lost begins a recovery.
     fn on_reordering_timeout(&mut self, now: Instant) {
         let prior_lost = self.board.lost_total();
         let prior_in_flight = self.in_flight();
@@ -184,7 +184,7 @@ impl Sender {
         }
     }
 
-    /// tcp_retransmit_timer.
+    /// The retransmission timeout (RFC 6298, Section 5, rules 5.4 to 5.7).
     fn on_retransmission_timeout(&mut self, now: Instant) -> bool {
         if self.board.is_empty() {
             return true;
@@ -234,7 +234,7 @@ impl Sender {
         true
     }
 
-    /// tcp_probe_timer: a closed window is asked whether it has opened.
+    /// A closed window is asked whether it has opened.
     fn on_persist_timeout(&mut self, now: Instant, waiting: bool) -> bool {
         if !waiting || !self.board.is_empty() {
             return true;
@@ -258,7 +258,7 @@ impl Sender {
         true
     }
 
-    /// tcp_probe0_when.
+    /// How long until the next probe of a closed window: the timeout, within its bounds (RFC 9293, Section 3.8.6.1).
     fn persist_delay(&self) -> Duration {
         self.rto().max(self.config.rto_min).min(RTO_MAX)
     }

@@ -300,7 +300,7 @@ impl Sender {
         }
         self.undo.retrans = Some(self.undo.retrans.unwrap_or(0) + 1);
         self.on_sent(now, start, end, true);
-        // tcp_xmit_retransmit_queue starts the timer anew for the first segment.
+        // As Linux: the first segment starts the timer anew.
         if first && !matches!(self.timer, Some((TimerKind::Reordering, _))) {
             self.set_timer(TimerKind::Retransmission, now + self.rto());
         }
@@ -328,7 +328,7 @@ impl Sender {
         }
     }
 
-    /// tcp_send_loss_probe: new data if the receiver's window has room, whatever cwnd and Nagle say, else the last segment again.
+    /// The probe of the tail (RFC 8985, Section 7.3): new data if the receiver's window has room, whatever cwnd and Nagle say, else the last segment again.
     #[cold]
     fn send_probe(&mut self, now: Instant, supply: Supply) -> Option<Transmission> {
         let new = match supply.end > self.board.nxt() {

@@ -54,7 +54,7 @@ impl Usage {
         self.recovery_stalled = false;
     }
 
-    /// Linux tcp_is_cwnd_limited: in slow start a window half used is used enough.
+    /// As Linux: in slow start a window half used is used enough.
     pub(super) fn is_cwnd_limited(&self, window: Window) -> bool {
         self.is_cwnd_limited
             || (window.in_slow_start() && window.cwnd < self.max_packets_out.saturating_mul(2))
@@ -87,7 +87,7 @@ impl Usage {
 }
 
 impl Sender {
-    /// The end of tcp_write_xmit, which the pacer may bring about, too.
+    /// After a turn of sending, which the pacer may end, too.
     pub(super) fn probe_after_sending(&mut self, now: Instant) {
         if core::mem::take(&mut self.usage.unprobed) {
             self.schedule_probe(now, false);
@@ -196,7 +196,7 @@ impl Sender {
         }
     }
 
-    /// Linux tcp_cwnd_application_limited: half way down to what was used.
+    /// As Linux, where the application is the limit: half way down to what was used.
     #[cold]
     fn application_limited(&mut self, now: Instant, supply: Supply) {
         if self.state == CaState::Open && !supply.blocked {

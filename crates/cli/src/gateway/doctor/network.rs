@@ -4,12 +4,11 @@ use paceline_linux::netlink::{LinkInfo, Netlink};
 use paceline_linux::offload::{self, Offload};
 use paceline_linux::sysctl;
 
-use super::Findings;
-use crate::args::DoctorArgs;
+use super::{Findings, Site};
 
-pub(super) fn ports(args: &DoctorArgs) -> Vec<Findings> {
-    let names = [args.wan.as_str(), args.radio.as_str()];
-    let distinct = if args.wan == args.radio { 1 } else { 2 };
+pub(super) fn ports(site: Site<'_>) -> Vec<Findings> {
+    let names = [site.wan, site.radio];
+    let distinct = if site.wan == site.radio { 1 } else { 2 };
     let netlink = match Netlink::open() {
         Ok(netlink) => netlink,
         Err(error) => {
@@ -30,9 +29,9 @@ pub(super) fn ports(args: &DoctorArgs) -> Vec<Findings> {
         all.extend(offloads(name));
     }
     if let ([Some(wan), Some(radio)], 2) = (&links, distinct) {
-        all.push(mtu(args, wan, radio));
-        if !args.tun {
-            all.push(bridge(args, wan, radio));
+        all.push(mtu(site, wan, radio));
+        if site.tun.is_none() {
+            all.push(bridge(site, wan, radio));
         }
     }
     all
@@ -92,14 +91,14 @@ fn offloads(name: &str) -> Vec<Findings> {
     all
 }
 
-fn mtu(args: &DoctorArgs, wan: &LinkInfo, radio: &LinkInfo) -> Findings {
+fn mtu(site: Site<'_>, wan: &LinkInfo, radio: &LinkInfo) -> Findings {
     let findings = Findings::of("MTU", "both");
     if wan.mtu == radio.mtu {
         return findings.ok(format!("{} bytes on both", wan.mtu));
     }
-    let (smaller, larger) = if wan.mtu < radio.mtu { (&args.wan, radio) } else { (&args.radio, wan) };
-    let told = format!("{} bytes on {}, {} on {}", wan.mtu, args.wan, radio.mtu, args.radio);
-    if args.tun {
+    let (smaller, larger) = if wan.mtu < radio.mtu { (site.wan, radio) } else { (site.radio, wan) };
+    let told = format!("{} bytes on {}, {} on {}", wan.mtu, site.wan, radio.mtu, site.radio);
+    if site.tun.is_some() {
         // A router tells the ends.
         return findings.warn(
             format!("{told}: larger packets come back as ICMP, which must not be filtered"),
@@ -112,9 +111,9 @@ fn mtu(args: &DoctorArgs, wan: &LinkInfo, radio: &LinkInfo) -> Findings {
     )
 }
 
-fn bridge(args: &DoctorArgs, wan: &LinkInfo, radio: &LinkInfo) -> Findings {
+fn bridge(site: Site<'_>, wan: &LinkInfo, radio: &LinkInfo) -> Findings {
     let findings = Findings::of("bridge", "both");
-    let (w, r) = (&args.wan, &args.radio);
+    let (w, r) = (site.wan, site.radio);
     match (wan.master, radio.master) {
         (Some(one), Some(other)) if one == other => findings.ok("ports of the same bridge: fails open"),
         (None, None) => findings.warn(
@@ -129,15 +128,15 @@ fn bridge(args: &DoctorArgs, wan: &LinkInfo, radio: &LinkInfo) -> Findings {
 }
 
 /// For a gateway behind a TUN device.
-pub(super) fn routing(args: &DoctorArgs) -> Vec<Findings> {
+pub(super) fn routing(site: Site<'_>) -> Vec<Findings> {
     let mut all = vec![
         tun_device(),
         forwarding("net.ipv4.ip_forward", "IPv4", true),
         forwarding("net.ipv6.conf.all.forwarding", "IPv6", false),
-        reverse_path(&args.wan),
+        reverse_path(site.wan),
     ];
-    if args.radio != args.wan {
-        all.push(reverse_path(&args.radio));
+    if site.radio != site.wan {
+        all.push(reverse_path(site.radio));
     }
     all.push(conntrack());
     all

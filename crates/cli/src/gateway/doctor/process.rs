@@ -1,13 +1,14 @@
 //! What this process may do, and the machine's clock.
 
 use std::fs;
+use std::path::Path;
 use std::thread;
 
 use paceline_linux::timer;
 
 use super::super::control;
 use super::Findings;
-use crate::args::DoctorArgs;
+use crate::units::counted;
 
 /// Numbers of `capability.h`.
 const CAPABILITIES: [(&str, u32, &str); 3] = [
@@ -54,12 +55,11 @@ pub(super) fn scheduling() -> Vec<Findings> {
 }
 
 /// What a gateway that runs between these interfaces says of itself.
-pub(super) fn running(args: &DoctorArgs) -> Option<Findings> {
-    let path = control::default_path(&format!("{}-{}", args.wan, args.radio));
-    let report = control::ask(Some(&path)).ok()?;
+pub(super) fn running(socket: &Path) -> Option<Findings> {
+    let report = control::ask(Some(socket)).ok()?;
     let findings = Findings::of("running gateway", "both");
     Some(match report.absent {
-        None => findings.ok(format!("in place, {} flows", report.flows.len())),
+        None => findings.ok(format!("in place, {}", counted(report.flows.len(), "flow"))),
         Some(reason) => findings.problem(
             format!("not in place, so that nothing is accelerated: {reason}"),
             "bring the interface back; the gateway joins by itself",

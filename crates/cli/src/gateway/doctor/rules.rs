@@ -5,25 +5,24 @@ use std::fs;
 use paceline_linux::nft::{BaseChain, base_chains};
 use paceline_linux::sysctl;
 
-use super::Findings;
-use crate::args::DoctorArgs;
+use super::{Findings, Site};
 
-pub(super) fn rules(args: &DoctorArgs) -> Vec<Findings> {
+pub(super) fn rules(site: Site<'_>) -> Vec<Findings> {
     let findings = Findings::of("nftables", "machine");
     let chains = match base_chains() {
         Ok(chains) => chains,
         Err(error) => {
             let remedy = "load nf_tables, and nft's netdev family; a bridged gateway does not start without";
-            return vec![match args.tun {
-                true => findings.warn(error.to_string(), remedy),
-                false => findings.problem(error.to_string(), remedy),
+            return vec![match site.tun {
+                Some(_) => findings.warn(error.to_string(), remedy),
+                None => findings.problem(error.to_string(), remedy),
             }];
         }
     };
     let others: Vec<&BaseChain> =
         chains.iter().filter(|chain| !chain.table.starts_with("paceline-")).collect();
-    let mut all: Vec<Findings> = others.iter().filter_map(|chain| judge(chain, args.tun)).collect();
-    if !args.tun {
+    let mut all: Vec<Findings> = others.iter().filter_map(|chain| judge(chain, site.tun)).collect();
+    if site.tun.is_none() {
         all.extend(bridge_calls());
     } else if let Some(found) = old_iptables() {
         all.push(found);
@@ -41,7 +40,8 @@ const FORWARD: u32 = 2;
 const PREROUTING: u32 = 0;
 
 /// What is wrong with a chain of somebody else's.
-fn judge(chain: &BaseChain, routed: bool) -> Option<Findings> {
+fn judge(chain: &BaseChain, tun: Option<&str>) -> Option<Findings> {
+    let routed = tun.is_some();
     let name = format!("{} {} {}", chain.family, chain.table, chain.chain);
     let findings = Findings::of("rules", &name);
     let is_ip = matches!(chain.family, "ip" | "ip6" | "inet");
@@ -57,7 +57,8 @@ fn judge(chain: &BaseChain, routed: bool) -> Option<Findings> {
         (_, FORWARD) if routed && is_ip && chain.drops => Some(findings.warn(
             "forwarding is dropped unless a rule allows it, and packets pass twice: by the gateway's TUN device, too",
             format!(
-                "nft insert rule {name} iifname <TUN> accept; nft insert rule {name} oifname <TUN> accept"
+                "nft insert rule {name} iifname {tun} accept; nft insert rule {name} oifname {tun} accept",
+                tun = tun.unwrap_or_default()
             ),
         )),
         (_, PREROUTING) if routed && is_ip && chain.rules > 0 => Some(findings.warn(
@@ -111,8 +112,8 @@ mod tests {
             (chain("ip", 4, false, 9), false, false),
             (chain("netdev", 0, false, 1), true, true),
         ] {
-            assert_eq!(judge(&chain, false).is_some(), bridged, "{chain:?}");
-            assert_eq!(judge(&chain, true).is_some(), routed, "{chain:?}");
+            assert_eq!(judge(&chain, None).is_some(), bridged, "{chain:?}");
+            assert_eq!(judge(&chain, Some("paceline0")).is_some(), routed, "{chain:?}");
         }
     }
 }

@@ -8,8 +8,8 @@ fn of<'a>(findings: &'a [Finding], check: &str) -> Vec<&'a Finding> {
 }
 
 fn examined(lab: &Lab, tun: bool) -> Vec<Finding> {
-    let args = DoctorArgs { wan: "g0".into(), radio: "g1".into(), tun, json: false };
-    lab.gateway.run(|| examine(&args)).unwrap()
+    let site = Site { wan: "g0", radio: "g1", tun: tun.then_some("paceline0") };
+    lab.gateway.run(|| examine(site)).unwrap()
 }
 
 #[test]
@@ -54,8 +54,7 @@ fn a_router_is_asked_for_forwarding() {
 
 #[test]
 fn what_is_not_there_is_a_problem() {
-    let args = DoctorArgs { wan: "nosuch0".into(), radio: "nosuch1".into(), tun: false, json: true };
-    let findings = examine(&args);
+    let findings = examine(Site { wan: "nosuch0", radio: "nosuch1", tun: None });
     assert_eq!(of(&findings, "interface").iter().filter(|one| one.status == Status::Problem).count(), 2);
     // Every problem comes with a remedy.
     assert!(findings.iter().all(|one| one.status == Status::Ok || one.remedy.is_some()));

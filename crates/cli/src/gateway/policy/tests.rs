@@ -126,3 +126,19 @@ fn the_documented_policy_is_right() {
         fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/gateway.toml")).unwrap();
     assert_eq!(parsed(&shipped).unwrap(), GatewayConfig::default());
 }
+
+/// Every key of a rule, as serde lists them for who writes an unknown one.
+#[test]
+fn every_key_of_a_rule_is_documented() {
+    let told = toml::from_str::<rule::Rule>("nosuch = 1\n").err().unwrap().message().to_owned();
+    let keys: Vec<&str> =
+        told.split_once("expected one of").unwrap().1.split('`').skip(1).step_by(2).collect();
+    assert!(keys.len() > 10 && keys.contains(&"virtual-window"), "{told}");
+    let guide = include_str!("../../../../../docs/operating.md");
+    let rows: Vec<&str> = guide.lines().filter(|line| line.starts_with("| `")).collect();
+    for key in keys {
+        let quoted = format!("`{key}`");
+        let named = |row: &&str| row.split('|').nth(1).is_some_and(|cell| cell.contains(&quoted));
+        assert!(rows.iter().any(named), "{key} has no row in docs/operating.md");
+    }
+}

@@ -101,7 +101,7 @@ fn frto_goes_on_when_its_new_data_has_filled_the_window() {
     assert!(bench.sender.frto);
 }
 
-/// Linux tcp_may_update_window: a peer without memory closes its window by the same numbers.
+/// As Linux: a peer without memory closes its window by the same numbers.
 #[test]
 fn a_window_may_close_without_news() {
     let mut bench = Bench::filled(plain(DetectionName::RackTlp), 20);
@@ -179,7 +179,7 @@ fn a_dsack_above_the_window_edge_answers_its_retransmission() {
     assert_eq!(bench.sender.undo.retrans, Some(1));
 }
 
-/// Linux tcp_write_xmit sets the probe when the pacer ends it, too.
+/// Linux sets the probe when the pacer ends it, too.
 #[test]
 fn the_tail_of_a_paced_sender_is_probed() {
     let config = Config { congestion: CongestionName::Bbr, ..plain(DetectionName::RackTlp) };

@@ -1,0 +1,27 @@
+//! What a page must name, because a scenario may.
+
+use paceline_path::Aqm;
+use paceline_tcp::CongestionName;
+
+const SCENARIO: &str = include_str!("../../../docs/scenario.md");
+
+/// The row of a key in the tables of docs/scenario.md.
+fn row(key: &str) -> &'static str {
+    let start = format!("| `{key}` |");
+    SCENARIO.lines().find(|line| line.starts_with(&start)).unwrap_or_else(|| panic!("{key} has no row"))
+}
+
+#[test]
+fn every_congestion_control_is_documented() {
+    for name in CongestionName::ALL {
+        assert!(row("server.congestion-control").contains(&format!("`{name}`")), "{name} is not documented");
+    }
+}
+
+#[test]
+fn every_queue_discipline_is_documented() {
+    for name in Aqm::NAMES {
+        assert!(Aqm::named(name).is_some(), "{name} is no queue discipline");
+        assert!(row("radio.down.aqm").contains(&format!("`\"{name}\"`")), "{name} is not documented");
+    }
+}

@@ -1,0 +1,118 @@
+//! Plain English: no long sentence in the pages that somebody reads first.
+
+use std::path::Path;
+
+const PAGES: [&str; 5] =
+    ["README.md", "CONTRIBUTING.md", "docs/operating.md", "docs/gateway.md", "docs/glossary.md"];
+
+/// ../shared/style.md has the rule, and examples.
+const WORDS_MAX: usize = 25;
+
+/// One finding for each longer sentence.
+pub(crate) fn check(root: &Path) -> Result<Vec<String>, String> {
+    let mut findings = Vec::new();
+    for page in PAGES {
+        let text = crate::read(root, page)?;
+        let long = sentences(&text).into_iter().filter(|(_, sentence)| words(sentence) > WORDS_MAX);
+        findings.extend(long.map(|(line, sentence)| {
+            format!(
+                "{page}:{line}: a sentence of {} words, more than {WORDS_MAX}: {sentence}",
+                words(&sentence)
+            )
+        }));
+    }
+    Ok(findings)
+}
+
+/// Sentences of paragraphs and items, with the line where their paragraph begins. Code, tables and headings have none.
+fn sentences(page: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    let (mut paragraph, mut start, mut fenced) = (String::new(), 0, false);
+    for (index, line) in page.lines().chain([""]).enumerate() {
+        let is_fence = line.starts_with("```");
+        fenced ^= is_fence;
+        let is_text = !fenced && !is_fence && !line.is_empty() && !line.starts_with(['|', '#', '<']);
+        let item = line.trim_start().split_once(' ').filter(|(mark, _)| is_mark(mark));
+        let is_code = line.starts_with("    ") && item.is_none();
+        if !is_text || is_code || item.is_some() {
+            found.extend(split(&paragraph).into_iter().map(|sentence| (start, sentence)));
+            paragraph.clear();
+        }
+        if is_text && !is_code {
+            if paragraph.is_empty() {
+                start = index + 1;
+            }
+            paragraph.push_str(item.map_or(line, |(_, rest)| rest).trim());
+            paragraph.push(' ');
+        }
+    }
+    found
+}
+
+/// What an item of a list begins with.
+fn is_mark(word: &str) -> bool {
+    word == "-" || word.strip_suffix('.').is_some_and(|number| number.parse::<u8>().is_ok())
+}
+
+fn split(paragraph: &str) -> Vec<String> {
+    let mut sentences = vec![String::new()];
+    for word in shown(paragraph).split_whitespace() {
+        if let Some(last) = sentences.last_mut() {
+            last.push_str(if last.is_empty() { "" } else { " " });
+            last.push_str(word);
+        }
+        if word.trim_end_matches([')', '*', '"']).ends_with(['.', '!', '?']) {
+            sentences.push(String::new());
+        }
+    }
+    sentences.retain(|sentence| !sentence.is_empty());
+    sentences
+}
+
+/// As a reader sees it: code is one word, a link its text.
+fn shown(text: &str) -> String {
+    let without_code: String =
+        text.split('`').enumerate().map(|(n, part)| if n % 2 == 1 { "CODE" } else { part }).collect();
+    let mut parts = without_code.split("](");
+    let mut shown = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        shown.push_str(part.split_once(')').map_or(part, |(_, rest)| rest));
+    }
+    shown
+}
+
+fn words(sentence: &str) -> usize {
+    sentence.split_whitespace().filter(|word| word.chars().any(char::is_alphanumeric)).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_are_those_of_paragraphs_and_items() {
+        let page = "# A heading. Not counted\n\nOne `two three` [four](a.b.c).\nFive\nsix!\n\n    code. code\n\n\
+                    - an item\n  goes on.\n1. another\n\n| a cell. |\n```\ncode.\n```\nThe end\n";
+        let found: Vec<(usize, String)> = sentences(page);
+        let expected = [
+            (3, "One CODE [four."),
+            (3, "Five six!"),
+            (9, "an item goes on."),
+            (11, "another"),
+            (17, "The end"),
+        ];
+        assert_eq!(found, expected.map(|(line, text)| (line, text.to_owned())));
+        assert_eq!(words("One CODE [four - ."), 3);
+    }
+
+    #[test]
+    fn a_long_sentence_is_found() {
+        let long = "word ".repeat(WORDS_MAX + 1);
+        assert_eq!(
+            sentences(&format!("{long}.\n")).iter().filter(|(_, one)| words(one) > WORDS_MAX).count(),
+            1
+        );
+        let halves = format!("{}. {}.\n", "word ".repeat(20).trim(), "word ".repeat(20).trim());
+        assert!(sentences(&halves).iter().all(|(_, one)| words(one) <= WORDS_MAX));
+    }
+}
