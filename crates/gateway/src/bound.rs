@@ -37,6 +37,10 @@ const STANDING_WINDOW: Duration = Duration::from_millis(250);
 /// Nobody notices such a wait (ITU-T G.114 has 150 ms for all of a conversation's way).
 const UNNOTICED: Duration = Duration::from_millis(50);
 
+/// A round trip of all that the bound allows is as long as it says, to the nanosecond. Our choice: more than clocks and rates round. Without it
+/// a link of 2 Mbit/s and 60 ms was drained each second, and 97.3 % of it were used in place of 99.8 %.
+const ROUNDING: Duration = Duration::from_micros(10);
+
 /// Parameters of [`QueueBound`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -426,7 +430,7 @@ impl QueueBound {
         }
         let target = self.config.target.max(forecast.time_for(MIN_QUEUE));
         let target = (rtt_min + rtt_min / 16 + target).max(forecast.time_for(self.floor()));
-        Some(Expected { target, bound: forecast.time_for(limit) })
+        Some(Expected { target, bound: forecast.time_for(limit) + ROUNDING })
     }
 }
 
