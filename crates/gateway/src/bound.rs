@@ -18,6 +18,7 @@ mod tests;
 use paceline_wire::{Duration, Instant, Rate};
 
 use crate::baseline::{Baseline, Drained, Expected};
+use crate::config::Prefer;
 use crate::rtt_min::RttMin;
 use backoff::Backoff;
 use contest::Contest;
@@ -60,7 +61,7 @@ impl Default for QueueBoundConfig {
     fn default() -> Self {
         QueueBoundConfig {
             target: Duration::from_millis(8),
-            error_gain_percent: 300,
+            error_gain_percent: Prefer::Balanced.error_gain_percent(),
             delivery: DeliveryConfig {
                 window: Duration::from_millis(100),
                 slow: Duration::from_millis(500),
@@ -207,11 +208,6 @@ impl QueueBound {
     /// Bytes that may be outstanding; `None` before the first estimate: forward on arrival.
     pub fn limit(&self) -> Option<u64> {
         self.limit
-    }
-
-    /// The queueing delay of a steady link, from here on.
-    pub fn set_target(&mut self, target: Duration) {
-        self.config.target = target;
     }
 
     /// Another sender's queue stands before the link, and a window competes with it.

@@ -326,7 +326,7 @@ impl Flow {
             segment: self.segment(),
             weight: self.weight,
             max_bytes: self.window_max_bytes.unwrap_or(u64::MAX).min(ctx.config.virtual_window.max_bytes),
-            target: self.path.supply.unwrap_or(Duration::from_millis(ctx.config.virtual_window.target_ms)),
+            target: Duration::from_millis(ctx.config.virtual_window.target_ms),
             pool_share: most_promised(
                 ctx.config.limits.max_buffer_bytes as u64,
                 *ctx.promised,
