@@ -154,6 +154,10 @@ impl Flow {
             self.review_guess(ctx.now, &(una..ack));
             self.check_needless(ctx.now, &(una..ack));
             self.note_arrival(ctx, una..ack, &mut arrival);
+            if !self.handshake.sack() && (was_in_hole || self.board.has_repeats()) {
+                // What arrived behind the hole was held by the client since: Karn's rule for all that this ACK covers (RFC 6298, Section 3).
+                arrival.sent_at = None;
+            }
             self.received = self.received.max(ack);
             self.count(ctx, una..ack);
             delivered += self.board.acknowledge(ack);
