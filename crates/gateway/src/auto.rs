@@ -1,12 +1,10 @@
-//! `auto`: mode, sender and queue target of a flow from what is measured, with no number to set.
+//! `auto`: mode and sender of a flow from what is measured, with no number to set.
 //!
-//! A SYN decides (`decide`) by what earlier flows of the subscriber showed (`memory`), the queue target follows the link as it
-//! goes (`target`), and `guard` keeps a client from more than its share. Every decision has a [`Reason`], which is counted and told.
+//! A SYN decides (`decide`) by what earlier flows of the subscriber showed (`memory`), and `guard` keeps a client from more than its share. Every decision has a [`Reason`], which is counted and told.
 
 mod decide;
 mod guard;
 mod memory;
-mod target;
 mod uplink;
 
 use core::fmt;
@@ -22,7 +20,6 @@ pub use memory::{ClientRecord, Known, Memory};
 pub(crate) use decide::decide;
 pub(crate) use guard::{Claim, may_open};
 pub(crate) use memory::{Seen, server_prefix};
-pub(crate) use target::QueueTarget;
 pub(crate) use uplink::UplinkDelay;
 
 /// Our choice: ACKs are late when they wait on the uplink for as long as the path takes, and for no less than this: below it a sender
@@ -41,7 +38,8 @@ pub(crate) fn is_late(queue: Duration, rtt: Option<Duration>) -> bool {
 pub enum Reason {
     /// No flow of the client has been seen of late.
     Unknown,
-    /// Its flows have shown nothing that speaks against the default.
+    /// Its flows have shown nothing that speaks against the default. (An older gateway may hand over flows with two reasons that are no more.)
+    #[cfg_attr(feature = "serde", serde(alias = "varying-link", alias = "steady-link"))]
     Ordinary,
     /// Acknowledgements wait on the uplink.
     LateAcks,
@@ -49,10 +47,6 @@ pub enum Reason {
     ShortBuffer,
     /// Data is lost without load, on a path so long that a sender of our own repairs it better.
     LossyPath,
-    /// The rate of the radio link varies.
-    VaryingLink,
-    /// It no longer does.
-    SteadyLink,
     /// The application reads more slowly than the link carries.
     SlowReader,
     /// What was repaired had not been lost.
@@ -68,8 +62,6 @@ pub enum Reason {
 pub enum What {
     /// What a new flow becomes.
     Mode(Mode),
-    /// How long the subscriber's packets may wait before its link, beyond what keeps a steady one busy.
-    QueueTarget(Duration),
     /// The server repairs the flow from here on.
     ServerRepairs,
     /// The server sees the client's own window.
@@ -89,14 +81,12 @@ pub struct Decision {
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Reason; 11] = [
+    pub const ALL: [Reason; 9] = [
         Reason::Unknown,
         Reason::Ordinary,
         Reason::LateAcks,
         Reason::ShortBuffer,
         Reason::LossyPath,
-        Reason::VaryingLink,
-        Reason::SteadyLink,
         Reason::SlowReader,
         Reason::NeedlessRepairs,
         Reason::OptimisticAcks,
@@ -111,8 +101,6 @@ impl Reason {
             Reason::LateAcks => "late-acks",
             Reason::ShortBuffer => "short-buffer",
             Reason::LossyPath => "lossy-path",
-            Reason::VaryingLink => "varying-link",
-            Reason::SteadyLink => "steady-link",
             Reason::SlowReader => "slow-reader",
             Reason::NeedlessRepairs => "needless-repairs",
             Reason::OptimisticAcks => "optimistic-acks",

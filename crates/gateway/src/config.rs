@@ -215,6 +215,31 @@ pub enum QueueBoundMode {
     Adaptive,
 }
 
+/// Which of the two is wanted more where a link varies: a short wait, or all that the link carries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+pub enum Prefer {
+    /// A shorter wait; some percent of such a link stay idle.
+    Latency,
+    /// Most of the link with a short wait.
+    #[default]
+    Balanced,
+    /// The link is hardly ever idle.
+    Throughput,
+}
+
+impl Prefer {
+    /// How many mean errors of the forecast the queue covers, in percent. Our choice, by measurement (docs/queue-bound.md).
+    pub fn error_gain_percent(self) -> u64 {
+        match self {
+            Prefer::Latency => 130,
+            Prefer::Balanced => 300,
+            Prefer::Throughput => 600,
+        }
+    }
+}
+
 /// The bound on the bottleneck queue.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -222,6 +247,8 @@ pub enum QueueBoundMode {
 pub struct QueueBoundConfig {
     /// Whether it is on.
     pub mode: QueueBoundMode,
+    /// What a link that varies is used for.
+    pub prefer: Prefer,
     /// The queue target in milliseconds; the rule's own when absent.
     pub target_ms: Option<u64>,
 }
@@ -277,7 +304,7 @@ impl GatewayConfig {
                 mode: RttModulationMode::None,
                 ..RttModulationConfig::default()
             },
-            queue_bound: QueueBoundConfig { mode: QueueBoundMode::None, target_ms: None },
+            queue_bound: QueueBoundConfig { mode: QueueBoundMode::None, ..QueueBoundConfig::default() },
             ..GatewayConfig::default()
         }
     }

@@ -141,10 +141,6 @@ counters! {
     auto_short_buffer,
     /// Decisions: data is lost on a long path.
     auto_lossy_path,
-    /// Decisions: the rate of the radio link varies.
-    auto_varying_link,
-    /// Decisions: it no longer does.
-    auto_steady_link,
     /// Decisions: the application reads slowly.
     auto_slow_reader,
     /// Decisions: repairs were needless.
@@ -193,8 +189,6 @@ impl Counters {
             Reason::LateAcks => &mut self.auto_late_acks,
             Reason::ShortBuffer => &mut self.auto_short_buffer,
             Reason::LossyPath => &mut self.auto_lossy_path,
-            Reason::VaryingLink => &mut self.auto_varying_link,
-            Reason::SteadyLink => &mut self.auto_steady_link,
             Reason::SlowReader => &mut self.auto_slow_reader,
             Reason::NeedlessRepairs => &mut self.auto_needless_repairs,
             Reason::OptimisticAcks => &mut self.auto_optimistic_acks,

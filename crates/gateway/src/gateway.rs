@@ -139,7 +139,7 @@ impl Gateway {
                 .resumed(shifts)
         };
         let share = Share::new(&share);
-        if let Some(id) = self.table.insert(&self.shared.config, client_to_server, share, false, make) {
+        if let Some(id) = self.table.insert(&self.shared.config, client_to_server, share, make) {
             // Its ends may be gone: only a timer forgets it then.
             self.table.arm(id, self.shared.repairs());
             self.shared.counters.flows_resumed += 1;
@@ -238,11 +238,8 @@ impl Gateway {
         let peak = &mut self.shared.counters.peak_buffered_bytes;
         *peak = self.shared.buffered.max(*peak);
         let repairs = self.shared.repairs();
-        let decision = self.table.after_event(id, now, in_flight_before, &report, repairs);
+        self.table.after_event(id, now, in_flight_before, &report, repairs);
         let (flow, mut ctx) = (self.table.flow_mut(id), self.shared.context(now));
-        if let Some(decision) = decision {
-            flow.note_decision(&mut ctx, decision);
-        }
         if let Some(seen) = flow.seen(now) {
             let client = prefix(&ctx.config.sharing, flow.key.src.ip());
             ctx.memory.note(now, client, flow.key.dst.ip(), &seen);

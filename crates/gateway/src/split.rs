@@ -321,12 +321,7 @@ impl Split {
         // What it was promised before is its own.
         pair.bound(ctx, table.limit_of_subscriber(pair.place));
         let wants = pair.is_held();
-        let (path, decision) = table.after_split_event(pair.place, ctx.now, pair.wish(wants), &report);
-        if let Some(decision) = decision {
-            pair.reason = Some(decision.reason);
-            ctx.counters.decide(decision.reason);
-            ctx.observer.on_event(ctx.now, &pair.key, &Event::Decided(decision));
-        }
+        let path = table.after_split_event(pair.place, ctx.now, pair.wish(wants), &report);
         if let Some(rtt) = report.rtt {
             ctx.observer.on_event(ctx.now, &pair.key, &Event::Measured { rtt, rtt_min: path.rtt });
         }

@@ -5,11 +5,11 @@ use core::net::IpAddr;
 
 use paceline_wire::{Duration, Instant, Rate};
 
-use crate::auto::{Decision, QueueTarget, Reason, What};
+use crate::auto::Reason;
 use crate::base_rtt::BaseRtt;
 use crate::bound::{BoundSample, QueueBound, QueueBoundConfig};
 use crate::config::{
-    self, FlowMode, GatewayConfig, QueueBoundMode, ScheduleMode, ShareConfig, SharingConfig, SubscriberRule,
+    self, GatewayConfig, Prefer, QueueBoundMode, ScheduleMode, ShareConfig, SharingConfig, SubscriberRule,
 };
 use crate::flow::LinkReport;
 use crate::late_acks::LateAcks;
@@ -50,8 +50,6 @@ pub(crate) struct PathEstimate {
     pub(crate) rtt: Option<Duration>,
     /// An even share of what the link delivers, among the flows that have not ended; zero while unknown.
     pub(crate) share: Rate,
-    /// What of each flow may wait in the gateway, if not as configured.
-    pub(crate) supply: Option<Duration>,
     /// Why the gateway cannot help: flows pass through as if it were not there.
     #[cfg_attr(feature = "serde", serde(default))]
     pub(crate) passes: Option<Reason>,
@@ -95,8 +93,6 @@ pub(crate) struct Subscriber {
     scheduled: bool,
     /// The bound has held a packet back since the last ACK.
     limited: bool,
-    /// Only where `auto` decides.
-    target: Option<QueueTarget>,
     /// What the newest ACK waited on the uplink, which is none of the downlink's queue.
     uplink: Duration,
     #[cfg_attr(feature = "serde", serde(default))]
@@ -117,6 +113,7 @@ impl Subscriber {
         };
         let rule = sharing.subscribers.iter().find(about);
         let share = rule.map_or_else(ShareConfig::default, |rule| rule.share.clone());
+        let prefer = rule.and_then(|rule| rule.prefer).unwrap_or(bound.prefer);
         Subscriber {
             prefix,
             flows: 0,
@@ -131,23 +128,15 @@ impl Subscriber {
             other: None,
             armed: None,
             stirred: false,
-            bound: (bound.mode == QueueBoundMode::Adaptive).then(|| QueueBound::new(bound_config(bound))),
+            bound: (bound.mode == QueueBoundMode::Adaptive)
+                .then(|| QueueBound::new(bound_config(bound, prefer))),
             base_rtt: BaseRtt::default(),
             scheduled: config.schedule.mode == ScheduleMode::ReceptionRate,
             limited: false,
-            target: (config.mode == FlowMode::Auto).then(QueueTarget::default),
             uplink: Duration::ZERO,
             late_acks: LateAcks::default(),
             passes: None,
             repaired_at: Instant::ZERO,
-        }
-    }
-
-    /// The link varied when it was seen last; if nothing has been seen since, it is taken to vary still.
-    pub(crate) fn link_varied(&mut self) {
-        let (Some(target), Some(bound)) = (&mut self.target, &mut self.bound) else { return };
-        if let Some(queue) = target.begin_varying() {
-            bound.set_target(queue);
         }
     }
 
@@ -156,8 +145,7 @@ impl Subscriber {
         match &self.bound {
             Some(bound) => {
                 let share = bound.rate().mul_ratio(1, u64::from((self.flows - self.ended).max(1)));
-                let supply = self.target.as_ref().and_then(QueueTarget::supply);
-                PathEstimate { rtt: bound.rtt_min(), share, supply, passes: self.passes }
+                PathEstimate { rtt: bound.rtt_min(), share, passes: self.passes }
             }
             None => PathEstimate { rtt: self.base_rtt.rtt_min(), ..PathEstimate::default() },
         }
@@ -283,7 +271,6 @@ impl Subscriber {
     }
 
     /// The bytes in flight of one of its flows went from `before` to `after`, and its client reported.
-    /// Returns what `auto` decided by that.
     pub(crate) fn on_report(
         &mut self,
         now: Instant,
@@ -291,7 +278,7 @@ impl Subscriber {
         after: u64,
         report: &LinkReport,
         crowded: bool,
-    ) -> Option<Decision> {
+    ) {
         self.outstanding = (self.outstanding + after).saturating_sub(before);
         let arrived = self.other_arrived(report.age.map(|age| now - age));
         self.forget_other();
@@ -299,13 +286,13 @@ impl Subscriber {
             if let Some(rtt) = report.rtt {
                 self.base_rtt.on_rtt(now, rtt, self.outstanding, self.scheduled);
             }
-            return None;
+            return;
         };
         if report.lost > 0 {
             bound.on_loss(now, report.lost, report.lost_sent);
         }
         if report.delivered == 0 && report.age.is_none() {
-            return None;
+            return;
         }
         self.uplink = report.uplink;
         self.late_acks.on_ack(now, report.uplink, bound.rtt_min().unwrap_or_default());
@@ -328,15 +315,6 @@ impl Subscriber {
             false => None,
         };
         self.share.set_pace(bound.pace(now).filter(|_| self.passes.is_none()));
-        let target = self.target.as_mut()?;
-        let varies = match bound.is_contested() || report.lost > 0 && bound.is_loaded() {
-            true => target.forget(now),
-            false => target.on_forecast(now, bound.rate(), bound.error()),
-        }?;
-        let queue = target.queue().unwrap_or(QueueBoundConfig::default().target);
-        bound.set_target(queue);
-        let reason = if varies { Reason::VaryingLink } else { Reason::SteadyLink };
-        Some(Decision { what: What::QueueTarget(queue), reason })
     }
 }
 
@@ -346,8 +324,9 @@ impl Linked for Subscriber {
     }
 }
 
-fn bound_config(config: &config::QueueBoundConfig) -> QueueBoundConfig {
-    let mut bound = QueueBoundConfig::default();
+fn bound_config(config: &config::QueueBoundConfig, prefer: Prefer) -> QueueBoundConfig {
+    let mut bound =
+        QueueBoundConfig { error_gain_percent: prefer.error_gain_percent(), ..QueueBoundConfig::default() };
     if let Some(target_ms) = config.target_ms {
         bound.target = Duration::from_millis(target_ms);
     }

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use paceline_wire::{FlowKey, Instant};
 use slab::Slab;
 
-use crate::auto::{Decision, server_prefix};
+use crate::auto::server_prefix;
 use crate::config::{GatewayConfig, ShareConfig};
 use crate::flow::{Flow, LinkReport};
 use crate::half_open::{Group, HalfOpen, Ticket};
@@ -243,22 +243,18 @@ impl Table {
         self.subscribers[self.entries[id as usize].member.subscriber() as usize].holdings
     }
 
-    /// Adds the flow that `make` returns for its subscriber, with its share; none if the table is full. Its link may have varied of late.
+    /// Adds the flow that `make` returns for its subscriber, with its share; none if the table is full.
     pub(crate) fn insert(
         &mut self,
         config: &GatewayConfig,
         key: FlowKey,
         share: Share,
-        link_varies: bool,
         make: impl FnOnce(u32) -> Flow,
     ) -> Option<u32> {
         if self.entries.len() >= self.max_flows || self.by_key.contains_key(&key) {
             return None;
         }
         let subscriber = self.subscriber_of(config, key.src.ip());
-        if link_varies {
-            self.subscribers[subscriber as usize].link_varied();
-        }
         let id = self.enter(subscriber, share, Member::Flow(Box::new(make(subscriber))));
         self.by_key.insert(key, id);
         if self.entries[id as usize].member.is_half_open() {
@@ -378,12 +374,12 @@ impl Table {
         in_flight_before: u64,
         report: &LinkReport,
         repairs: bool,
-    ) -> Option<Decision> {
+    ) {
         let entry = &mut self.entries[id as usize];
         let index = entry.member.subscriber();
         let subscriber = &mut self.subscribers[index as usize];
         let in_flight = entry.member.in_flight();
-        let decision = subscriber.on_report(now, in_flight_before, in_flight, report, self.crowded);
+        subscriber.on_report(now, in_flight_before, in_flight, report, self.crowded);
         subscriber.holdings.replace(entry.holdings, entry.member.holdings());
         entry.holdings = entry.member.holdings();
         if entry.member.has_ended() && !core::mem::replace(&mut entry.has_ended, true) {
@@ -401,7 +397,6 @@ impl Table {
         self.activate(index, now);
         self.stir(index);
         self.arm(id, repairs);
-        decision
     }
 
     /// Flows of a subscriber.

@@ -46,8 +46,6 @@ struct Outcome {
     delay_ms: f64,
     split: u64,
     repeated: u64,
-    /// Decisions, as counted.
-    varying: u64,
     slow: u64,
     memory: Memory,
 }
@@ -111,7 +109,6 @@ fn simulate(scenario: &Scenario) -> Outcome {
         delay_ms: result.path_delay_ms.p95.unwrap_or(0.0),
         split: counters.flows_split,
         repeated: counters.local_retransmissions,
-        varying: counters.auto_varying_link,
         slow: counters.auto_slow_reader,
         memory: remembers.0,
     }
@@ -136,12 +133,12 @@ fn a_steady_link_is_served_as_by_default() {
     for auto in [first, later] {
         assert!(auto.mbps >= 0.98 * pass.mbps && auto.mbps >= 0.99 * transparent.mbps, "{auto:?}");
         assert!(auto.delay_ms <= 1.2 * transparent.delay_ms && auto.split == 0, "{auto:?}");
-        assert_eq!((auto.varying, auto.slow), (0, 0));
+        assert_eq!(auto.slow, 0);
     }
 }
 
 #[test]
-fn a_varying_link_gets_a_longer_queue_that_is_far_from_a_full_one() {
+fn a_varying_link_is_filled_with_a_queue_that_is_far_from_a_full_one() {
     let down = || {
         let rates = (0..200u64).map(|step| {
             let mbps = [8.0, 3.0, 11.0, 1.0, 6.0, 9.0, 2.0][(step * step % 7) as usize];
@@ -152,8 +149,7 @@ fn a_varying_link_gets_a_longer_queue_that_is_far_from_a_full_one() {
     };
     let [pass, transparent, first, later] = all(Cell { down, seconds: 40, ..PLAIN });
     println!("{} / {} {} {}", pass.mbps, transparent.mbps, first.mbps, later.mbps);
-    assert!(first.varying > 0 && later.mbps >= 0.98 * pass.mbps, "{later:?}");
-    assert!(first.mbps >= transparent.mbps && first.mbps >= 0.97 * pass.mbps, "{first:?}");
+    assert!(first.mbps >= 0.97 * pass.mbps && later.mbps >= 0.97 * pass.mbps, "{first:?} {later:?}");
     assert!(later.delay_ms < 0.7 * pass.delay_ms, "{later:?} {}", pass.delay_ms);
 }
 

@@ -216,10 +216,6 @@ fn decided(flow: &FlowKey, decision: &Decision) {
             tracing::info!(%client, %server, %reason, %sender, "auto: split");
         }
         What::Mode(_) => tracing::debug!(%client, %server, %reason, "auto: transparent"),
-        What::QueueTarget(target) => {
-            let target_ms = ms(target);
-            tracing::info!(%client, %server, %reason, target_ms, "auto: queue target");
-        }
         What::OwnWindow => {
             tracing::info!(%client, %server, %reason, "auto: the server sees the client's own window")
         }

@@ -41,8 +41,6 @@ pub(crate) struct Seen {
     pub(crate) late_acks: bool,
     /// Its application lags behind the link.
     pub(crate) slow_reader: bool,
-    /// The rate of its link varies.
-    pub(crate) link_varies: bool,
     /// What was repaired had not been lost.
     pub(crate) needless_repairs: bool,
     /// It was a split flow, which tells of round trips only.
@@ -65,8 +63,6 @@ pub struct ClientRecord {
     pub rate: Rate,
     /// Its application lagged when that was looked at last.
     pub slow_reader: bool,
-    /// The rate of its link varied then.
-    pub link_varies: bool,
     /// When repairs proved needless.
     pub needless_repairs: Option<Instant>,
     /// When ACKs last waited on the uplink.
@@ -115,7 +111,7 @@ impl ClientRecord {
         }
         self.window = self.window.max(seen.window);
         self.rate = self.rate.max(seen.rate);
-        (self.slow_reader, self.link_varies) = (seen.slow_reader, seen.link_varies);
+        self.slow_reader = seen.slow_reader;
         if seen.needless_repairs {
             self.needless_repairs = Some(now);
         }

@@ -45,7 +45,11 @@ impl Link {
     }
 
     fn run(&self, until: Instant) -> Outcome {
-        let mut bound = QueueBound::new(QueueBoundConfig::default());
+        self.run_with(QueueBoundConfig::default(), until)
+    }
+
+    fn run_with(&self, config: QueueBoundConfig, until: Instant) -> Outcome {
+        let mut bound = QueueBound::new(config);
         let mut departures = Vec::new();
         // What returns, by arrival and number, with the time of sending; `None` is the rival's.
         let mut returns: BTreeMap<(Instant, u64), Option<Instant>> = BTreeMap::new();
@@ -140,6 +144,24 @@ fn a_steady_link_is_filled_with_a_short_queue() {
         assert!(outcome.mbps(2_000, 30_000) > 0.98 * mbps, "{mbps}: {}", outcome.mbps(2_000, 30_000));
         assert!(outcome.p95(2_000, 30_000) <= ms(delay), "{mbps}: {:?}", outcome.p95(2_000, 30_000));
     }
+}
+
+/// A rate between 3 and 39 Mbit/s, another one each 100 ms.
+#[test]
+fn the_dial_trades_the_wait_for_what_a_varying_link_carries() {
+    let mbps = (0..300).map(|n| (100 * n, 3.0 + 3.0 * (n * n * 5 % 13) as f64)).collect();
+    let link = Link { mbps, ..Link::constant(20.0, 60) };
+    let of = |prefer: Prefer| {
+        let config = QueueBoundConfig {
+            error_gain_percent: prefer.error_gain_percent(),
+            ..QueueBoundConfig::default()
+        };
+        let outcome = link.run_with(config, at(30_000));
+        (outcome.p95(2_000, 30_000), outcome.mbps(2_000, 30_000))
+    };
+    let [latency, balanced, throughput] = [Prefer::Latency, Prefer::Balanced, Prefer::Throughput].map(of);
+    assert!(latency.0 < balanced.0 && balanced.0 < throughput.0, "{latency:?} {balanced:?} {throughput:?}");
+    assert!(latency.1 < balanced.1 && balanced.1 < throughput.1, "{latency:?} {balanced:?} {throughput:?}");
 }
 
 #[test]

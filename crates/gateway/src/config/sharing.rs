@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use paceline_wire::Duration;
 
+use super::Prefer;
 use crate::prefix::Prefix;
 use crate::split::SenderConfig;
 
@@ -159,7 +160,7 @@ impl Default for ShareConfig {
     }
 }
 
-/// A subscriber's share against other subscribers.
+/// A subscriber's share against other subscribers, and what its link is used for.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields))]
@@ -168,6 +169,9 @@ pub struct SubscriberRule {
     pub address: Prefix,
     /// What it may have.
     pub share: ShareConfig,
+    /// As `queue-bound.prefer` when absent.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub prefer: Option<Prefer>,
 }
 
 /// What happens to packets that are not TCP.

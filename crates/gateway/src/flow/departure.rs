@@ -99,7 +99,7 @@ impl Flow {
             let older = self.board.copy_in_flight(lost.start, &self.flight);
             let order = self.flight.push(lost.start, end, ctx.now, false);
             self.board.on_repeated(lost.start..end, Repeat { order, sent_at: ctx.now, older });
-            self.recovery.on_repeated(end - lost.start);
+            self.recovery.on_repeated(ctx.now, end - lost.start);
             self.timers.on_sent(ctx.now);
             let bytes = self.payload_in(lost.start, end);
             if retransmission {

@@ -95,6 +95,11 @@ pub(super) struct Recovery {
     suspects: VecDeque<Suspect>,
     probe: Option<Probe>,
     guess: Option<Box<Guess>>,
+    /// Without SACK: what had left when the newest episode of losses began (`recover` of RFC 6582), and when a repair left last.
+    #[cfg_attr(feature = "serde", serde(default))]
+    recover: u64,
+    #[cfg_attr(feature = "serde", serde(default))]
+    repaired_at: Instant,
     /// Duplicate ACKs beyond the number of packets that left before the repair of the head.
     surplus: u32,
     /// Quarters of the RTT that the reordering window has; none while no reordering was seen.
@@ -133,7 +138,8 @@ impl Recovery {
     }
 
     /// Lost data left again.
-    pub(super) fn on_repeated(&mut self, bytes: u64) {
+    pub(super) fn on_repeated(&mut self, now: Instant, bytes: u64) {
+        self.repaired_at = now;
         if let Some(guess) = &mut self.guess {
             guess.may_repeat = guess.may_repeat.saturating_sub(bytes);
         }
@@ -306,9 +312,14 @@ impl Flow {
             self.recovery.on_hole_closed();
             self.hold_rate();
         }
-        let unknown =
-            !self.handshake.sack() && was_in_hole && una < self.board.sent() && self.repairs(ctx.config);
-        if unknown && !self.board.in_flight(una, &self.flight) {
+        if self.handshake.sack() || una >= self.board.sent() || !self.repairs(ctx.config) {
+            return;
+        }
+        // The first copies of what lies before `recover` have arrived or are lost. An ACK that comes too soon is not for the repair (RFC 8985,
+        // Section 6.2, Step 2), but for a first copy that was late: there one repair in a round trip is all that may be needless.
+        let answers = ctx.now.saturating_since(self.recovery.repaired_at) >= self.shortest_rtt();
+        let partial = una < self.recovery.recover && answers && self.board.repeat_at(una).is_none();
+        if partial || was_in_hole && !self.board.in_flight(una, &self.flight) {
             let order = self.flight.left_order();
             let end = self.head_end();
             self.suspect(ctx, Transmission { start: una, end, sent_at: ctx.now, order, first: false });
@@ -343,8 +354,12 @@ impl Flow {
         Some(self.board.sacked_until(end).unwrap_or(end))
     }
 
-    /// The client reported after a probe: `more` than the head has arrived.
+    /// The client reported after a probe: `more` than the head has arrived. Without SACK that may be what had arrived before.
     pub(super) fn on_probe_answer(&mut self, ctx: &Context<'_>, more: bool) {
+        if !self.handshake.sack() && self.recovery.probe.take().is_some() {
+            self.recovery.recover = self.board.sent();
+            return;
+        }
         // Packets that were only delayed follow each other closely.
         let wait = (self.smoothed_rtt() / 4).max(Duration::from_millis(20));
         let Some(probe) = &mut self.recovery.probe else { return };
@@ -414,6 +429,9 @@ impl Flow {
 
     fn open_hole(&mut self, sent_at: Instant) {
         self.recovery.hole = Some(Hole { position: self.board.una(), sent_at });
+        if self.board.una() >= self.recovery.recover {
+            self.recovery.recover = self.board.sent();
+        }
         self.hold_rate();
     }
 

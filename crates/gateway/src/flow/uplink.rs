@@ -154,6 +154,10 @@ impl Flow {
             self.review_guess(ctx.now, &(una..ack));
             self.check_needless(ctx.now, &(una..ack));
             self.note_arrival(ctx, una..ack, &mut arrival);
+            if !self.handshake.sack() && (was_in_hole || self.board.has_repeats()) {
+                // What arrived behind the hole was held by the client since: Karn's rule for all that this ACK covers (RFC 6298, Section 3).
+                arrival.sent_at = None;
+            }
             self.received = self.received.max(ack);
             self.count(ctx, una..ack);
             delivered += self.board.acknowledge(ack);
@@ -326,7 +330,7 @@ impl Flow {
             segment: self.segment(),
             weight: self.weight,
             max_bytes: self.window_max_bytes.unwrap_or(u64::MAX).min(ctx.config.virtual_window.max_bytes),
-            target: self.path.supply.unwrap_or(Duration::from_millis(ctx.config.virtual_window.target_ms)),
+            target: Duration::from_millis(ctx.config.virtual_window.target_ms),
             pool_share: most_promised(
                 ctx.config.limits.max_buffer_bytes as u64,
                 *ctx.promised,

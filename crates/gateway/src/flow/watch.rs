@@ -190,7 +190,6 @@ impl Flow {
             window: self.window_max,
             late_acks: queue.is_some_and(|queue| is_late(queue, rtt)),
             slow_reader: self.watch.own_window,
-            link_varies: self.path.supply.is_some(),
             needless_repairs: self.watch.server_repairs && !self.watch.was_told,
             split: false,
         };

@@ -115,8 +115,7 @@ impl Gateway {
                 .bounded(choice.window_max_bytes)
                 .decided(choice.reason, &known)
         };
-        let varies = known.client.is_some_and(|client| client.link_varies);
-        let id = self.table.insert(&self.shared.config, *key, Share::new(&choice.share), varies, make);
+        let id = self.table.insert(&self.shared.config, *key, Share::new(&choice.share), make);
         id.map(Admitted::Transparent).ok_or(PassReason::TableFull)
     }
 

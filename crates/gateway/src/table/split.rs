@@ -3,7 +3,6 @@
 use paceline_wire::{FlowKey, Instant};
 
 use super::Table;
-use crate::auto::Decision;
 use crate::config::GatewayConfig;
 use crate::flow::LinkReport;
 use crate::member::{Member, SplitMember, Wish};
@@ -52,18 +51,17 @@ impl Table {
         Some(id)
     }
 
-    /// After a packet or timeout of a split flow, whose place is `id`: what it wants from here on. Returns the path to its client, and
-    /// what `auto` decided about the link.
+    /// After a packet or timeout of a split flow, whose place is `id`: what it wants from here on. Returns the path to its client.
     pub(crate) fn after_split_event(
         &mut self,
         id: u32,
         now: Instant,
         wish: Wish,
         report: &LinkReport,
-    ) -> (PathEstimate, Option<Decision>) {
+    ) -> PathEstimate {
         let before = self.set_wish(id, wish);
-        let decision = self.after_event(id, now, before, report, false);
-        (self.split(id).map(|member| member.path).unwrap_or_default(), decision)
+        self.after_event(id, now, before, report, false);
+        self.split(id).map(|member| member.path).unwrap_or_default()
     }
 
     /// After a packet of a split flow, of `bytes`, left for its client.

@@ -95,7 +95,7 @@ fn subscribers_share_a_backhaul_by_weight_guarantee_and_ceiling() {
     let goodputs = |first: ShareConfig, second: ShareConfig| {
         let mut config = GatewayConfig::default();
         config.sharing.capacity_mbps = Some(6.0);
-        let rule = |n, share| SubscriberRule { address: address(false, 1, n).into(), share };
+        let rule = |n, share| SubscriberRule { address: address(false, 1, n).into(), share, prefer: None };
         config.sharing.subscribers = vec![rule(1, first), rule(2, second)];
         config.check().unwrap();
         let path = Path::new(LINK_MBPS, 20, 80);

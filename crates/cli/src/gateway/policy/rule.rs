@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use paceline_gateway::Prefix;
-use paceline_gateway::config::{FlowAction, FlowMatch, FlowMode, FlowRule, ShareConfig, SubscriberRule};
+use paceline_gateway::config::{
+    FlowAction, FlowMatch, FlowMode, FlowRule, Prefer, ShareConfig, SubscriberRule,
+};
 use paceline_gateway::split::SenderConfig;
 use serde::Deserialize;
 use toml::Spanned;
@@ -42,6 +44,7 @@ pub(super) struct Subscriber {
     priority: Option<u8>,
     guaranteed: Option<Rate>,
     ceiling: Option<Rate>,
+    prefer: Option<Prefer>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -164,14 +167,14 @@ impl Rule {
 impl Subscriber {
     pub(super) fn compile(&self, start: usize) -> Result<Vec<SubscriberRule>, Wrong> {
         let share = share(start, self.weight, self.priority, self.guaranteed, self.ceiling)?;
-        if share == ShareConfig::default() {
+        if share == ShareConfig::default() && self.prefer.is_none() {
             return Err((start, "it says nothing about the subscriber; add weight = 2, for one".into()));
         }
         let prefixes = each(Some(&self.client), |text| text.parse::<Prefix>())?;
         Ok(prefixes
             .into_iter()
             .flatten()
-            .map(|address| SubscriberRule { address, share: share.clone() })
+            .map(|address| SubscriberRule { address, share: share.clone(), prefer: self.prefer })
             .collect())
     }
 }

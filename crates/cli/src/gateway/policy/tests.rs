@@ -1,6 +1,6 @@
 use super::*;
 use crate::scenario::Profile;
-use paceline_gateway::config::FlowAction;
+use paceline_gateway::config::{FlowAction, Prefer};
 
 fn parsed(text: &str) -> std::result::Result<GatewayConfig, String> {
     let base = Profile::Full.config().unwrap();
@@ -106,6 +106,19 @@ fn mistakes_are_told_with_line_and_remedy() {
         assert!(error.starts_with(expected), "{text:?} gave {error}");
         assert_eq!(error.lines().count(), 1);
     }
+}
+
+#[test]
+fn the_dial_can_be_set_for_all_and_for_a_subscriber() {
+    let text = "[queue-bound]\nprefer = \"throughput\"\n[[subscriber]]\nclient = \"10.0.0.1\"\nprefer = \"latency\"\n";
+    let config = parsed(text).unwrap();
+    assert_eq!(config.queue_bound.prefer, Prefer::Throughput);
+    assert_eq!(config.sharing.subscribers[0].prefer, Some(Prefer::Latency));
+    let error = parsed("[queue-bound]\nprefer = \"speed\"\n").unwrap_err();
+    assert!(
+        error.starts_with("p.toml:2: ") && error.contains("`latency`, `balanced`, `throughput`"),
+        "{error}"
+    );
 }
 
 #[test]
