@@ -20,7 +20,7 @@ impl Flow {
             } else {
                 (self.timers.is_probing() || self.recovery.may_repeat() == 0) && !is_head
             };
-            if blocked {
+            if blocked || self.awaits_server(lost.start) {
                 return Some(Departure::AfterAck);
             }
             // Eq. (10) has what is repeated among what is on its way. The first loss of all is due whatever else is: nothing else brings an
@@ -39,6 +39,13 @@ impl Flow {
         }
         let bytes = self.segment_of(chunk).min(chunk.end - self.board.sent().max(chunk.start));
         Some(self.scheduled(now, bytes))
+    }
+
+    /// What is missing at the front is not kept here, so that only the server can repair it. Until then the client discards the segment at
+    /// `position`, beyond its window or across the edge. Sent again, that would be answered by a duplicate ACK, which would bring the next
+    /// copy, for ever and in the way of the server's repair.
+    fn awaits_server(&self, position: u64) -> bool {
+        position + self.segment() > self.right_edge && self.store.at(self.board.una()).is_none()
     }
 
     /// When so many bytes more may leave, of which a segment goes first.

@@ -1,7 +1,7 @@
 //! Rare packets, one by one: what is believed of them, and what leaves.
 
 use paceline_gateway::GatewayConfig;
-use paceline_gateway::config::RetransmissionMode;
+use paceline_gateway::config::{QueueBoundMode, RetransmissionMode, ScheduleMode};
 use paceline_wire::{BufferPool, Ecn, Flags, FlowKey, Packet, PortId, Seq, TcpOptionsRepr};
 
 use crate::kit::script::{SERVER_ISN, Script};
@@ -128,13 +128,18 @@ fn in_a_hole(mut script: Script) -> Script {
 
 /// A duplicate ACK with these blocks, counted from the server's first number.
 fn duplicate(script: &Script, blocks: &[(u32, u32)]) -> Packet {
+    selective(script, 3_001, 500, blocks)
+}
+
+/// An ACK with blocks.
+fn selective(script: &Script, ack: u32, window: u16, blocks: &[(u32, u32)]) -> Packet {
     let mut option = vec![1, 1, 5, 2 + 8 * blocks.len() as u8];
     for (start, end) in blocks {
         option.extend(Seq(SERVER_ISN).add(*start).0.to_be_bytes());
         option.extend(Seq(SERVER_ISN).add(*end).0.to_be_bytes());
     }
     let options = TcpOptionsRepr { extra: option.leak(), ..none() };
-    script.from_client(1, 3_001, Flags::ACK, 500, options, 0)
+    script.from_client(1, ack, Flags::ACK, window, options, 0)
 }
 
 /// RFC 2883: the server learns that its own retransmission was needless, and of no other.
@@ -281,4 +286,67 @@ fn a_path_that_becomes_longer_than_the_timer_is_measured_again() {
     assert_eq!(copies[..5], [1; 5], "{copies:?}");
     assert!(copies[5] > 1, "{copies:?}");
     assert_eq!(copies[10..], [1; 10], "{copies:?}");
+}
+
+/// The memory is full while five segments come, which pass and are lost, and has room for those behind. The client has no room for the last of
+/// them. Nothing but the server's own repair can help, so no copy of what the client discards leaves here again and again.
+#[test]
+fn what_the_client_discards_behind_a_hole_of_the_servers_is_not_sent_for_ever() {
+    let mut config = GatewayConfig::default();
+    config.retransmission.mode = RetransmissionMode::Local;
+    config.schedule.mode = ScheduleMode::OnArrival;
+    config.queue_bound.mode = QueueBoundMode::None;
+    config.limits.max_flow_buffer_bytes = 60_000;
+    let mut script = Script::new(config);
+    script.handshake(unscaled(), unscaled());
+    let segment =
+        |script: &Script, n: u32| script.from_server(1 + n * 1_000, 1, Flags::ACK, 500, none(), 1_000);
+    let passed = |script: &Script| script.gateway.counters().passed_buffer_full;
+    let mut next = 0;
+    while passed(&script) < 5 {
+        let data = segment(&script, next);
+        script.pass(WAN, data);
+        next += 1;
+    }
+    script.wait(100);
+    let first = 1 + (next - 5) * 1_000;
+    let ack = script.from_client(1, first, Flags::ACK, 17_520, none(), 0);
+    script.arrive(RADIO, ack);
+    // 12 for which there is room, and 8 more.
+    let left: Vec<Packet> = (next..next + 20)
+        .flat_map(|n| {
+            let data = segment(&script, n);
+            sent_by(RADIO, script.arrive(WAN, data))
+        })
+        .collect();
+    assert_eq!((left.len(), passed(&script)), (20, 5));
+    let told = [(first + 5_000, first + 17_000)];
+    let mut answers = left.len();
+    let mut copies = 0;
+    for _ in 0..200 {
+        script.wait(100);
+        let mut out = Vec::new();
+        for _ in 0..answers {
+            let ack = selective(&script, first, 17_520, &told);
+            out.extend(script.arrive(RADIO, ack));
+        }
+        out.extend(script.wait(1));
+        answers = sent_by(RADIO, out).iter().filter(|packet| !packet.payload().is_empty()).count();
+        copies += answers;
+    }
+    assert!(copies <= 8, "{copies} copies of 8 segments");
+    // The server repairs, and the client has room again.
+    for n in next - 5..next {
+        let data = segment(&script, n);
+        script.arrive(WAN, data);
+    }
+    let ack = script.from_client(1, first + 17_000, Flags::ACK, 17_520, none(), 0);
+    let mut out = script.arrive(RADIO, ack);
+    out.extend(script.wait(5_000));
+    let ends: Vec<u32> = sent_by(RADIO, out)
+        .iter()
+        .filter_map(|packet| packet.tcp())
+        .map(|tcp| tcp.end_seq().0 - SERVER_ISN)
+        .collect();
+    assert!(ends.contains(&(first + 18_000)), "{ends:?}");
 }
