@@ -102,7 +102,8 @@ fn on_mobile_links_it_has_more_than_cubic_with_codel() {
         let trace = TraceModel { seed, ..TraceModel::lte_driving() }.generate().unwrap();
         let trace = RateProcess::Opportunities(trace);
         let (share, p95) = figures(&transfer(&trace, abc(), &[Abc]));
-        let (codel_share, codel_p95) = figures(&transfer(&trace, Aqm::Codel(CodelConfig::default()), &[Cubic]));
+        let (codel_share, codel_p95) =
+            figures(&transfer(&trace, Aqm::Codel(CodelConfig::default()), &[Cubic]));
         let (cubic_share, cubic_p95) = figures(&transfer(&trace, Aqm::DropTail, &[Cubic]));
         let what = format!(
             "seed {seed}: ABC {share} {p95} ms, CUBIC+CoDel {codel_share} {codel_p95} ms, CUBIC {cubic_share} {cubic_p95} ms"

@@ -1,6 +1,8 @@
 //! The sender of ABC (Goyal et al., "ABC: A Simple Explicit Congestion Controller for Wireless Networks", NSDI 2020).
 
-use super::{AckSample, CaState, CongestionControl, CongestionEvent, CongestionName, Cubic, HystartName, Window};
+use super::{
+    AckSample, CaState, CongestionControl, CongestionEvent, CongestionName, Cubic, HystartName, Window,
+};
 
 /// Two windows, the smaller of which counts: one does what the routers with ABC say, and one is CUBIC's, for all other bottlenecks (the
 /// paper's coexistence with routers that do not know ABC). Without marks only CUBIC's counts.

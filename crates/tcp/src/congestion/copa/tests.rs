@@ -187,7 +187,10 @@ fn alone_a_loss_moves_nothing() {
     path.sample.lost = 5;
     path.ack(path.rtt);
     assert!(path.window.cwnd.abs_diff(before) <= 1);
-    assert_eq!((path.copa.ssthresh(path.window), path.copa.inverse_delta), (path.window.ssthresh, INVERSE_DELTA));
+    assert_eq!(
+        (path.copa.ssthresh(path.window), path.copa.inverse_delta),
+        (path.window.ssthresh, INVERSE_DELTA)
+    );
 }
 
 /// Section 2.1: 2 cwnd / RTTstanding.

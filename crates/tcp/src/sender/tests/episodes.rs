@@ -116,7 +116,7 @@ fn a_window_may_close_without_news() {
         echo_rtt: None,
         data: false,
         ece: false,
-            accelerate: None,
+        accelerate: None,
     };
     bench.sender.on_ack(&closing);
     assert_eq!(bench.sender.snd_wnd, 0);
