@@ -188,8 +188,7 @@ impl Baseline {
     fn judge(&mut self, min: Duration, expected: Expected, held: bool) -> bool {
         let unexplained = held && min > expected.bound;
         self.far = if held && min > expected.target * 4 { self.far + 1 } else { 0 };
-        let longest = expected.target + expected.bound.saturating_sub(expected.target) / 2;
-        self.long = if held && min > longest { self.long + 1 } else { 0 };
+        self.long = if held && min > expected.target { self.long + 1 } else { 0 };
         let weight = (min.as_nanos() / expected.bound.as_nanos().max(1)).clamp(1, 4) as u32;
         self.unexplained = if unexplained { self.unexplained + weight } else { 0 };
         if self.long > 0 && min.abs_diff(self.level) <= min / 16 {

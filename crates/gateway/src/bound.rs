@@ -1,8 +1,9 @@
 //! The bound on the bottleneck queue: what a subscriber may have outstanding between gateway and client.
 //!
-//! limit = forecast x (rtt_min + target) + margin, margin = error_gain x error x rtt_min. The forecast is the rate that the link
-//! is expected to have for the next round trip; its mean error is what a queue has to cover if the link shall stay busy, so that
-//! a steady link gets little more than the target and a varying one what it needs. `rtt_min` is kept true by short drains (`baseline`). When a shared queue overflows, the limit gives way
+//! limit = forecast x (rtt_min + target) + margin, margin = error_gain x error x rtt_min - forecast x standing. The forecast
+//! is the rate that the link is expected to have for the next round trip; its mean error is what a queue has to cover if the
+//! link shall stay busy, less what stood there anyway, so that a steady link gets little more than the target and a varying
+//! one what it needs. `rtt_min` is kept true by short drains (`baseline`). When a shared queue overflows, the limit gives way
 //! (`backoff`); beside a flow that fills the queue a window competes instead (`contest`). `docs/queue-bound.md` has the
 //! reasons and the measurements.
 
@@ -66,7 +67,7 @@ impl Default for QueueBoundConfig {
                 window: Duration::from_millis(100),
                 slow: Duration::from_millis(500),
                 slow_percent: 40,
-                error: Duration::from_secs(2),
+                error: Duration::from_millis(300),
             },
             rtt_min_window: Duration::from_secs(10),
             floor: 6_000,
@@ -304,10 +305,7 @@ impl QueueBound {
     /// What the path holds without a queue, if ACKs are delayed: of each flow a segment may have arrived that nothing tells of yet (RFC 9293,
     /// Section 3.8.6.3).
     fn path(&self, rtt_min: Duration) -> u64 {
-        // At its best moment a link that varies carries much more than it does mostly: less than that by what the margin covers.
-        let best = self.loss_test.rate().bytes_in(rtt_min).saturating_sub(self.error_queue(rtt_min));
-        let held = best.max(self.delivery.forecast().bytes_in(rtt_min));
-        held + MIN_QUEUE.max(u64::from(self.flows) * cubic::SEGMENT)
+        self.known_rate().bytes_in(rtt_min) + MIN_QUEUE.max(u64::from(self.flows) * cubic::SEGMENT)
     }
 
     /// Somebody else's queue seems to stand there.
@@ -355,7 +353,7 @@ impl QueueBound {
     }
 
     /// The servers are the limit, but the link was less than a round trip ago: what it carries is measured on. The time in which it was idle does
-    /// not count ([`Delivery`]), and a beginning anew after each such moment lost 1 % of links that vary. Not before the first estimate, and not
+    /// not count ([`Delivery`]), and a beginning anew after each such moment lost some of links that vary. Not before the first estimate, and not
     /// where something was lost of late: there the limit is often not what the link carries.
     fn may_idle(&self, now: Instant, rtt_min: Duration) -> bool {
         !self.delivery.forecast().is_zero()
@@ -398,7 +396,10 @@ impl QueueBound {
             self.drain_limit(rtt_min)
         } else {
             let queue = forecast.bytes_in(self.config.target).max(MIN_QUEUE);
-            forecast.bytes_in(rtt_min) + queue + self.error_queue(rtt_min)
+            // What stood in the queue all the time covered no error, whoever put it there.
+            let standing = self.recent.get().map_or(Duration::ZERO, |recent| recent.saturating_sub(rtt_min));
+            let margin = self.error_queue(rtt_min).saturating_sub(forecast.bytes_in(standing));
+            forecast.bytes_in(rtt_min) + queue + margin
         };
         let tested = if self.loss_test.is_under_way() { self.path(rtt_min) } else { u64::MAX };
         let whole = limit;
@@ -441,9 +442,7 @@ impl QueueBound {
             return None;
         }
         let target = self.config.target.max(forecast.time_for(MIN_QUEUE));
-        // Packets are whole: one more in the queue is no sign of anything.
-        let target = (rtt_min + rtt_min / 16 + target).max(forecast.time_for(self.floor()))
-            + forecast.time_for(cubic::SEGMENT);
+        let target = (rtt_min + rtt_min / 16 + target).max(forecast.time_for(self.floor()));
         Some(Expected { target, bound: forecast.time_for(limit) + ROUNDING })
     }
 }
