@@ -128,9 +128,6 @@ pub struct QueueBound {
     #[cfg_attr(feature = "serde", serde(default))]
     flows: u32,
     limit: Option<u64>,
-    /// When the link was the limit last.
-    #[cfg_attr(feature = "serde", serde(default))]
-    limited_at: Instant,
 }
 
 impl QueueBound {
@@ -152,7 +149,6 @@ impl QueueBound {
             outstanding: 0,
             flows: 0,
             limit: None,
-            limited_at: Instant::ZERO,
         }
     }
 
@@ -336,29 +332,16 @@ impl QueueBound {
         let limited = sample.limited && !self.lowered;
         let busy = self.busy_queue(sample.now, rtt_min);
         let link_limited = limited || queued.is_some_and(|queued| queued > busy);
-        if link_limited {
-            self.limited_at = sample.now;
-        }
         let sent = sample.now - sample.age.unwrap_or(rtt_min);
         self.delivery.held(sample.paced && sample.limited);
-        let goes_on = link_limited || self.may_idle(sample.now, rtt_min);
-        if goes_on && !self.baseline.in_drain(sent) {
+        if link_limited && !self.baseline.in_drain(sent) {
             self.delivery.update(sample.now, sample.delivered, sample.age, rtt_min);
         } else {
             self.delivery.restart(sample.now, sample.delivered);
+            if !link_limited {
+                self.delivery.carried(sample.now, sent, rtt_min);
+            }
         }
-        if !link_limited {
-            self.delivery.carried(sample.now, sent, rtt_min);
-        }
-    }
-
-    /// The servers are the limit, but the link was less than a round trip ago: what it carries is measured on. The time in which it was idle does
-    /// not count ([`Delivery`]), and a beginning anew after each such moment lost some of links that vary. Not before the first estimate, and not
-    /// where something was lost of late: there the limit is often not what the link carries.
-    fn may_idle(&self, now: Instant, rtt_min: Duration) -> bool {
-        !self.delivery.forecast().is_zero()
-            && self.backoff.half_full(now, rtt_min).is_none()
-            && now.saturating_since(self.limited_at) < rtt_min
     }
 
     fn try_release(&mut self, sample: &BoundSample, rtt_min: Duration) {

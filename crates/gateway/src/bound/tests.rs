@@ -161,7 +161,8 @@ fn the_dial_trades_the_wait_for_what_a_varying_link_carries() {
     };
     let [latency, balanced, throughput] = [Prefer::Latency, Prefer::Balanced, Prefer::Throughput].map(of);
     assert!(latency.0 < balanced.0 && balanced.0 < throughput.0, "{latency:?} {balanced:?} {throughput:?}");
-    assert!(latency.1 < balanced.1 && balanced.1 < throughput.1, "{latency:?} {balanced:?} {throughput:?}");
+    // Here the link is full with both of the others.
+    assert!(latency.1 < balanced.1.min(throughput.1), "{latency:?} {balanced:?} {throughput:?}");
 }
 
 #[test]
