@@ -171,7 +171,7 @@ fn config(choices: &mut Choices<'_>) -> Config {
         ecn: bits & 16 != 0,
         delayed_ack: bits & 32 == 0,
         nagle: bits & 64 == 0,
-        congestion: choices.one_of(CongestionName::ALL),
+        congestion: choices.one_of(CongestionName::DRAWN),
         detection: choices.one_of(DetectionName::ALL),
         reduction: choices.one_of(ReductionName::ALL),
         receive_buffer: ReceiveBuffer::Fixed(choices.one_of(&[65_536, 3_000, 16_000, 1 << 20])),
