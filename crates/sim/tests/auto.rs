@@ -149,8 +149,10 @@ fn a_varying_link_is_filled_with_a_queue_that_is_far_from_a_full_one() {
     };
     let [pass, transparent, first, later] = all(Cell { down, seconds: 40, ..PLAIN });
     println!("{} / {} {} {}", pass.mbps, transparent.mbps, first.mbps, later.mbps);
-    assert!(first.mbps >= 0.97 * pass.mbps && later.mbps >= 0.97 * pass.mbps, "{first:?} {later:?}");
-    assert!(later.delay_ms < 0.7 * pass.delay_ms, "{later:?} {}", pass.delay_ms);
+    // Less than the link carries is the price of less than half of the wait, and of no more than that.
+    for auto in [first, later] {
+        assert!(auto.mbps >= 0.9 * pass.mbps && auto.delay_ms < 0.5 * pass.delay_ms, "{auto:?} {pass:?}");
+    }
 }
 
 #[test]
