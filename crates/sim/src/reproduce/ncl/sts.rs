@@ -47,7 +47,7 @@ pub struct StsRun {
     pub other: f64,
     /// Sent again, though the original arrives.
     pub needless: f64,
-    /// At each time of [`TIMES`](StsPath::times).
+    /// At each time of its times.
     pub at: Vec<StsCounts>,
 }
 
