@@ -1,6 +1,7 @@
 //! `auto`: mode and sender of a flow from what is measured, with no number to set.
 //!
-//! A SYN decides (`decide`) by what earlier flows of the subscriber showed (`memory`), and `guard` keeps a client from more than its share. Every decision has a [`Reason`], which is counted and told.
+//! A SYN decides (`decide`) by what earlier flows of the subscriber showed (`memory`), and `guard` keeps a client from more than its
+//! share. Every decision has a [`Reason`], which is counted and told.
 
 mod decide;
 mod guard;
@@ -38,7 +39,7 @@ pub(crate) fn is_late(queue: Duration, rtt: Option<Duration>) -> bool {
 pub enum Reason {
     /// No flow of the client has been seen of late.
     Unknown,
-    /// Its flows have shown nothing that speaks against the default. (An older gateway may hand over flows with two reasons that are no more.)
+    /// Its flows have shown nothing that speaks against the default. The older names were reasons once; a gateway of then may hand them over.
     #[cfg_attr(feature = "serde", serde(alias = "varying-link", alias = "steady-link"))]
     Ordinary,
     /// Acknowledgements wait on the uplink.

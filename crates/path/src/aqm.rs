@@ -162,6 +162,15 @@ impl Desk<'_> {
         self.parcels.discard(waiting.parcel);
     }
 
+    /// A packet goes into a queue that is first in, first out, if there is room.
+    pub(crate) fn admit(&mut self, fifo: &mut DropTail, waiting: Waiting) {
+        if self.has_room(fifo, waiting.parcel.bytes) {
+            fifo.push(waiting);
+        } else {
+            self.drop_for_room(waiting);
+        }
+    }
+
     /// Whether a queue that is first in, first out has room for a packet.
     pub(crate) fn has_room(&self, fifo: &DropTail, bytes: u32) -> bool {
         self.idle || fifo.has_room_beside(self.chosen, bytes)

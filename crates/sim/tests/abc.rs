@@ -2,14 +2,17 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod kit;
+
 use paceline_path::{
     AbcConfig, Aqm, CodelConfig, Delay, LinkConfig, QueueLimit, RateProcess, RateStep, TraceModel,
 };
 use paceline_sim::result::RunResult;
-use paceline_sim::run;
 use paceline_sim::scenario::{Flow, PathLink, Scenario, TcpFlow, Transport};
 use paceline_tcp::{Config, CongestionName};
 use paceline_wire::{Duration, Rate};
+
+use kit::checked;
 
 use CongestionName::{Abc, Cubic};
 
@@ -34,17 +37,12 @@ fn transfer(rate: &RateProcess, aqm: Aqm, flows: &[CongestionName]) -> RunResult
         start: Duration::from_secs(10) * n as u64,
         ..Flow::default()
     });
-    let result = run(&Scenario {
+    checked(Scenario {
         duration: Duration::from_secs(60),
         path: vec![PathLink { name: "link".into(), down, up }],
         flows: flows.collect(),
-        checked: true,
-        patience: Duration::ZERO,
         ..Scenario::default()
     })
-    .unwrap();
-    assert_eq!(result.findings, Vec::<String>::new());
-    result
 }
 
 fn abc() -> Aqm {

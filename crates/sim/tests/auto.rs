@@ -149,8 +149,10 @@ fn a_varying_link_is_filled_with_a_queue_that_is_far_from_a_full_one() {
     };
     let [pass, transparent, first, later] = all(Cell { down, seconds: 40, ..PLAIN });
     println!("{} / {} {} {}", pass.mbps, transparent.mbps, first.mbps, later.mbps);
-    // Less than the link carries is the price of less than half of the wait, and of no more than that.
     for auto in [first, later] {
+        // The bound alone decides, as in the default mode.
+        assert_eq!((auto.mbps, auto.delay_ms), (transparent.mbps, transparent.delay_ms));
+        // What is less than passing gives is the price of less than half of its wait.
         assert!(auto.mbps >= 0.9 * pass.mbps && auto.delay_ms < 0.5 * pass.delay_ms, "{auto:?} {pass:?}");
     }
 }

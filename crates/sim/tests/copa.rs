@@ -2,12 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod kit;
+
 use paceline_path::{Delay, LinkConfig, QueueLimit, RateProcess};
 use paceline_sim::result::RunResult;
-use paceline_sim::run;
 use paceline_sim::scenario::{Flow, PathLink, Scenario, TcpFlow, Transport};
 use paceline_tcp::{Config, CongestionName, ReceiveBuffer};
 use paceline_wire::{Duration, Rate};
+
+use kit::checked;
 
 use CongestionName::{Copa, Cubic, Vegas};
 
@@ -41,17 +44,12 @@ fn transfer(link: &Link, seconds: u64, flows: &[(CongestionName, u64)]) -> RunRe
         start: Duration::from_secs(start_s),
         ..Flow::default()
     });
-    let result = run(&Scenario {
+    checked(Scenario {
         duration: Duration::from_secs(seconds),
         path: vec![PathLink { name: "link".into(), down, up }],
         flows: flows.collect(),
-        checked: true,
-        patience: Duration::ZERO,
         ..Scenario::default()
     })
-    .unwrap();
-    assert_eq!(result.findings, Vec::<String>::new());
-    result
 }
 
 /// Of the link's payload, each flow's.

@@ -2,14 +2,17 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod kit;
+
 use paceline_gateway::GatewayConfig;
 use paceline_gateway::config::FlowMode;
 use paceline_path::{Aqm, CodelConfig, Delay, LinkConfig, QueueLimit, RateProcess};
 use paceline_sim::result::{Direction, LinkResult, RunResult};
-use paceline_sim::run;
 use paceline_sim::scenario::{Flow, GatewayAt, PathLink, Scenario, TcpFlow, Transport};
 use paceline_tcp::Config;
 use paceline_wire::{Duration, Rate};
+
+use kit::checked;
 
 fn link(mbps: f64, ms: u64) -> LinkConfig {
     LinkConfig {
@@ -34,7 +37,7 @@ fn transfer(
     let ecn = Config { ecn: true, ..Config::default() };
     let [down, up] = wired;
     let [radio_down, radio_up] = radio;
-    let result = run(&Scenario {
+    checked(Scenario {
         duration: Duration::from_secs(20),
         path: vec![
             PathLink { name: "wired".into(), down, up },
@@ -49,13 +52,8 @@ fn transfer(
             direction,
             ..Flow::default()
         }],
-        checked: true,
-        patience: Duration::ZERO,
         ..Scenario::default()
     })
-    .unwrap();
-    assert_eq!(result.findings, Vec::<String>::new());
-    result
 }
 
 fn dropped_early(link: &LinkResult) -> u64 {

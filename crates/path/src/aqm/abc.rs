@@ -106,11 +106,7 @@ impl Abc {
 
 impl QueueDiscipline for Abc {
     fn enqueue(&mut self, waiting: Waiting, desk: &mut Desk<'_>) {
-        if desk.has_room(&self.fifo, waiting.parcel.bytes) {
-            self.fifo.push(waiting);
-        } else {
-            desk.drop_for_room(waiting);
-        }
+        desk.admit(&mut self.fifo, waiting);
     }
 
     /// Algorithm 1: a packet that accelerates needs a token to go on doing so.

@@ -53,11 +53,7 @@ impl Codel {
 
 impl QueueDiscipline for Codel {
     fn enqueue(&mut self, waiting: Waiting, desk: &mut Desk<'_>) {
-        if desk.has_room(&self.fifo, waiting.parcel.bytes) {
-            self.fifo.push(waiting);
-        } else {
-            desk.drop_for_room(waiting);
-        }
+        desk.admit(&mut self.fifo, waiting);
     }
 
     fn dequeue(&mut self, now: Instant, desk: &mut Desk<'_>) -> Option<Waiting> {
