@@ -45,7 +45,7 @@ pub(crate) enum Profile {
     Drwa,
     /// Every flow is split; the gateway sends to its client.
     Split,
-    /// Mode, sender and queue target as the gateway finds best by what it measures.
+    /// Mode and sender as the gateway finds best by what it measures.
     Auto,
     /// No gateway of ours: a proxy of kernel sockets, to be compared with. In the simulator something like it.
     #[value(skip)]
