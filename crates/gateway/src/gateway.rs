@@ -355,6 +355,9 @@ impl Node for Gateway {
             return;
         };
         let key = if port == WAN { key.reversed() } else { key };
+        if port == RADIO && !packet.payload().is_empty() {
+            self.table.on_upload(&self.shared.config, key.src.ip(), packet.payload().len() as u64);
+        }
         let Some(packet) = self.on_split(arrival, port, &key, packet) else { return };
         if flags.contains(Flags::SYN) {
             return self.on_syn(arrival, port, key, packet);

@@ -11,7 +11,7 @@ struct Sample {
 
 /// Windowed minimum that keeps the best, second best and third best sample of successively later parts of the window,
 /// as Linux does (`lib/win_minmax.c`, after Kathleen Nichols): O(1), and never a stale minimum for longer than a window.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct RttMin {
     window: Duration,

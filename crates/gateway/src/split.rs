@@ -140,7 +140,7 @@ impl Split {
                 Opened::NotYet
             }
             (None, false) => {
-                pair.on_client_packet(ctx.now, &packet);
+                pair.on_client_packet(ctx.now, &packet, table.uploaded(pair.place));
                 Opened::NotYet
             }
         };

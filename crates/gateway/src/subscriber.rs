@@ -50,6 +50,9 @@ pub(crate) struct PathEstimate {
     pub(crate) rtt: Option<Duration>,
     /// An even share of what the link delivers, among the flows that have not ended; zero while unknown.
     pub(crate) share: Rate,
+    /// Bytes that the subscriber has sent up, without those of acknowledgements.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub(crate) uploaded: u64,
     /// Why the gateway cannot help: flows pass through as if it were not there.
     #[cfg_attr(feature = "serde", serde(default))]
     pub(crate) passes: Option<Reason>,
@@ -93,6 +96,9 @@ pub(crate) struct Subscriber {
     scheduled: bool,
     /// The bound has held a packet back since the last ACK.
     limited: bool,
+    /// Bytes of TCP that it has sent up.
+    #[cfg_attr(feature = "serde", serde(default))]
+    uploaded: u64,
     /// What the newest ACK waited on the uplink, which is none of the downlink's queue.
     uplink: Duration,
     #[cfg_attr(feature = "serde", serde(default))]
@@ -133,6 +139,7 @@ impl Subscriber {
             base_rtt: BaseRtt::default(),
             scheduled: config.schedule.mode == ScheduleMode::ReceptionRate,
             limited: false,
+            uploaded: 0,
             uplink: Duration::ZERO,
             late_acks: LateAcks::default(),
             passes: None,
@@ -142,13 +149,19 @@ impl Subscriber {
 
     /// What its flows have in common.
     pub(crate) fn path(&self) -> PathEstimate {
+        let uploaded = self.uploaded + self.other.as_ref().map_or(0, |other| other.uplink_bytes);
         match &self.bound {
             Some(bound) => {
                 let share = bound.rate().mul_ratio(1, u64::from((self.flows - self.ended).max(1)));
-                PathEstimate { rtt: bound.rtt_min(), share, passes: self.passes }
+                PathEstimate { rtt: bound.rtt_min(), share, uploaded, passes: self.passes }
             }
-            None => PathEstimate { rtt: self.base_rtt.rtt_min(), ..PathEstimate::default() },
+            None => PathEstimate { rtt: self.base_rtt.rtt_min(), uploaded, ..PathEstimate::default() },
         }
+    }
+
+    /// It sent `bytes` up, over TCP.
+    pub(crate) fn on_upload(&mut self, bytes: u64) {
+        self.uploaded += bytes;
     }
 
     /// A copy of its state for an operator.

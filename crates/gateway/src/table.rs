@@ -404,6 +404,13 @@ impl Table {
         self.by_prefix.get(&prefix).map_or(0, |&index| self.subscribers[index as usize].flows as usize)
     }
 
+    /// A client sent `bytes` of TCP up, by whatever flow.
+    pub(crate) fn on_upload(&mut self, config: &GatewayConfig, client: IpAddr, bytes: u64) {
+        if let Some(&index) = self.by_prefix.get(&prefix(&config.sharing, client)) {
+            self.subscribers[index as usize].on_upload(bytes);
+        }
+    }
+
     /// After a packet of `bytes` left.
     pub(crate) fn after_sent(
         &mut self,

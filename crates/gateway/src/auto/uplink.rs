@@ -2,11 +2,16 @@
 //!
 //! Arrival here less the time at which the client wrote the timestamp is the way up, but for a constant: what it is above its
 //! minimum is queue. That is the relative one-way delay of RRE (Section II-A) in the other direction.
+//!
+//! A hand-over makes the way itself longer. Where nobody sends anything up but acknowledgements, what stands there is a longer way at first,
+//! and stays one if it is as long in each look; an upload's queue varies.
 
 use paceline_wire::{Duration, Instant};
 
+use crate::rtt_min::RttMin;
+
 /// One flow's way up.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct UplinkDelay {
     /// The first timestamp and when it came.
@@ -17,10 +22,36 @@ pub(crate) struct UplinkDelay {
     shortest: Option<i64>,
     /// When that was brought up to date.
     at: Instant,
-    /// The least queue since the last look.
+    /// The least queue since it was last asked for.
     least: Option<Duration>,
     /// What the newest packet met.
     now: Duration,
+    /// The least queue of the last moments.
+    #[cfg_attr(feature = "serde", serde(default = "recent"))]
+    recent: RttMin,
+    #[cfg_attr(feature = "serde", serde(default))]
+    stands: Option<Standing>,
+    #[cfg_attr(feature = "serde", serde(default))]
+    uploads: Uploads,
+}
+
+/// What stands on the uplink.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+struct Standing {
+    since: Instant,
+    /// It has been so long since then.
+    level: Duration,
+    flat_since: Instant,
+}
+
+/// When the subscriber sent more than signs of life.
+#[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+struct Uploads {
+    bytes: u64,
+    counted_at: Instant,
+    newest: Option<Instant>,
 }
 
 /// 1 ms is Linux since 4.13 and Windows, 4 and 10 ms Linux before, by CONFIG_HZ.
@@ -28,15 +59,77 @@ const TICKS_NS: [u64; 3] = [1_000_000, 4_000_000, 10_000_000];
 /// Our choice: clocks of both ends by quartz, each off by a ten-thousandth at most. One that runs slow would look like a queue that grows;
 /// a true one of a second is still seen after half an hour.
 const DRIFT_PPM: u64 = 200;
+/// A queue that did not empty for so long stands there (RFC 8289, Section 3, has 100 ms for a router; ours is some round trips of a radio link).
+const STANDING: Duration = Duration::from_millis(250);
+/// Our choice: requests and signs of life are less than a packet in that time; an upload that fills any uplink is more.
+const UPLOAD_BYTES: u64 = 1_000;
+/// Our choice: what stands there for longer and varies is a queue, whoever made it.
+const MAY_BE_PATH: Duration = Duration::from_secs(1);
+/// Our choice: a way that stays the same for so long is one. A queue of acknowledgements alone grows until some are lost.
+const FLAT: Duration = Duration::from_millis(500);
+/// Our choice: radio schedulers make a way so much longer or shorter.
+const FLAT_WITHIN: Duration = Duration::from_millis(2);
+/// Our choice: no hand-over makes one direction longer by more.
+const LONGER_MAX: Duration = Duration::from_millis(250);
 /// Our choice: ten ticks of the longest kind.
 const LEARN: Duration = Duration::from_millis(100);
 
+impl Default for UplinkDelay {
+    fn default() -> Self {
+        UplinkDelay {
+            first: None,
+            tick: None,
+            shortest: None,
+            at: Instant::ZERO,
+            least: None,
+            now: Duration::ZERO,
+            recent: RttMin::new(STANDING),
+            stands: None,
+            uploads: Uploads::default(),
+        }
+    }
+}
+
 impl UplinkDelay {
-    /// A packet with this timestamp came.
-    pub(crate) fn on_timestamp(&mut self, now: Instant, tsval: u32) {
+    /// A packet with this timestamp came. Its client has sent up `uploaded` bytes in all.
+    pub(crate) fn on_timestamp(&mut self, now: Instant, tsval: u32, uploaded: u64) {
+        let Some((way, tick)) = self.way(now, tsval) else { return };
+        let drift = now.saturating_since(self.at).as_nanos().saturating_mul(DRIFT_PPM) / 1_000_000;
+        self.at = now;
+        let shortest = self.shortest.map_or(way.min(0), |shortest| (shortest + drift as i64).min(way));
+        self.shortest = Some(shortest);
+        let queue = Duration::from_nanos((way - shortest).max(0) as u64);
+        let path = self.longer_path(now, queue, FLAT_WITHIN + Duration::from_nanos(tick), uploaded);
+        self.now = queue.saturating_sub(path);
+        self.least = Some(self.least.map_or(self.now, |least| least.min(self.now)));
+    }
+
+    /// How much of `queue` belongs to a path that has become longer.
+    fn longer_path(&mut self, now: Instant, queue: Duration, within: Duration, uploaded: u64) -> Duration {
+        let stood = self.recent.update(now, queue);
+        let uploads = self.uploads.on_count(now, uploaded);
+        if stood <= within || stood > LONGER_MAX {
+            self.stands = None;
+            return Duration::ZERO;
+        }
+        let stands = self.stands.get_or_insert(Standing { since: now, level: stood, flat_since: now });
+        if uploads || stood.abs_diff(stands.level) > within {
+            (stands.level, stands.flat_since) = (stood, now);
+        }
+        if now.saturating_since(stands.flat_since) >= FLAT {
+            self.shortest = self.shortest.map(|shortest| shortest + stood.as_nanos() as i64);
+            self.recent.reset(now, queue.saturating_sub(stood));
+            self.stands = None;
+            return stood;
+        }
+        if uploads || now.saturating_since(stands.since) >= MAY_BE_PATH { Duration::ZERO } else { stood }
+    }
+
+    /// The way up of a packet with this timestamp, in nanoseconds from an arbitrary zero, and the clock's tick.
+    fn way(&mut self, now: Instant, tsval: u32) -> Option<(i64, u64)> {
         let Some((first, first_at)) = self.first else {
             self.first = Some((tsval, now));
-            return;
+            return None;
         };
         let ticks = tsval.wrapping_sub(first);
         let elapsed = now.saturating_since(first_at);
@@ -45,19 +138,12 @@ impl UplinkDelay {
             let seen = elapsed.as_nanos() / ticks as u64;
             self.tick = TICKS_NS.into_iter().rfind(|tick| *tick <= seen + seen / 8);
         }
-        let Some(tick) = self.tick else { return };
+        let tick = self.tick?;
         // RFC 7323, Section 5.4: a timestamp wraps its sign bit in 24.8 days at 1 ms. It is the one nearest to where the clock should be.
         let expected = elapsed.as_nanos() / tick;
         let ahead = ticks.wrapping_sub(expected as u32) as i32;
         let ticks = expected as i64 + i64::from(ahead);
-        let way = elapsed.as_nanos() as i64 - ticks.saturating_mul(tick as i64);
-        let drift = now.saturating_since(self.at).as_nanos().saturating_mul(DRIFT_PPM) / 1_000_000;
-        self.at = now;
-        let shortest = self.shortest.map_or(way.min(0), |shortest| (shortest + drift as i64).min(way));
-        self.shortest = Some(shortest);
-        let queue = Duration::from_nanos((way - shortest).max(0) as u64);
-        self.now = queue;
-        self.least = Some(self.least.map_or(queue, |least| least.min(queue)));
+        Some((elapsed.as_nanos() as i64 - ticks.saturating_mul(tick as i64), tick))
     }
 
     /// The queue that the newest packet met, as far as it is longer than a tick of the client's clock, which hides the rest.
@@ -71,6 +157,24 @@ impl UplinkDelay {
     }
 }
 
+impl Uploads {
+    /// The subscriber has sent up `uploaded` bytes in all; true if an upload goes on.
+    fn on_count(&mut self, now: Instant, uploaded: u64) -> bool {
+        if now.saturating_since(self.counted_at) >= STANDING {
+            if uploaded.saturating_sub(self.bytes) >= UPLOAD_BYTES {
+                self.newest = Some(now);
+            }
+            (self.bytes, self.counted_at) = (uploaded, now);
+        }
+        self.newest.is_some_and(|newest| now.saturating_since(newest) < MAY_BE_PATH)
+    }
+}
+
+#[cfg(feature = "serde")]
+fn recent() -> RttMin {
+    RttMin::new(STANDING)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,7 +185,7 @@ mod tests {
         for n in 0..packets {
             let written = Duration::from_millis(1_000 + 20 * n);
             let came = written + Duration::from_micros(50_000 + growth_us * n);
-            uplink.on_timestamp(Instant::ZERO + came, (written.as_millis() / tick_ms) as u32);
+            uplink.on_timestamp(Instant::ZERO + came, (written.as_millis() / tick_ms) as u32, 0);
             if n + 20 == packets {
                 uplink.standing();
             }
@@ -111,10 +215,41 @@ mod tests {
         let mut uplink = UplinkDelay::default();
         for n in 0..60_000u64 {
             let written = 20_000 * n * 9_999 / 10_000 / 1_000;
-            uplink.on_timestamp(Instant::ZERO + Duration::from_millis(20 * n), written as u32);
+            uplink.on_timestamp(Instant::ZERO + Duration::from_millis(20 * n), written as u32, 0);
         }
         // In twenty minutes it has lost 120 ms.
         assert!(uplink.queue() <= Duration::from_millis(2), "{:?}", uplink.queue());
+    }
+
+    /// What counts as queue of late, after 30 s in which packets each 10 ms took 50 ms and something more, by the millisecond. An upload sends a
+    /// packet each 10 ms.
+    fn queue(uploads: bool, more_ms: fn(u64) -> u64) -> Duration {
+        let mut uplink = UplinkDelay::default();
+        for n in 0..3_000 {
+            if n == 2_800 {
+                uplink.standing();
+            }
+            let ms = 10 * n;
+            let came = Instant::ZERO + Duration::from_millis(1_000 + ms + 50 + more_ms(ms));
+            uplink.on_timestamp(came, (1_000 + ms) as u32, if uploads { 1_400 * n } else { 300 * (n / 500) });
+        }
+        uplink.standing().unwrap()
+    }
+
+    #[test]
+    fn a_way_that_is_longer_and_stays_so_is_no_queue() {
+        assert_eq!(queue(false, |ms| if ms < 10_000 { 0 } else { 40 }), Duration::ZERO);
+        // The first second of it.
+        assert_eq!(queue(false, |ms| if ms < 29_400 { 0 } else { 40 }), Duration::ZERO);
+    }
+
+    #[test]
+    fn what_stands_on_the_uplink_is_a_queue_beside_an_upload_or_if_it_varies_or_is_too_long() {
+        assert!(queue(true, |ms| if ms < 10_000 { 0 } else { 40 }) > Duration::from_millis(30));
+        assert!(
+            queue(false, |ms| if ms < 10_000 { 0 } else { 40 + ms / 10 % 60 }) > Duration::from_millis(30)
+        );
+        assert!(queue(false, |ms| if ms < 10_000 { 0 } else { 300 }) > Duration::from_millis(290));
     }
 
     #[test]
@@ -122,7 +257,7 @@ mod tests {
         let mut uplink = UplinkDelay::default();
         for n in 0..100u64 {
             let tsval = (u32::MAX - 500).wrapping_add(20 * n as u32);
-            uplink.on_timestamp(Instant::ZERO + Duration::from_millis(20 * n), tsval);
+            uplink.on_timestamp(Instant::ZERO + Duration::from_millis(20 * n), tsval, 0);
         }
         assert_eq!(uplink.standing(), Some(Duration::ZERO));
     }
@@ -134,7 +269,7 @@ mod tests {
             for minute in 0..60 * 24 * 60u64 {
                 let written = Duration::from_secs(60 * minute);
                 let came = Instant::ZERO + written + Duration::from_millis(50);
-                uplink.on_timestamp(came, (written.as_millis() / tick) as u32);
+                uplink.on_timestamp(came, (written.as_millis() / tick) as u32, 0);
                 assert!(uplink.queue() <= Duration::from_millis(tick), "{minute} min: {:?}", uplink.queue());
             }
         }

@@ -207,7 +207,7 @@ impl Flow {
     /// A packet of the client came.
     pub(super) fn watch_uplink(&mut self, ctx: &Context<'_>, tcp: Tcp<'_>) {
         if let Some((value, _)) = tcp.timestamps() {
-            self.watch.uplink.on_timestamp(ctx.now, value);
+            self.watch.uplink.on_timestamp(ctx.now, value, self.path.uploaded);
         }
     }
 

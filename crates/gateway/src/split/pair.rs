@@ -146,10 +146,10 @@ impl Pair {
         })
     }
 
-    /// A packet of the client, once the server has answered.
-    pub(super) fn on_client_packet(&mut self, now: Instant, packet: &Packet) {
+    /// A packet of the client, once the server has answered. Its subscriber has sent up `uploaded` bytes in all.
+    pub(super) fn on_client_packet(&mut self, now: Instant, packet: &Packet, uploaded: u64) {
         if let Some((value, _)) = packet.tcp().and_then(|tcp| tcp.timestamps()) {
-            self.uplink.on_timestamp(now, value);
+            self.uplink.on_timestamp(now, value, uploaded);
         }
         if let Some(client) = &mut self.client {
             client.connection.handle_packet(now, packet);
