@@ -90,7 +90,10 @@ pub(crate) struct Baseline {
     /// The minimum as it was when the last drain began.
     #[cfg_attr(feature = "serde", serde(default))]
     before: Duration,
+    /// When a longer path was last taken for true, and how long it was.
     raised: Option<Instant>,
+    #[cfg_attr(feature = "serde", serde(default))]
+    raised_to: Duration,
     /// The drain only refreshes the minimum.
     routine: bool,
     /// The next drain decides alone.
@@ -115,6 +118,7 @@ impl Baseline {
             drained: Instant::ZERO,
             before: Duration::ZERO,
             raised: None,
+            raised_to: Duration::ZERO,
             routine: true,
             trusted: false,
         }
@@ -157,6 +161,10 @@ impl Baseline {
         }
         if rtt <= min + if min / 16 < target { min / 16 } else { target / 2 } {
             self.seen_closely = now;
+        }
+        if min < self.raised_to - self.raised_to / 16 {
+            // That hand-over is undone: the next one is not its repetition.
+            self.raised = None;
         }
         self.min = Some(min);
         self.round_min = self.round_min.min(rtt);
@@ -236,13 +244,15 @@ impl Baseline {
                     *more -= 1;
                     return None;
                 }
-                Some(self.finish(now, found))
+                // A queue of our own would have gone, and somebody else's varies, as a rule.
+                let steady = above && found.abs_diff(*last) <= found / 16;
+                Some(self.finish(now, found, steady))
             }
         }
     }
 
-    fn finish(&mut self, now: Instant, found: Duration) -> Drained {
-        let flat = self.flat >= FLAT_ROUNDS;
+    fn finish(&mut self, now: Instant, found: Duration, steady: bool) -> Drained {
+        let flat = self.flat >= FLAT_ROUNDS || steady;
         self.phase = Phase::Watch;
         (self.long, self.far, self.unexplained, self.flat) = (0, 0, 0, 0);
         (self.seen, self.seen_closely) = (now, now);
@@ -258,7 +268,7 @@ impl Baseline {
             }
             return Drained::Confirmed;
         }
-        if self.routine && !trusted {
+        if self.routine && !trusted && !steady {
             // The path changed meanwhile, or the link is slow just now: if it lasts, the rounds will show.
             return Drained::Confirmed;
         }
@@ -267,6 +277,7 @@ impl Baseline {
             return Drained::Occupied;
         }
         self.min = Some(found);
+        self.raised_to = found;
         Drained::Longer
     }
 }

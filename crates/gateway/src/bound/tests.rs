@@ -195,6 +195,18 @@ fn a_longer_path_does_not_strangle() {
     }
 }
 
+/// The second longer path within half a minute is no queue if there was a shorter one between them.
+#[test]
+fn a_path_that_becomes_longer_and_shorter_again_and_again_does_not_strangle() {
+    let rtt_ms = Vec::from([(0, 50), (10_000, 90), (20_000, 40), (30_000, 120), (40_000, 50), (50_000, 80)]);
+    let outcome = Link { rtt_ms, ..Link::constant(20.0, 50) }.run(at(60_000));
+    for from in (0..60_000).step_by(10_000) {
+        let (mbps, p95) =
+            (outcome.mbps(from + 2_000, from + 10_000), outcome.p95(from + 3_000, from + 10_000));
+        assert!(mbps > 0.95 * 20.0 && p95 < ms(30), "{from}: {mbps} {p95:?}");
+    }
+}
+
 #[test]
 fn hand_over_to_a_slower_longer_path_and_back() {
     let mbps = Vec::from([(0, 20.0), (5_000, 5.0), (10_000, 20.0)]);
@@ -216,10 +228,12 @@ fn a_flow_that_fills_the_queue_does_not_starve_ours_and_leaves_no_queue_behind()
 /// A link of four packets in a round trip, and its queue full of another's: ours is the least bound that there is.
 #[test]
 fn the_least_bound_competes_where_the_gateway_is_crowded() {
-    let link = Link { rival: Some((100, 4_000, 30_000)), swings: true, ..Link::constant(2.0, 2) };
-    let share = |link: &Link| link.run(at(30_000)).mbps(15_000, 30_000) / 2.0;
-    let (alone, crowded) = (share(&link), share(&Link { crowded: true, ..link }));
-    assert!(alone < 0.1 && crowded > 0.4, "{alone} {crowded}");
+    for (mbps, rival) in [(2.0, 50), (2.0, 150), (3.0, 70), (3.0, 100)] {
+        let link = Link { rival: Some((rival, 4_000, 30_000)), swings: true, ..Link::constant(mbps, 2) };
+        let share = |link: &Link| link.run(at(30_000)).mbps(15_000, 30_000) / mbps;
+        let (alone, crowded) = (share(&link), share(&Link { crowded: true, ..link }));
+        assert!(alone < 0.1 && crowded > 0.4, "{mbps} {rival}: {alone} {crowded}");
+    }
 }
 
 /// Whose queue never varies is taken for a longer path, of over half a second.
