@@ -32,6 +32,9 @@ const REVIEW_EVERY: Duration = Duration::from_secs(5);
 /// Our choice: buffers stay as they are, and each test before one makes it overflow again.
 const HOLDS_BUFFER: Duration = Duration::from_secs(60);
 
+/// Our choice: longer than a repair of what a buffer lost takes, timers included.
+const DARK_MIN: Duration = Duration::from_millis(500);
+
 /// The best rate of ten round trips counts, as BBR's (draft-ietf-ccwg-bbr, BBR.MaxBwFilterLen, in its cycles of eight): the newest is that of
 /// the limit itself.
 const SPAN: u32 = 10;
@@ -140,6 +143,32 @@ pub(super) struct LossTest {
     full_bw: Rate,
     #[cfg_attr(feature = "serde", serde(default))]
     full_bw_count: u32,
+    #[cfg_attr(feature = "serde", serde(default))]
+    dark: Dark,
+}
+
+/// The newest standstill: data was on its way, and for long nothing arrived. Before a buffer that overflows, what is in it goes on arriving.
+#[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+struct Dark {
+    from: Instant,
+    to: Instant,
+    heard: Instant,
+    outstanding: u64,
+}
+
+impl Dark {
+    /// What `sample` tells to be lost, less what left in a standstill.
+    fn lit(&mut self, sample: &LossSample) -> u64 {
+        if self.outstanding > 0 && sample.now.saturating_since(self.heard) >= DARK_MIN.max(sample.rtt_min * 4)
+        {
+            (self.from, self.to) = (self.heard - sample.rtt_min, sample.now);
+        }
+        (self.heard, self.outstanding) = (sample.now, sample.outstanding);
+        // A sender of the gateway's own takes all for lost when its timer expires, and what follows is its own slow start.
+        let dark = !sample.untimed && (self.from..self.to).contains(&sample.lost_sent);
+        if dark { 0 } else { sample.lost }
+    }
 }
 
 impl LossTest {
@@ -169,6 +198,7 @@ impl LossTest {
 
     /// What was outstanding when a buffer overflowed, if one has.
     pub(super) fn on_report(&mut self, sample: &LossSample) -> Option<u64> {
+        let sample = &LossSample { lost: self.dark.lit(sample), ..*sample };
         self.measure(sample);
         let empty = sample.rtt <= sample.rtt_min + sample.rtt_min / 16;
         self.review(sample, empty);
@@ -372,6 +402,22 @@ mod tests {
             is_buffer |= test.is_buffer(now);
         }
         assert!(is_buffer);
+    }
+
+    /// Each two seconds nothing arrives for one, and what left in between is lost.
+    #[test]
+    fn a_link_that_stands_still_and_loses_all_is_no_buffer() {
+        let mut test = LossTest::default();
+        for ms in 1_000..60_000 {
+            let now = Instant::ZERO + Duration::from_millis(ms);
+            let lost = if ms > 2_000 && ms % 2_000 < 1_050 { SEGMENT } else { 0 };
+            if ms % 2_000 >= 1_000 {
+                let sample = report(now, lost, PATH, RTT + Duration::from_millis(10));
+                let lost_sent = now - if lost > 0 { Duration::from_millis(500) } else { RTT };
+                test.on_report(&LossSample { lost_sent, ..sample });
+            }
+            assert!(!test.is_buffer(now) && !test.is_under_way(), "{ms} ms");
+        }
     }
 
     /// A link that fades to a quarter has a queue; one whose sender gives up has none.
