@@ -9,6 +9,7 @@ mod clocks;
 mod context;
 mod departure;
 mod downlink;
+mod early_answers;
 mod opening;
 mod path_mtu;
 mod recovery;

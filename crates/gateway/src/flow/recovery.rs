@@ -12,6 +12,7 @@ use alloc::vec::Vec;
 
 use paceline_wire::{Duration, Instant};
 
+use super::early_answers::{EarlyAnswers, SHORTER};
 use super::timers::Timers;
 use super::{Context, Flow};
 use crate::config::RetransmissionMode;
@@ -100,6 +101,8 @@ pub(super) struct Recovery {
     recover: u64,
     #[cfg_attr(feature = "serde", serde(default))]
     repaired_at: Instant,
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub(super) early_answers: EarlyAnswers,
     /// Duplicate ACKs beyond the number of packets that left before the repair of the head.
     surplus: u32,
     /// Quarters of the RTT that the reordering window has; none while no reordering was seen.
@@ -404,7 +407,8 @@ impl Flow {
             return;
         };
         let repeat = self.board.repeat_at(arrived.start).filter(|repeat| repeat.sent_at >= guess.at);
-        // RFC 8985, Section 6.2, Step 2: sooner than the shortest RTT it cannot be the copy.
+        // RFC 8985, Section 6.2, Step 2: sooner than the shortest RTT it cannot be the copy. But after a silence the path may be shorter.
+        let soon = soon / SHORTER;
         if repeat.is_some_and(|repeat| now.saturating_since(repeat.sent_at) >= soon) {
             // Slow start (RFC 5681, Section 3.1).
             guess.may_repeat += 2 * (arrived.end - arrived.start);

@@ -224,7 +224,7 @@ impl Flow {
     }
 
     /// Finds the latest transmission that brought `range`.
-    fn note_arrival(&self, ctx: &Context<'_>, range: Range<u64>, arrival: &mut Arrival) {
+    fn note_arrival(&mut self, ctx: &Context<'_>, range: Range<u64>, arrival: &mut Arrival) {
         let last = range.end - 1;
         if let Some(first) = self.flight.first_at(last) {
             let once = self.board.repeat_at(last).is_none();
@@ -242,8 +242,7 @@ impl Flow {
                     arrival.note(Arrived { order: repeat.older, end: position + 1 }, None);
                     continue;
                 }
-                let is_answer = ctx.now.saturating_since(repeat.sent_at) >= soon;
-                if is_answer {
+                if self.recovery.early_answers.is_answer(ctx.now, repeat.sent_at, soon) {
                     arrival.note(Arrived { order: repeat.order, end: position + 1 }, None);
                 } else if position == last {
                     arrival.sent_at = None;

@@ -1,0 +1,70 @@
+//! Answers to repeats that come sooner than the shortest round trip.
+//!
+//! As a rule they are for the first copy (RFC 8985, Section 6.2, Step 2). But after a hand-over the path may be shorter, and while all that is
+//! on its way are repeats, no round trip tells of that: taken for answers to first copies they would leave nothing lost and nothing to send.
+
+use paceline_wire::{Duration, Instant};
+
+/// Our choice: no hand-over makes a path shorter than a quarter.
+pub(super) const SHORTER: u64 = 4;
+/// Our choice: so many round trips that are as long as each other, each of a repeat that left after the answer before. A first copy that is
+/// late comes once.
+const ALIKE: u8 = 3;
+
+/// What early answers have shown.
+#[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(super) struct EarlyAnswers {
+    rtt: Duration,
+    times: u8,
+    at: Instant,
+}
+
+impl EarlyAnswers {
+    /// What arrives now answers the repeat that left at `sent_at`, on a path of this shortest round trip.
+    pub(super) fn is_answer(&mut self, now: Instant, sent_at: Instant, shortest: Duration) -> bool {
+        let rtt = now.saturating_since(sent_at);
+        if rtt >= shortest || rtt < shortest / SHORTER {
+            return rtt >= shortest;
+        }
+        if self.times == 0 || rtt.abs_diff(self.rtt) > rtt / 16 {
+            *self = EarlyAnswers { rtt, times: 1, at: now };
+        } else if sent_at >= self.at {
+            (self.times, self.at) = (self.times.saturating_add(1), now);
+        }
+        self.times >= ALIKE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(ms)
+    }
+
+    const SHORTEST: Duration = Duration::from_millis(40);
+
+    #[test]
+    fn three_that_follow_each_other_and_are_alike_tell_of_a_shorter_path() {
+        let mut early = EarlyAnswers::default();
+        let answers: [bool; 4] = core::array::from_fn(|n| {
+            let sent = 1_000 + 30 * n as u64;
+            early.is_answer(at(sent + 30), at(sent), SHORTEST)
+        });
+        assert_eq!(answers, [false, false, true, true]);
+        assert!(early.is_answer(at(2_045), at(2_000), SHORTEST));
+    }
+
+    #[test]
+    fn those_that_vary_left_together_or_come_at_once_do_not() {
+        let never = |sent: fn(u64) -> u64, rtt: fn(u64) -> u64| {
+            let mut early = EarlyAnswers::default();
+            (0..100).all(|n| !early.is_answer(at(sent(n) + rtt(n)), at(sent(n)), SHORTEST))
+        };
+        assert!(never(|n| 1_000 + 100 * n, |n| 12 + 20 * (n % 2)), "vary");
+        assert!(never(|_| 1_000, |_| 30), "left together");
+        assert!(never(|n| 1_000 + 100 * n, |_| 9), "at once");
+    }
+}
