@@ -114,7 +114,10 @@ pub struct QueueBound {
     /// Found lost since the last acknowledgement, and when the first of it had left.
     #[cfg_attr(feature = "serde", serde(default))]
     lost: (u64, Option<Instant>),
-    /// The limit is not what the link carries, but what an overflow or a test leaves of it.
+    /// The limit is what an overflow or a test leaves of what it would be.
+    #[cfg_attr(feature = "serde", serde(default))]
+    gives_way: bool,
+    /// So it is before a short buffer: not what the link carries.
     #[cfg_attr(feature = "serde", serde(default))]
     lowered: bool,
     /// The buffer that overflowed last was short.
@@ -142,6 +145,7 @@ impl QueueBound {
             backoff: Backoff::default(),
             loss_test: LossTest::default(),
             lost: (0, None),
+            gives_way: false,
             lowered: false,
             short: false,
             recent: RttMin::new(STANDING_WINDOW),
@@ -265,6 +269,8 @@ impl QueueBound {
             untimed: lost > 0 && lost_sent.is_none(),
             // What is found lost left before what has arrived, by a round trip at most.
             lost_sent: lost_sent.unwrap_or(sent - rtt_min),
+            limited: sample.limited,
+            lowered: self.gives_way,
             rate_known: !self.delivery.forecast().is_zero(),
             outstanding: sample.outstanding,
             path: self.path(rtt_min),
@@ -387,7 +393,8 @@ impl QueueBound {
         let tested = if self.loss_test.is_under_way() { self.path(rtt_min) } else { u64::MAX };
         let whole = limit;
         let limit = self.backoff.apply(now, limit).min(tested).max(self.floor());
-        self.lowered = limit < whole && short;
+        self.gives_way = limit < whole;
+        self.lowered = self.gives_way && short;
         self.limit = Some(limit);
     }
 

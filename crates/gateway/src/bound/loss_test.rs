@@ -32,9 +32,6 @@ const REVIEW_EVERY: Duration = Duration::from_secs(5);
 /// Our choice: buffers stay as they are, and each test before one makes it overflow again.
 const HOLDS_BUFFER: Duration = Duration::from_secs(60);
 
-/// Our choice: longer than a repair of what a buffer lost takes, timers included.
-const DARK_MIN: Duration = Duration::from_millis(500);
-
 /// The best rate of ten round trips counts, as BBR's (draft-ietf-ccwg-bbr, BBR.MaxBwFilterLen, in its cycles of eight): the newest is that of
 /// the limit itself.
 const SPAN: u32 = 10;
@@ -93,6 +90,10 @@ pub(super) struct LossSample {
     pub(super) untimed: bool,
     /// When the first of it had left.
     pub(super) lost_sent: Instant,
+    /// The bound was the limit.
+    pub(super) limited: bool,
+    /// It is lower than without overflows and tests.
+    pub(super) lowered: bool,
     /// There is an estimate of the link's rate.
     pub(super) rate_known: bool,
     pub(super) outstanding: u64,
@@ -127,6 +128,11 @@ pub(super) struct LossTest {
     unqueued: u64,
     #[cfg_attr(feature = "serde", serde(default))]
     rate_before: Rate,
+    /// For so long the bound allowed all that it ever does, and nothing was lost.
+    #[cfg_attr(feature = "serde", serde(default))]
+    held: Duration,
+    #[cfg_attr(feature = "serde", serde(default))]
+    heard: Instant,
     /// How often in a row.
     #[cfg_attr(feature = "serde", serde(default))]
     times: u32,
@@ -143,32 +149,6 @@ pub(super) struct LossTest {
     full_bw: Rate,
     #[cfg_attr(feature = "serde", serde(default))]
     full_bw_count: u32,
-    #[cfg_attr(feature = "serde", serde(default))]
-    dark: Dark,
-}
-
-/// The newest standstill: data was on its way, and for long nothing arrived. Before a buffer that overflows, what is in it goes on arriving.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-struct Dark {
-    from: Instant,
-    to: Instant,
-    heard: Instant,
-    outstanding: u64,
-}
-
-impl Dark {
-    /// What `sample` tells to be lost, less what left in a standstill.
-    fn lit(&mut self, sample: &LossSample) -> u64 {
-        if self.outstanding > 0 && sample.now.saturating_since(self.heard) >= DARK_MIN.max(sample.rtt_min * 4)
-        {
-            (self.from, self.to) = (self.heard - sample.rtt_min, sample.now);
-        }
-        (self.heard, self.outstanding) = (sample.now, sample.outstanding);
-        // A sender of the gateway's own takes all for lost when its timer expires, and what follows is its own slow start.
-        let dark = !sample.untimed && (self.from..self.to).contains(&sample.lost_sent);
-        if dark { 0 } else { sample.lost }
-    }
 }
 
 impl LossTest {
@@ -198,10 +178,10 @@ impl LossTest {
 
     /// What was outstanding when a buffer overflowed, if one has.
     pub(super) fn on_report(&mut self, sample: &LossSample) -> Option<u64> {
-        let sample = &LossSample { lost: self.dark.lit(sample), ..*sample };
         self.measure(sample);
         let empty = sample.rtt <= sample.rtt_min + sample.rtt_min / 16;
         self.review(sample, empty);
+        self.hold(sample);
         let (lost, lost_empty) = if empty { (0, sample.lost) } else { (sample.lost, 0) };
         match &mut self.phase {
             Phase::Watch => {
@@ -247,6 +227,19 @@ impl LossTest {
                 (self.found, self.times, self.holds) = (Some((Cause::Radio, sample.now)), 1, HOLDS_BUFFER);
             }
             (self.since, self.unqueued) = ((sample.now, 0), 0);
+        }
+    }
+
+    /// A short buffer overflows whenever the bound allows all that it ever does. Where that holds for long without a loss, what was lost before
+    /// was something else's: a standstill loses all that is on its way.
+    fn hold(&mut self, sample: &LossSample) {
+        let passed = sample.now.saturating_since(self.heard);
+        self.heard = sample.now;
+        self.held = if sample.lost > 0 || sample.lowered { Duration::ZERO } else { self.held };
+        self.held += if sample.limited { passed } else { Duration::ZERO };
+        let found_buffer = self.found.is_some_and(|(cause, _)| cause == Cause::Buffer);
+        if self.held >= REVIEW_EVERY && found_buffer && !self.is_buffer(sample.now) {
+            (self.found, self.times) = (None, 0);
         }
     }
 
@@ -346,6 +339,8 @@ mod tests {
             lost,
             untimed: false,
             lost_sent: now - RTT,
+            limited: true,
+            lowered: false,
             rate_known: true,
             outstanding,
             path: PATH,
@@ -404,20 +399,17 @@ mod tests {
         assert!(is_buffer);
     }
 
-    /// Each two seconds nothing arrives for one, and what left in between is lost.
     #[test]
-    fn a_link_that_stands_still_and_loses_all_is_no_buffer() {
-        let mut test = LossTest::default();
-        for ms in 1_000..60_000 {
-            let now = Instant::ZERO + Duration::from_millis(ms);
-            let lost = if ms > 2_000 && ms % 2_000 < 1_050 { SEGMENT } else { 0 };
-            if ms % 2_000 >= 1_000 {
-                let sample = report(now, lost, PATH, RTT + Duration::from_millis(10));
-                let lost_sent = now - if lost > 0 { Duration::from_millis(500) } else { RTT };
-                test.on_report(&LossSample { lost_sent, ..sample });
-            }
-            assert!(!test.is_buffer(now) && !test.is_under_way(), "{ms} ms");
-        }
+    fn a_buffer_that_held_all_for_five_seconds_is_forgotten() {
+        let standstill =
+            |test: &mut LossTest, from_s| run(test, from_s, from_s + 2, |outstanding| outstanding > PATH);
+        let (mut once, mut again) = (LossTest::default(), LossTest::default());
+        standstill(&mut once, 1);
+        standstill(&mut again, 1);
+        assert!(!run(&mut once, 3, 9, |_| false));
+        assert!(!run(&mut again, 3, 7, |_| false));
+        assert!(!standstill(&mut once, 9));
+        assert!(standstill(&mut again, 7), "in four it is not");
     }
 
     /// A link that fades to a quarter has a queue; one whose sender gives up has none.
