@@ -62,6 +62,8 @@ pub(crate) struct Expected {
     pub(crate) target: Duration,
     /// With all that the bound allows.
     pub(crate) bound: Duration,
+    /// The link carries less than it did of late, as it does on a longer path.
+    pub(crate) slower: bool,
 }
 
 /// The smallest round-trip time.
@@ -180,6 +182,7 @@ impl Baseline {
             || now.saturating_since(self.seen_closely)
                 > self.window.max(self.min.unwrap_or_default() * DRAIN_EVERY);
         let longer = unexplained && self.flat >= FLAT_ROUNDS
+            || expected.slower && self.flat >= UNEXPLAINED_ROUNDS
             || self.unexplained >= UNEXPLAINED_ROUNDS
             || self.long >= LONG_ROUNDS;
         if self.phase == Phase::Watch && (stale || longer) {
@@ -196,10 +199,12 @@ impl Baseline {
     fn judge(&mut self, min: Duration, expected: Expected, held: bool) -> bool {
         let unexplained = held && min > expected.bound;
         self.far = if held && min > expected.target * 4 { self.far + 1 } else { 0 };
-        self.long = if held && min > expected.target { self.long + 1 } else { 0 };
+        let over = held && min > expected.target;
+        let longest = expected.target + expected.bound.saturating_sub(expected.target) / 2;
+        self.long = if held && min > longest { self.long + 1 } else { 0 };
         let weight = (min.as_nanos() / expected.bound.as_nanos().max(1)).clamp(1, 4) as u32;
         self.unexplained = if unexplained { self.unexplained + weight } else { 0 };
-        if self.long > 0 && min.abs_diff(self.level) <= min / 16 {
+        if over && min.abs_diff(self.level) <= min / 16 {
             self.flat += 1;
         } else {
             self.flat = 0;

@@ -1,9 +1,8 @@
 //! The bound on the bottleneck queue: what a subscriber may have outstanding between gateway and client.
 //!
-//! limit = forecast x (rtt_min + target) + margin, margin = error_gain x error x rtt_min - forecast x standing. The forecast
-//! is the rate that the link is expected to have for the next round trip; its mean error is what a queue has to cover if the
-//! link shall stay busy, less what stood there anyway, so that a steady link gets little more than the target and a varying
-//! one what it needs. `rtt_min` is kept true by short drains (`baseline`). When a shared queue overflows, the limit gives way
+//! limit = forecast x (rtt_min + target) + margin, margin = error_gain x error x rtt_min. The forecast is the rate that the link
+//! is expected to have for the next round trip; its mean error is what a queue has to cover if the link shall stay busy, so that
+//! a steady link gets little more than the target and a varying one what it needs. `rtt_min` is kept true by short drains (`baseline`). When a shared queue overflows, the limit gives way
 //! (`backoff`); beside a flow that fills the queue a window competes instead (`contest`). `docs/queue-bound.md` has the
 //! reasons and the measurements.
 
@@ -67,7 +66,7 @@ impl Default for QueueBoundConfig {
                 window: Duration::from_millis(100),
                 slow: Duration::from_millis(500),
                 slow_percent: 40,
-                error: Duration::from_millis(300),
+                error: Duration::from_secs(2),
             },
             rtt_min_window: Duration::from_secs(10),
             floor: 6_000,
@@ -131,6 +130,9 @@ pub struct QueueBound {
     #[cfg_attr(feature = "serde", serde(default))]
     flows: u32,
     limit: Option<u64>,
+    /// When the link was the limit last.
+    #[cfg_attr(feature = "serde", serde(default))]
+    limited_at: Instant,
 }
 
 impl QueueBound {
@@ -153,6 +155,7 @@ impl QueueBound {
             outstanding: 0,
             flows: 0,
             limit: None,
+            limited_at: Instant::ZERO,
         }
     }
 
@@ -307,7 +310,10 @@ impl QueueBound {
     /// What the path holds without a queue, if ACKs are delayed: of each flow a segment may have arrived that nothing tells of yet (RFC 9293,
     /// Section 3.8.6.3).
     fn path(&self, rtt_min: Duration) -> u64 {
-        self.known_rate().bytes_in(rtt_min) + MIN_QUEUE.max(u64::from(self.flows) * cubic::SEGMENT)
+        // At its best moment a link that varies carries much more than it does mostly: less than that by what the margin covers.
+        let best = self.loss_test.rate().bytes_in(rtt_min).saturating_sub(self.error_queue(rtt_min));
+        let held = best.max(self.delivery.forecast().bytes_in(rtt_min));
+        held + MIN_QUEUE.max(u64::from(self.flows) * cubic::SEGMENT)
     }
 
     /// Somebody else's queue seems to stand there.
@@ -338,16 +344,29 @@ impl QueueBound {
         let limited = sample.limited && !self.lowered;
         let busy = self.busy_queue(sample.now, rtt_min);
         let link_limited = limited || queued.is_some_and(|queued| queued > busy);
+        if link_limited {
+            self.limited_at = sample.now;
+        }
         let sent = sample.now - sample.age.unwrap_or(rtt_min);
         self.delivery.held(sample.paced && sample.limited);
-        if link_limited && !self.baseline.in_drain(sent) {
+        let goes_on = link_limited || self.may_idle(sample.now, rtt_min);
+        if goes_on && !self.baseline.in_drain(sent) {
             self.delivery.update(sample.now, sample.delivered, sample.age, rtt_min);
         } else {
             self.delivery.restart(sample.now, sample.delivered);
-            if !link_limited {
-                self.delivery.carried(sample.now, sent, rtt_min);
-            }
         }
+        if !link_limited {
+            self.delivery.carried(sample.now, sent, rtt_min);
+        }
+    }
+
+    /// The servers are the limit, but the link was less than a round trip ago: what it carries is measured on. The time in which it was idle does
+    /// not count ([`Delivery`]), and a beginning anew after each such moment lost 1 % of links that vary. Not before the first estimate, and not
+    /// where something was lost of late: there the limit is often not what the link carries.
+    fn may_idle(&self, now: Instant, rtt_min: Duration) -> bool {
+        !self.delivery.forecast().is_zero()
+            && self.backoff.half_full(now, rtt_min).is_none()
+            && now.saturating_since(self.limited_at) < rtt_min
     }
 
     fn try_release(&mut self, sample: &BoundSample, rtt_min: Duration) {
@@ -385,10 +404,7 @@ impl QueueBound {
             self.drain_limit(rtt_min)
         } else {
             let queue = forecast.bytes_in(self.config.target).max(MIN_QUEUE);
-            // What stood in the queue all the time covered no error, whoever put it there.
-            let standing = self.recent.get().map_or(Duration::ZERO, |recent| recent.saturating_sub(rtt_min));
-            let margin = self.error_queue(rtt_min).saturating_sub(forecast.bytes_in(standing));
-            forecast.bytes_in(rtt_min) + queue + margin
+            forecast.bytes_in(rtt_min) + queue + self.error_queue(rtt_min)
         };
         let tested = if self.loss_test.is_under_way() { self.path(rtt_min) } else { u64::MAX };
         let whole = limit;
@@ -432,8 +448,12 @@ impl QueueBound {
             return None;
         }
         let target = self.config.target.max(forecast.time_for(MIN_QUEUE));
-        let target = (rtt_min + rtt_min / 16 + target).max(forecast.time_for(self.floor()));
-        Some(Expected { target, bound: forecast.time_for(limit) + ROUNDING })
+        // Packets are whole: one more in the queue is no sign of anything.
+        let target = (rtt_min + rtt_min / 16 + target).max(forecast.time_for(self.floor()))
+            + forecast.time_for(cubic::SEGMENT);
+        // Our choice: an eighth is more than a steady link's rate varies.
+        let slower = forecast < self.known_rate().mul_ratio(7, 8);
+        Some(Expected { target, bound: forecast.time_for(limit) + ROUNDING, slower })
     }
 }
 

@@ -233,9 +233,9 @@ impl Prefer {
     /// How many mean errors of the forecast the queue covers, in percent. Our choice, by measurement (docs/queue-bound.md).
     pub fn error_gain_percent(self) -> u64 {
         match self {
-            Prefer::Latency => 200,
-            Prefer::Balanced => 450,
-            Prefer::Throughput => 900,
+            Prefer::Latency => 130,
+            Prefer::Balanced => 300,
+            Prefer::Throughput => 600,
         }
     }
 }

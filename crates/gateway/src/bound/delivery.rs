@@ -24,7 +24,7 @@ pub struct DeliveryConfig {
     pub slow: Duration,
     /// Share of the slow average in the forecast, in percent.
     pub slow_percent: u64,
-    /// Time constant of the forecast's error.
+    /// Time constant of the forecast's error; at first the mean is of what there is.
     pub error: Duration,
 }
 
@@ -57,6 +57,9 @@ pub(super) struct Delivery {
     slow: Rate,
     forecast: Rate,
     error: Rate,
+    /// How much of the past is in it.
+    #[cfg_attr(feature = "serde", serde(default))]
+    judged: Duration,
     stretch: Stretch,
 }
 
@@ -75,6 +78,7 @@ impl Delivery {
             slow: Rate::ZERO,
             forecast: Rate::ZERO,
             error: Rate::ZERO,
+            judged: Duration::ZERO,
             stretch: Stretch::default(),
         }
     }
@@ -200,7 +204,8 @@ impl Delivery {
         let carried = Rate::from_bytes_in(self.delivered.saturating_sub(then.delivered), busy);
         let off = carried.as_bytes_per_sec().abs_diff(then.forecast.as_bytes_per_sec());
         let gap = now.saturating_since(self.ring[self.head].at);
-        self.error = ewma(self.error, Rate::from_bytes_per_sec(off), gap, self.config.error);
+        self.judged = (self.judged + gap).min(self.config.error);
+        self.error = ewma(self.error, Rate::from_bytes_per_sec(off), gap, self.judged);
     }
 
     fn mark(&mut self, now: Instant) {

@@ -161,8 +161,7 @@ fn the_dial_trades_the_wait_for_what_a_varying_link_carries() {
     };
     let [latency, balanced, throughput] = [Prefer::Latency, Prefer::Balanced, Prefer::Throughput].map(of);
     assert!(latency.0 < balanced.0 && balanced.0 < throughput.0, "{latency:?} {balanced:?} {throughput:?}");
-    // Here the link is full with both of the others.
-    assert!(latency.1 < balanced.1.min(throughput.1), "{latency:?} {balanced:?} {throughput:?}");
+    assert!(latency.1 < balanced.1 && balanced.1 < throughput.1, "{latency:?} {balanced:?} {throughput:?}");
 }
 
 #[test]
@@ -203,7 +202,7 @@ fn a_path_that_becomes_longer_and_shorter_again_and_again_does_not_strangle() {
     for from in (0..60_000).step_by(10_000) {
         let (mbps, p95) =
             (outcome.mbps(from + 2_000, from + 10_000), outcome.p95(from + 3_000, from + 10_000));
-        assert!(mbps > 0.95 * 20.0 && p95 < ms(30), "{from}: {mbps} {p95:?}");
+        assert!(mbps > 0.95 * 20.0 && p95 < ms(60), "{from}: {mbps} {p95:?}");
     }
 }
 

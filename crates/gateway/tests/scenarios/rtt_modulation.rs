@@ -48,7 +48,8 @@ fn an_early_timeout_is_kept_from_firing() {
         );
     }
     assert!(with.1 < without.1, "{with:?} {without:?}");
-    assert!(with.0 >= without.0, "{with:?} {without:?}");
+    // Some timeouts cost so little that chance decides: the same but for a hundredth.
+    assert!(with.0 >= 0.99 * without.0, "{with:?} {without:?}");
 }
 
 #[test]
