@@ -6,10 +6,10 @@
 use paceline_wire::{Duration, Instant};
 
 /// Our choice: no hand-over makes a path shorter than a quarter.
-pub(super) const SHORTER: u64 = 4;
+const SHORTER: u64 = 4;
 /// Our choice: so many round trips that are as long as each other, each of a repeat that left after the answer before. A first copy that is
 /// late comes once.
-const ALIKE: u8 = 3;
+const ALIKE: u8 = 4;
 
 /// What early answers have shown.
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,13 +47,13 @@ mod tests {
     const SHORTEST: Duration = Duration::from_millis(40);
 
     #[test]
-    fn three_that_follow_each_other_and_are_alike_tell_of_a_shorter_path() {
+    fn four_that_follow_each_other_and_are_alike_tell_of_a_shorter_path() {
         let mut early = EarlyAnswers::default();
-        let answers: [bool; 4] = core::array::from_fn(|n| {
+        let answers: [bool; 5] = core::array::from_fn(|n| {
             let sent = 1_000 + 30 * n as u64;
             early.is_answer(at(sent + 30), at(sent), SHORTEST)
         });
-        assert_eq!(answers, [false, false, true, true]);
+        assert_eq!(answers, [false, false, false, true, true]);
         assert!(early.is_answer(at(2_045), at(2_000), SHORTEST));
     }
 

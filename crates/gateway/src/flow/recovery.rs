@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 
 use paceline_wire::{Duration, Instant};
 
-use super::early_answers::{EarlyAnswers, SHORTER};
+use super::early_answers::EarlyAnswers;
 use super::timers::Timers;
 use super::{Context, Flow};
 use crate::config::RetransmissionMode;
@@ -407,9 +407,8 @@ impl Flow {
             return;
         };
         let repeat = self.board.repeat_at(arrived.start).filter(|repeat| repeat.sent_at >= guess.at);
-        // RFC 8985, Section 6.2, Step 2: sooner than the shortest RTT it cannot be the copy. But after a silence the path may be shorter.
-        let soon = soon / SHORTER;
-        if repeat.is_some_and(|repeat| now.saturating_since(repeat.sent_at) >= soon) {
+        let early_answers = &mut self.recovery.early_answers;
+        if repeat.is_some_and(|repeat| early_answers.is_answer(now, repeat.sent_at, soon)) {
             // Slow start (RFC 5681, Section 3.1).
             guess.may_repeat += 2 * (arrived.end - arrived.start);
         } else if let Some(guess) = self.recovery.guess.take() {
