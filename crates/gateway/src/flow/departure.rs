@@ -50,16 +50,16 @@ impl Flow {
 
     /// When so many bytes more may leave, of which a segment goes first.
     fn scheduled(&self, now: Instant, bytes: u64) -> Departure {
-        departure(&self.receiver(), now, self.board.outstanding(), bytes.min(self.segment()))
+        departure(&self.receiver(now), now, self.board.outstanding(), bytes.min(self.segment()))
     }
 
-    fn receiver(&self) -> Receiver {
+    fn receiver(&self, now: Instant) -> Receiver {
         Receiver {
             window: self.window,
             window_max: self.window_max,
             acked_at: self.acked_at,
             rtt: self.path.rtt,
-            rate: self.rate.rate(),
+            rate: self.rate.rate().filter(|_| !self.overshoot.is_on(now)),
         }
     }
 
@@ -147,9 +147,8 @@ impl Flow {
         let limit = match ctx.config.schedule.mode {
             ScheduleMode::OnArrival => limit,
             // A super-packet may not run past what the receiver takes.
-            ScheduleMode::ReceptionRate => {
-                limit.min(allowance(&self.receiver(), ctx.now).saturating_sub(self.board.outstanding()))
-            }
+            ScheduleMode::ReceptionRate => limit
+                .min(allowance(&self.receiver(ctx.now), ctx.now).saturating_sub(self.board.outstanding())),
         };
         let end = self.piece_end(chunk, start, limit);
         let mut packet = chunk.packet(start, end);

@@ -11,6 +11,7 @@ mod departure;
 mod downlink;
 mod early_answers;
 mod opening;
+mod overshoot;
 mod path_mtu;
 mod recovery;
 mod resumption;
@@ -52,6 +53,7 @@ use acceptance::Uplink;
 use ack_filter::AckFilter;
 use clocks::Clocks;
 pub(crate) use context::Context;
+use overshoot::Overshoot;
 pub(crate) use path_mtu::PathMtu;
 use recovery::Recovery;
 use resumption::Resumption;
@@ -150,6 +152,8 @@ pub(crate) struct Flow {
     board: Scoreboard,
     flight: Flight,
     recovery: Recovery,
+    #[cfg_attr(feature = "serde", serde(default))]
+    overshoot: Overshoot,
     /// Packets without data, each behind the data below its position.
     bare: VecDeque<(u64, Packet)>,
     /// The server's newest bytes, which it sent again before they had left.
@@ -224,6 +228,7 @@ impl Flow {
             board: Scoreboard::default(),
             flight: Flight::default(),
             recovery: Recovery::default(),
+            overshoot: Overshoot::default(),
             bare: VecDeque::new(),
             tail_probe: None,
             rtt: RttEstimator::default(),

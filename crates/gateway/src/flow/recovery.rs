@@ -217,6 +217,9 @@ impl Flow {
         if !self.handshake.sack() && !carried_head {
             return;
         }
+        if !self.handshake.sack() && self.overshoot.had_no_room(gone.end) {
+            self.overshoot.on_discard(ctx.now);
+        }
         self.suspect(ctx, gone);
     }
 

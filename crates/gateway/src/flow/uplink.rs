@@ -110,6 +110,9 @@ impl Flow {
             self.window_max = window;
             self.same_window = 0;
         }
+        if ack > self.board.una() {
+            self.overshoot.on_advance(ack + window);
+        }
         self.window = window;
         self.window_max = self.window_max.max(window);
         let edge = ack + window;

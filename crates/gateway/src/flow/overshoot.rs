@@ -1,0 +1,64 @@
+//! Data that left before the client had room for it, and came too soon.
+//!
+//! The schedule counts on what the application will have read by then (Eq. (7)). An application that reads less leaves no room, and the client
+//! discards what lies beyond its window; without SACK each such packet takes a round trip to repair (RFC 6582). Then the window alone counts.
+
+use paceline_wire::{Duration, Instant};
+
+/// Our choice: as long as a bound's answer about losses holds, and each time twice as long.
+const HOLDS: Duration = Duration::from_secs(10);
+const HOLDS_MAX: Duration = Duration::from_secs(600);
+/// Our choice: what is discarded within this time of the first belongs to the same mistake.
+const ONE: Duration = Duration::from_secs(2);
+
+/// Since when, and for how long.
+#[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(super) struct Overshoot {
+    at: Option<Instant>,
+    holds: Duration,
+    /// The right edge of the window in the newest ACK that advanced.
+    edge: u64,
+}
+
+impl Overshoot {
+    /// An ACK advanced.
+    pub(super) fn on_advance(&mut self, right_edge: u64) {
+        self.edge = right_edge;
+    }
+
+    /// The client had no room for the segment that ends here when it had all before it: if it is missing, the client has discarded it.
+    pub(super) fn had_no_room(&self, end: u64) -> bool {
+        end > self.edge
+    }
+
+    /// A packet beyond the right edge of the client's window has arrived, and was not kept.
+    pub(super) fn on_discard(&mut self, now: Instant) {
+        if self.at.is_some_and(|at| now.saturating_since(at) < ONE) {
+            return;
+        }
+        self.at = Some(now);
+        self.holds = (self.holds * 2).clamp(HOLDS, HOLDS_MAX);
+    }
+
+    /// Nothing is sent beyond the client's window.
+    pub(super) fn is_on(&self, now: Instant) -> bool {
+        self.at.is_some_and(|at| now.saturating_since(at) < self.holds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mistake_counts_for_ten_seconds_and_the_next_one_for_twenty() {
+        let (mut overshoot, at) = (Overshoot::default(), |s: u64| Instant::ZERO + Duration::from_secs(s));
+        assert!(!overshoot.is_on(at(5)));
+        overshoot.on_discard(at(5));
+        overshoot.on_discard(at(6));
+        assert!(overshoot.is_on(at(14)) && !overshoot.is_on(at(15)));
+        overshoot.on_discard(at(20));
+        assert!(overshoot.is_on(at(39)) && !overshoot.is_on(at(40)));
+    }
+}
