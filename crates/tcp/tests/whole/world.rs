@@ -7,11 +7,10 @@ use paceline_tcp::{
     CloseReason, Config, CongestionName, Connection, ConnectionId, DetectionName, Endpoint, ReceiveBuffer,
     ReductionName,
 };
-use paceline_wire::{
-    BufferPool, Duration, Flags, FlowKey, Instant, Node, Packet, Payload, PortId, Seq, TcpOptionsRepr,
-    TcpRepr,
-};
+use paceline_wire::{BufferPool, Duration, Flags, FlowKey, Instant, Node, Packet, Payload, PortId, Seq};
 
+#[path = "forging.rs"]
+mod forging;
 #[path = "numbers.rs"]
 mod numbers;
 use numbers::Numbers;
@@ -142,6 +141,12 @@ fn address(side: usize) -> SocketAddr {
     let host =
         if side == SERVER { (Ipv4Addr::new(10, 0, 0, 1), 80) } else { (Ipv4Addr::new(10, 0, 1, 1), 40_000) };
     SocketAddr::from(host)
+}
+
+/// As a device delivers it: in memory of its own, not in that of whoever wrote its bytes.
+fn on_the_wire(mut packet: Packet, pool: &mut BufferPool) -> Packet {
+    packet.complete_checksum();
+    Packet::parse(&[], &packet.to_vec(), pool).unwrap_or(packet)
 }
 
 /// From `side` to the other.
@@ -333,77 +338,6 @@ impl<'a, M: Middle> World<'a, M> {
         }
     }
 
-    /// A segment in the name of `side`, with numbers near its own. What it carries is what the side has written there: this
-    /// checks what becomes of numbers, not of an attacker's bytes.
-    fn forge(&mut self, side: usize) {
-        self.is_honest = false;
-        let one = &self.sides[side];
-        let (base, first, written, clock) = (one.last, one.first, one.written, one.clock);
-        let choices = &mut self.choices;
-        let (seq, ack) = (base.0.add(choices.offset()), base.1.add(choices.offset()));
-        let flags = match choices.byte() {
-            bits if bits & 0xc0 == 0 => Flags::ACK,
-            bits => Flags::from_bits_truncate(u16::from(bits & 0x3f)),
-        };
-        let options = TcpOptionsRepr {
-            timestamps: (choices.byte() & 1 == 0).then(|| (clock.wrapping_add(choices.offset()), 0)),
-            sack_blocks: (choices.byte() & 3 == 3)
-                .then(|| (ack.add(choices.offset()), ack.add(choices.offset())))
-                .into_iter()
-                .collect(),
-            ..TcpOptionsRepr::default()
-        };
-        let window = choices.word();
-        let len = u64::from(choices.byte()) * 8;
-        let position = first.map(|first| u64::from(seq.0.wrapping_sub(first.0).wrapping_sub(1)));
-        let payload = match position {
-            Some(position) if position + len <= written => bytes_of(side, position, len),
-            _ => Payload::Length(0),
-        };
-        let repr = TcpRepr { seq, ack, flags, window, options, ..TcpRepr::default() };
-        let mut packet = Packet::build_tcp(key(side), &repr, payload);
-        packet.complete_checksum();
-        self.note_forged(side, &packet);
-        self.middle.handle_packet(self.now, PortId(side as u8), packet);
-    }
-
-    /// A packet that `side` has sent, with a few bytes changed before its payload.
-    fn forge_raw(&mut self, side: usize) {
-        self.is_honest = false;
-        let Some(packet) = self.sides[side].out.front() else { return };
-        let (mut bytes, headers) = (packet.to_vec(), packet.header().len());
-        for _ in 0..1 + self.choices.byte() % 4 {
-            let at = usize::from(self.choices.byte()) % headers;
-            bytes[at] = self.choices.byte();
-        }
-        bytes.truncate(headers);
-        let Some(packet) = Packet::parse(&[], &bytes, &mut self.pool) else { return };
-        // A forged segment that is longer than it should be would carry bytes of no stream.
-        if packet.payload().is_empty() {
-            self.note_forged(side, &packet);
-            self.middle.handle_packet(self.now, PortId(side as u8), packet);
-        }
-    }
-
-    fn note_forged(&mut self, side: usize, packet: &Packet) {
-        let Some(tcp) = packet.tcp() else { return };
-        self.forged_acks[1 - side].insert(tcp.ack().0);
-        self.sides[side].sent.note(tcp.seq(), tcp.end_seq());
-    }
-
-    /// A router between the middle and `side` says that a packet for it was too big, or that it cannot be reached.
-    fn forge_icmp(&mut self, side: usize) {
-        let Some(packet) = self.sides[side].into.front() else { return };
-        let quoted = packet.to_vec();
-        let mut ip = vec![0x45, 0, 0, 56, 0, 0, 0, 0, 64, 1, 0, 0, 10, 0, 9, 9, 10, 0, 1 - side as u8, 1];
-        let code = if self.choices.byte() & 1 == 0 { 4 } else { 1 };
-        let mtu = self.choices.word().to_be_bytes();
-        ip.extend([3, code, 0, 0, 0, 0, mtu[0], mtu[1]]);
-        ip.extend(&quoted[..28]);
-        let Some(message) = Packet::parse(&[], &ip, &mut self.pool) else { return };
-        self.middle.handle_packet(self.now, PortId(side as u8), message);
-    }
-
     /// Everything that has something to send sends; nobody goes on for ever.
     fn pump(&mut self) {
         if let Some(id) = self.sides[SERVER].host.accept() {
@@ -415,7 +349,7 @@ impl<'a, M: Middle> World<'a, M> {
                 assert!(n < SENT_MAX, "a host sends for ever");
                 side.note(&packet);
                 if side.out.len() < QUEUE_MAX {
-                    side.out.push_back(packet);
+                    side.out.push_back(on_the_wire(packet, &mut self.pool));
                 }
             }
         }
