@@ -224,6 +224,11 @@ class Gateway:
         with open(self.path("log")) as log:
             sys.exit(f"two gateways run: {log.read()[-2000:]}")
 
+    def last_words(self, lines=6):
+        """The end of its log, which is that of the process that could not take over, too."""
+        with open(self.path("log")) as log:
+            return "".join(log.readlines()[-lines:])
+
     def end(self):
         self.signal(signal.SIGTERM)
         self.child.wait(20)

@@ -176,8 +176,11 @@ class Soak:
         if self.options.stay:
             return
         if not self.options.restart:
-            self.upgrades += self.gateway.take_over()
+            done = self.gateway.take_over()
+            self.upgrades += done
             self.tried += 1
+            if not done:
+                print(f"not upgraded: {self.gateway.last_words()}", flush=True)
             return
         self.restarts.append(time.monotonic())
         self.gateway.end()

@@ -5,8 +5,9 @@
 mod common;
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use paceline_linux::lab::{GatewayKind, Lab, LabConfig};
 use paceline_linux::netns::check_permitted;
+use paceline_linux::timer;
 
 use common::{METRICS, PROGRAM, flows, metrics, wait_for};
 
@@ -233,4 +235,32 @@ fn bridged_split_flows_go_on_through_upgrades() {
 #[test]
 fn routed_split_flows_go_on_through_upgrades() {
     runs_through_upgrades(GatewayKind::Routed, "split", &ROUTED);
+}
+
+/// While a process takes over, nobody serves packets, and the one before it waits with the priority of a gateway. Here that is the test:
+/// once it is asked for its state, the other process has that priority, too. Else a busy machine would keep it from the processor for
+/// longer than the first one waits, and each upgrade would fail.
+#[test]
+fn who_asks_to_take_over_has_the_priority_of_a_gateway() {
+    if let Ok(Err(error)) = thread::spawn(timer::schedule_realtime).join() {
+        eprintln!("skipped: no real-time priority here: {error}");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("socket");
+    let listener = UnixListener::bind(&socket).unwrap();
+    let mut command = Command::new(PROGRAM);
+    command.args(["gateway", "--take-over", "--wan", "none0", "--radio", "none1"]);
+    command.arg("--control").arg(&socket).arg("--shift-file").arg(folder.path().join("shifts"));
+    let mut successor = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut asked = String::new();
+    let (stream, _) = listener.accept().unwrap();
+    BufReader::new(&stream).read_line(&mut asked).unwrap();
+    let stat = fs::read_to_string(format!("/proc/{}/stat", successor.id())).unwrap();
+    drop(stream);
+    assert!(!successor.wait().unwrap().success(), "there was nothing to take over");
+    assert_eq!(asked.trim(), r#"{"get":"state"}"#);
+    // proc_pid_stat(5): after the name, whose end is the last parenthesis, field 3 and so on; 41 is the policy, of which 1 is FIFO.
+    let (_, fields) = stat.rsplit_once(") ").unwrap();
+    assert_eq!(fields.split(' ').nth(41 - 3), Some("1"), "{stat}");
 }

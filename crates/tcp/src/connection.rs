@@ -6,6 +6,8 @@ mod ecn;
 mod handshake;
 mod incoming;
 mod output;
+#[cfg(feature = "serde")]
+mod seam;
 #[cfg(test)]
 mod tests;
 mod timers;

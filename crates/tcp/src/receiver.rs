@@ -371,6 +371,17 @@ impl Receiver {
         self.data.pieces()
     }
 
+    /// What is read next.
+    #[cfg(feature = "serde")]
+    pub(crate) fn unread(&self) -> Option<&Payload> {
+        self.data.front()
+    }
+
+    #[cfg(feature = "serde")]
+    pub(crate) fn unread_mut(&mut self) -> Option<&mut Payload> {
+        self.data.front_mut()
+    }
+
     /// The position after the highest byte that came.
     pub(crate) fn highest(&self) -> u64 {
         self.nxt.max(self.data.highest())

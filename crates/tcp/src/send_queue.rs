@@ -108,6 +108,17 @@ impl SendQueue {
         self.chunks.len()
     }
 
+    /// What was written last, if it is still kept.
+    #[cfg(feature = "serde")]
+    pub(crate) fn last(&self) -> Option<&Payload> {
+        self.chunks.back().map(|(_, payload)| payload)
+    }
+
+    #[cfg(feature = "serde")]
+    pub(crate) fn last_mut(&mut self) -> Option<&mut Payload> {
+        self.chunks.back_mut().map(|(_, payload)| payload)
+    }
+
     /// The position after the last byte.
     pub(crate) fn end(&self) -> u64 {
         self.end

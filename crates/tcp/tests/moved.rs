@@ -124,6 +124,36 @@ fn with_every_algorithm() {
     }
 }
 
+/// A relay has read a part of what came, and given it to another connection. Both parts lie in one piece of memory, and stay one when the
+/// rest follows. Each connection is written down by itself.
+#[test]
+fn what_two_connections_share_is_one_piece_again() {
+    let duplex = |to_write: u64| {
+        let mut duplex = Duplex::new(Config::default(), Config::default(), path(0.0, 0).0, path(0.0, 0).1, 1);
+        (duplex.to_write, duplex.content) = (to_write, true);
+        (duplex.reading, duplex.close_when_written) = (false, false);
+        duplex.run(duplex.now + ms(1_000), &mut ());
+        duplex
+    };
+    let (mut one, mut other) = (duplex(3_000), duplex(0));
+    let from = one.client.connection_mut(one.client_id).unwrap();
+    let to = other.server.connection_mut(other.server_id.unwrap()).unwrap();
+    assert_eq!(from.readable(), 3_000);
+    let first = from.read(one.now, 1_000).unwrap();
+    assert_eq!(to.write(&first), 1_000);
+    assert!(from.lies_behind(to));
+    for connection in [&mut *from, &mut *to] {
+        *connection = rmp_serde::from_slice(&written(connection)).unwrap();
+    }
+    assert!(!from.lies_behind(to), "each has a copy");
+    from.lay_behind(to);
+    assert!(from.lies_behind(to));
+    while let Some(payload) = from.read(one.now, 3_000).filter(|payload| !payload.is_empty()) {
+        to.write(&payload);
+    }
+    assert_eq!((to.buffered(), to.pieces()), (3_000, 1));
+}
+
 fn config() -> impl Strategy<Value = Config> {
     let algorithms = (
         proptest::sample::select(CongestionName::ALL),

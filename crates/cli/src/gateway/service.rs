@@ -13,7 +13,7 @@ use nix::sys::socket::sockopt::PeerCredentials;
 use paceline_gateway::config::{LimitsConfig, OtherMode};
 use paceline_gateway::{Gateway, GatewayConfig, SplitTakenOver, TakenOver};
 use paceline_linux::shift_file::ShiftFile;
-use paceline_linux::{Fallback, Housekeeping, clock};
+use paceline_linux::{Fallback, Housekeeping, clock, timer};
 use paceline_wire::{Duration, Instant};
 use serde_json::{Value, json};
 
@@ -55,6 +55,11 @@ pub(super) fn run(args: &GatewayArgs, config: GatewayConfig) -> Result<()> {
         attach::place(args)?;
     }
     let path = flows_file(args)?;
+    if args.take_over {
+        // From here on a gateway of this priority stands still for this process, and waits for so long only; on a busy machine an
+        // ordinary one would not get the processor in time. Without the privilege it tries as it is; `drive` tells of that.
+        let _ = timer::schedule_realtime();
+    }
     let mut inherited = args.take_over.then(|| handover::ask(args, &path)).transpose()?;
     let started = inherited.as_ref().and_then(|inherited| Some(inherited.memory.as_ref()?.started));
     let started = started.unwrap_or_else(clock::now);

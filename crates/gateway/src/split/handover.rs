@@ -18,6 +18,8 @@ use crate::timers::Timers;
 pub struct SplitState<'a> {
     id: u32,
     pair: &'a Pair,
+    /// Whether what the server's side, and the client's, has not read lies in memory right behind what the other one was given.
+    seams: [bool; 2],
 }
 
 /// A [`SplitState`] that was read.
@@ -25,6 +27,8 @@ pub struct SplitState<'a> {
 pub struct SplitTakenOver {
     id: u32,
     pair: Box<Pair>,
+    #[serde(default)]
+    seams: [bool; 2],
 }
 
 /// Whose turn it is and whose timer is next.
@@ -37,7 +41,7 @@ pub(crate) struct Order {
 
 impl Split {
     pub(crate) fn states(&self) -> impl Iterator<Item = SplitState<'_>> {
-        self.pairs.iter().map(|(id, pair)| SplitState { id: id as u32, pair })
+        self.pairs.iter().map(|(id, pair)| SplitState { id: id as u32, pair, seams: pair.seams() })
     }
 
     pub(crate) fn order(&self) -> Order {
@@ -67,7 +71,11 @@ impl Split {
     /// These flows, of those that have a place in the table.
     pub(crate) fn continued(flows: Vec<SplitTakenOver>, order: Order, table: &Table) -> Split {
         let has_place = |flow: &SplitTakenOver| table.has_split(flow.pair.place, flow.id);
-        let pairs = flows.into_iter().filter(has_place).map(|flow| (flow.id as usize, flow.pair));
+        let whole = |mut flow: SplitTakenOver| {
+            flow.pair.lay_seams(flow.seams);
+            (flow.id as usize, flow.pair)
+        };
+        let pairs = flows.into_iter().filter(has_place).map(whole);
         let mut split = Split { pairs: pairs.collect(), timers: order.timers, ..Split::default() };
         split.by_key = split.pairs.iter().map(|(id, pair)| (pair.key, id as u32)).collect();
         split.turn = order.turn.filter(|&(id, _)| split.pairs.contains(id as usize));
@@ -82,5 +90,25 @@ impl Split {
     /// Whether flow `id` is here, with this place in the table.
     pub(crate) fn goes_on(&self, place: u32, id: u32) -> bool {
         self.pairs.get(id as usize).is_some_and(|pair| pair.place == place)
+    }
+}
+
+/// Pieces of memory count (`Pair::buffered`), so that a flow that goes on has as many as one that stays.
+impl Pair {
+    fn seams(&self) -> [bool; 2] {
+        let Some(client) = &self.client else { return [false; 2] };
+        let (server, client) = (&self.server.connection, &client.connection);
+        [server.lies_behind(client), client.lies_behind(server)]
+    }
+
+    fn lay_seams(&mut self, [server_side, client_side]: [bool; 2]) {
+        let Some(client) = &mut self.client else { return };
+        let (server, client) = (&mut self.server.connection, &mut client.connection);
+        if server_side {
+            server.lay_behind(client);
+        }
+        if client_side {
+            client.lay_behind(server);
+        }
     }
 }

@@ -122,6 +122,17 @@ impl Reassembly {
         Some(part)
     }
 
+    /// What is in order and read next.
+    #[cfg(feature = "serde")]
+    pub(super) fn front(&self) -> Option<&Payload> {
+        self.ready.front()
+    }
+
+    #[cfg(feature = "serde")]
+    pub(super) fn front_mut(&mut self) -> Option<&mut Payload> {
+        self.ready.front_mut()
+    }
+
     /// Throws away what is in order.
     pub(super) fn discard_ready(&mut self) {
         while self.ready.pop_front().is_some() {}

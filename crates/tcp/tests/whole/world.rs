@@ -7,10 +7,13 @@ use paceline_tcp::{
     CloseReason, Config, CongestionName, Connection, ConnectionId, DetectionName, Endpoint, ReceiveBuffer,
     ReductionName,
 };
-use paceline_wire::{
-    BufferPool, Duration, Flags, FlowKey, Instant, Node, Packet, Payload, PortId, Seq, TcpOptionsRepr,
-    TcpRepr,
-};
+use paceline_wire::{BufferPool, Duration, Flags, FlowKey, Instant, Node, Packet, Payload, PortId, Seq};
+
+#[path = "forging.rs"]
+mod forging;
+#[path = "numbers.rs"]
+mod numbers;
+use numbers::Numbers;
 
 /// What stands between the two: its port 0 is the server's, port 1 the client's.
 pub(crate) trait Middle: Node {
@@ -70,11 +73,12 @@ struct Side {
     read: u64,
     /// Closed by its application.
     is_closed: bool,
-    /// Its first number, the newest segment that it sent, what it has acknowledged, and up to where it has sent.
+    /// Its first number, the newest segment that it sent, and what it has acknowledged.
     first: Option<Seq>,
     last: (Seq, Seq),
     acks: HashSet<u32>,
-    sent: Option<Seq>,
+    /// What was sent in its name.
+    sent: Numbers,
     clock: u32,
     /// On their way to the middle, and from there to this side.
     out: VecDeque<Packet>,
@@ -92,7 +96,7 @@ impl Side {
             first: None,
             last: (Seq(0), Seq(0)),
             acks: HashSet::new(),
-            sent: None,
+            sent: Numbers::default(),
             clock: 0,
             out: VecDeque::new(),
             into: VecDeque::new(),
@@ -112,16 +116,8 @@ impl Side {
         if tcp.flags().contains(Flags::ACK) {
             self.acks.insert(tcp.ack().0);
         }
-        self.note_end(packet);
+        self.sent.note(tcp.seq(), tcp.end_seq());
         self.clock = tcp.timestamps().map_or(self.clock, |(value, _)| value);
-    }
-
-    /// Up to here somebody has sent in its name.
-    fn note_end(&mut self, packet: &Packet) {
-        let Some(end) = packet.tcp().map(|tcp| tcp.end_seq()) else { return };
-        if self.sent.is_none_or(|sent| (end.0.wrapping_sub(sent.0) as i32) > 0) {
-            self.sent = Some(end);
-        }
     }
 }
 
@@ -145,6 +141,12 @@ fn address(side: usize) -> SocketAddr {
     let host =
         if side == SERVER { (Ipv4Addr::new(10, 0, 0, 1), 80) } else { (Ipv4Addr::new(10, 0, 1, 1), 40_000) };
     SocketAddr::from(host)
+}
+
+/// As a device delivers it: in memory of its own, not in that of whoever wrote its bytes.
+fn on_the_wire(mut packet: Packet, pool: &mut BufferPool) -> Packet {
+    packet.complete_checksum();
+    Packet::parse(&[], &packet.to_vec(), pool).unwrap_or(packet)
 }
 
 /// From `side` to the other.
@@ -171,7 +173,7 @@ fn config(choices: &mut Choices<'_>) -> Config {
         ecn: bits & 16 != 0,
         delayed_ack: bits & 32 == 0,
         nagle: bits & 64 == 0,
-        congestion: choices.one_of(CongestionName::DRAWN),
+        congestion: choices.one_of(CongestionName::ALL),
         detection: choices.one_of(DetectionName::ALL),
         reduction: choices.one_of(ReductionName::ALL),
         receive_buffer: ReceiveBuffer::Fixed(choices.one_of(&[65_536, 3_000, 16_000, 1 << 20])),
@@ -336,75 +338,6 @@ impl<'a, M: Middle> World<'a, M> {
         }
     }
 
-    /// A segment in the name of `side`, with numbers near its own. What it carries is what the side has written there: this
-    /// checks what becomes of numbers, not of an attacker's bytes.
-    fn forge(&mut self, side: usize) {
-        self.is_honest = false;
-        let one = &self.sides[side];
-        let (base, first, written, clock) = (one.last, one.first, one.written, one.clock);
-        let choices = &mut self.choices;
-        let (seq, ack) = (base.0.add(choices.offset()), base.1.add(choices.offset()));
-        let flags = match choices.byte() {
-            bits if bits & 0xc0 == 0 => Flags::ACK,
-            bits => Flags::from_bits_truncate(u16::from(bits & 0x3f)),
-        };
-        let options = TcpOptionsRepr {
-            timestamps: (choices.byte() & 1 == 0).then(|| (clock.wrapping_add(choices.offset()), 0)),
-            sack_blocks: (choices.byte() & 3 == 3)
-                .then(|| (ack.add(choices.offset()), ack.add(choices.offset())))
-                .into_iter()
-                .collect(),
-            ..TcpOptionsRepr::default()
-        };
-        let window = choices.word();
-        let len = u64::from(choices.byte()) * 8;
-        let position = first.map(|first| u64::from(seq.0.wrapping_sub(first.0).wrapping_sub(1)));
-        let payload = match position {
-            Some(position) if position + len <= written => bytes_of(side, position, len),
-            _ => Payload::Length(0),
-        };
-        let repr = TcpRepr { seq, ack, flags, window, options, ..TcpRepr::default() };
-        self.forged_acks[1 - side].insert(ack.0);
-        let mut packet = Packet::build_tcp(key(side), &repr, payload);
-        packet.complete_checksum();
-        self.sides[side].note_end(&packet);
-        self.middle.handle_packet(self.now, PortId(side as u8), packet);
-    }
-
-    /// A packet that `side` has sent, with a few bytes changed before its payload.
-    fn forge_raw(&mut self, side: usize) {
-        self.is_honest = false;
-        let Some(packet) = self.sides[side].out.front() else { return };
-        let (mut bytes, headers) = (packet.to_vec(), packet.header().len());
-        for _ in 0..1 + self.choices.byte() % 4 {
-            let at = usize::from(self.choices.byte()) % headers;
-            bytes[at] = self.choices.byte();
-        }
-        bytes.truncate(headers);
-        let Some(packet) = Packet::parse(&[], &bytes, &mut self.pool) else { return };
-        if let Some(tcp) = packet.tcp() {
-            self.forged_acks[1 - side].insert(tcp.ack().0);
-        }
-        // A forged segment that is longer than it should be would carry bytes of no stream.
-        if packet.payload().is_empty() {
-            self.sides[side].note_end(&packet);
-            self.middle.handle_packet(self.now, PortId(side as u8), packet);
-        }
-    }
-
-    /// A router between the middle and `side` says that a packet for it was too big, or that it cannot be reached.
-    fn forge_icmp(&mut self, side: usize) {
-        let Some(packet) = self.sides[side].into.front() else { return };
-        let quoted = packet.to_vec();
-        let mut ip = vec![0x45, 0, 0, 56, 0, 0, 0, 0, 64, 1, 0, 0, 10, 0, 9, 9, 10, 0, 1 - side as u8, 1];
-        let code = if self.choices.byte() & 1 == 0 { 4 } else { 1 };
-        let mtu = self.choices.word().to_be_bytes();
-        ip.extend([3, code, 0, 0, 0, 0, mtu[0], mtu[1]]);
-        ip.extend(&quoted[..28]);
-        let Some(message) = Packet::parse(&[], &ip, &mut self.pool) else { return };
-        self.middle.handle_packet(self.now, PortId(side as u8), message);
-    }
-
     /// Everything that has something to send sends; nobody goes on for ever.
     fn pump(&mut self) {
         if let Some(id) = self.sides[SERVER].host.accept() {
@@ -416,7 +349,7 @@ impl<'a, M: Middle> World<'a, M> {
                 assert!(n < SENT_MAX, "a host sends for ever");
                 side.note(&packet);
                 if side.out.len() < QUEUE_MAX {
-                    side.out.push_back(packet);
+                    side.out.push_back(on_the_wire(packet, &mut self.pool));
                 }
             }
         }
@@ -434,24 +367,23 @@ impl<'a, M: Middle> World<'a, M> {
         self.middle.check();
     }
 
-    /// Nobody is told of an acknowledgement that was not given, of bytes that `side` has sent.
+    /// Nobody is told of an acknowledgement that was not given. A middle that gives its own acknowledges only what `side` has sent.
     fn judge(&self, side: usize, packet: &Packet) {
         let Some(tcp) = packet.tcp().filter(|_| packet.flow_key() == Some(key(1 - side))) else { return };
         if !tcp.flags().contains(Flags::ACK) || self.forged_acks[side].contains(&tcp.ack().0) {
             return;
         }
         let (hears, says) = (&self.sides[side], &self.sides[1 - side]);
-        if self.middle.makes_acks() {
-            let Some(sent) = hears.sent else { return };
-            let beyond = tcp.ack().0.wrapping_sub(sent.0) as i32;
-            assert!(beyond <= 0, "acknowledges {beyond} bytes that side {side} has not sent");
-        } else {
-            assert!(
-                says.acks.contains(&tcp.ack().0),
-                "side {side} hears of {:?}, which nobody said",
-                tcp.ack()
-            );
+        if says.acks.contains(&tcp.ack().0) {
+            return;
         }
+        assert!(self.middle.makes_acks(), "side {side} hears of {:?}, which nobody said", tcp.ack());
+        assert!(
+            hears.sent.hold(tcp.ack()),
+            "{:?} is not of what side {side} sent: {:?}",
+            tcp.ack(),
+            hears.sent
+        );
     }
 
     /// From here on nothing is lost.

@@ -29,3 +29,10 @@ fn split_flows_replayed() {
 fn handovers_replayed() {
     replay::replay("handover", 100, exercise::handover);
 }
+
+/// Two segments in the server's name, one before its first and one 2^31 behind that. The gateway believes neither. Who checks took the
+/// largest of all numbers for what the server had sent, and numbers so far apart have no largest.
+#[test]
+fn an_ack_after_numbers_far_apart_is_judged() {
+    exercise::split(include_bytes!("../../../../../fuzz/corpus/split/forged-far-apart"));
+}

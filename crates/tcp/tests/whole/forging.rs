@@ -1,0 +1,84 @@
+//! Packets that neither end has sent: in the name of one of them, bent on the way, or of a router.
+
+use paceline_wire::{Flags, Packet, Payload, PortId, TcpOptionsRepr, TcpRepr};
+
+use super::{Middle, World, bytes_of, key};
+
+impl<M: Middle> World<'_, M> {
+    /// A segment in the name of `side`, with numbers near its own. What it carries is what the side has written there: this
+    /// checks what becomes of numbers, not of an attacker's bytes.
+    pub(super) fn forge(&mut self, side: usize) {
+        self.is_honest = false;
+        let one = &self.sides[side];
+        let (base, first, written, clock) = (one.last, one.first, one.written, one.clock);
+        let choices = &mut self.choices;
+        let (seq, ack) = (base.0.add(choices.offset()), base.1.add(choices.offset()));
+        let flags = match choices.byte() {
+            bits if bits & 0xc0 == 0 => Flags::ACK,
+            bits => Flags::from_bits_truncate(u16::from(bits & 0x3f)),
+        };
+        let options = TcpOptionsRepr {
+            timestamps: (choices.byte() & 1 == 0).then(|| (clock.wrapping_add(choices.offset()), 0)),
+            sack_blocks: (choices.byte() & 3 == 3)
+                .then(|| (ack.add(choices.offset()), ack.add(choices.offset())))
+                .into_iter()
+                .collect(),
+            ..TcpOptionsRepr::default()
+        };
+        let window = choices.word();
+        let len = u64::from(choices.byte()) * 8;
+        let position = first.map(|first| u64::from(seq.0.wrapping_sub(first.0).wrapping_sub(1)));
+        let payload = match position {
+            Some(position) if position + len <= written => bytes_of(side, position, len),
+            _ => Payload::Length(0),
+        };
+        let repr = TcpRepr { seq, ack, flags, window, options, ..TcpRepr::default() };
+        let mut packet = Packet::build_tcp(key(side), &repr, payload);
+        packet.complete_checksum();
+        self.note_forged(side, &packet);
+        self.middle.handle_packet(self.now, PortId(side as u8), packet);
+    }
+
+    /// A packet that `side` has sent, with a few bytes changed before its payload.
+    pub(super) fn forge_raw(&mut self, side: usize) {
+        self.is_honest = false;
+        let Some(packet) = self.sides[side].out.front() else { return };
+        let (mut bytes, headers) = (packet.to_vec(), packet.header().len());
+        for _ in 0..1 + self.choices.byte() % 4 {
+            let at = usize::from(self.choices.byte()) % headers;
+            bytes[at] = self.choices.byte();
+        }
+        bytes.truncate(headers);
+        let Some(packet) = Packet::parse(&[], &bytes, &mut self.pool) else { return };
+        // A forged segment that is longer than it should be would carry bytes of no stream.
+        if packet.payload().is_empty() {
+            self.note_forged(side, &packet);
+            self.middle.handle_packet(self.now, PortId(side as u8), packet);
+        }
+    }
+
+    fn note_forged(&mut self, side: usize, packet: &Packet) {
+        let Some(tcp) = packet.tcp() else { return };
+        self.forged_acks[1 - side].insert(tcp.ack().0);
+        self.sides[side].sent.note(tcp.seq(), tcp.end_seq());
+    }
+
+    /// A router between the middle and `side` says that a packet for it was too big, or that it cannot be reached.
+    pub(super) fn forge_icmp(&mut self, side: usize) {
+        // What was bent on the way may be shorter than what a router quotes.
+        let Some(quoted) = self.sides[side].into.front().map(Packet::to_vec).filter(|ip| ip.len() >= QUOTED)
+        else {
+            return;
+        };
+        let mut ip = vec![0x45, 0, 0, 56, 0, 0, 0, 0, 64, 1, 0, 0, 10, 0, 9, 9, 10, 0, 1 - side as u8, 1];
+        let code = if self.choices.byte() & 1 == 0 { 4 } else { 1 };
+        let mtu = self.choices.word().to_be_bytes();
+        ip.extend([3, code, 0, 0, 0, 0, mtu[0], mtu[1]]);
+        ip.extend(&quoted[..QUOTED]);
+        let Some(message) = Packet::parse(&[], &ip, &mut self.pool) else { return };
+        self.middle.handle_packet(self.now, PortId(side as u8), message);
+    }
+}
+
+/// Headers of IPv4, and eight bytes (RFC 792).
+const QUOTED: usize = 28;
