@@ -224,3 +224,24 @@ fn a_slow_reader_gets_nothing_that_only_waits() {
     assert!(first.slow > 0 && first.mbps >= 0.98 * pass.mbps, "{first:?}");
     assert!(first.delay_ms < 0.7 * transparent.delay_ms, "{first:?} {}", transparent.delay_ms);
 }
+
+/// It had a seventh: what the schedule sent beyond the window was discarded, and each packet of it took a round trip to repair.
+#[test]
+fn a_slow_reader_without_sack_is_not_sent_more_than_it_has_room_for() {
+    let goodput = |gateway| {
+        let down = || RateProcess::Constant(Rate::from_mbps(2.12));
+        let (window, read_mbps, congestion) = (Some(12), Some(0.776), CongestionName::Vegas);
+        let cell = Cell { down, up_mbps: 0.215, window, read_mbps, congestion, seconds: 30, ..PLAIN };
+        let mut scenario = scenario(cell, gateway);
+        let delay = |ms| Delay::Constant(Duration::from_millis(ms));
+        let [wired, radio] = &mut scenario.path[..] else { unreachable!() };
+        (wired.down.delay, wired.up.delay) = (delay(11), delay(11));
+        (radio.down.delay, radio.up.delay) = (delay(121), delay(121));
+        if let Transport::Tcp(tcp) = &mut scenario.flows[0].transport {
+            (tcp.client.sack, tcp.client.window_scaling) = (false, false);
+        }
+        simulate(&scenario).mbps
+    };
+    let (pass, with) = (goodput(None), goodput(Some(GatewayConfig::default())));
+    assert!(with >= 0.98 * pass, "{with} {pass}");
+}
