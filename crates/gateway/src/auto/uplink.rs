@@ -65,6 +65,11 @@ impl UplinkDelay {
         self.now.saturating_sub(Duration::from_nanos(self.tick.unwrap_or_default()))
     }
 
+    /// The longest queue that the newest packet can have met: its timestamp and that of the shortest way are each a tick off.
+    pub(crate) fn at_most(&self) -> Option<Duration> {
+        self.tick.map(|tick| self.now + Duration::from_nanos(2 * tick))
+    }
+
     /// The queue that stood there since the last look: the least that any packet met (as RFC 8289 has it).
     pub(crate) fn standing(&mut self) -> Option<Duration> {
         self.least.take()

@@ -19,6 +19,7 @@ mod tail_probe;
 mod timers;
 mod trial;
 mod uplink;
+mod upload;
 mod watch;
 #[cfg(test)]
 mod work;
@@ -44,6 +45,7 @@ use crate::status::{FlowStage, FlowStatus, FlowTotals};
 use crate::store::Store;
 use crate::subscriber::{PathEstimate, prefix};
 use crate::supply::Supply;
+use crate::upload::UploadReport;
 use crate::virtual_window::VirtualWindow;
 
 pub(crate) use acceptance::SynIs;
@@ -55,6 +57,7 @@ pub(crate) use path_mtu::PathMtu;
 use recovery::Recovery;
 use resumption::Resumption;
 use timers::Timers;
+use upload::Upload;
 use watch::Watch;
 
 /// Packets without data that may wait behind data of a flow. Our choice: a server sends few beside its data. Of more the newest counts.
@@ -83,6 +86,8 @@ pub(crate) struct LinkReport {
     pub(crate) uplink: Duration,
     /// Its packets leave at a rate of their own, within the bound.
     pub(crate) paced: bool,
+    /// What data of an upload says of the uplink.
+    pub(crate) upload: Option<UploadReport>,
 }
 
 #[cfg(feature = "serde")]
@@ -129,6 +134,9 @@ pub(crate) struct Flow {
     was_resumed: bool,
     /// The client's stream; none before its numbers are known.
     uplink: Option<Uplink>,
+    /// What is kept of it if it is an upload.
+    #[cfg_attr(feature = "serde", serde(default))]
+    upload: Option<Box<Upload>>,
     /// Both ends' timestamps.
     #[cfg_attr(feature = "serde", serde(default))]
     clocks: Clocks,
@@ -213,6 +221,7 @@ impl Flow {
             gave_up: false,
             was_resumed: false,
             uplink: None,
+            upload: None,
             clocks: Clocks::default(),
             resumption: None,
             pending_syn: None,

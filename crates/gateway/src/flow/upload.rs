@@ -1,0 +1,152 @@
+//! The windows of the server's ACKs on their way to a client that uploads, and what answers them ([`crate::upload`]).
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+
+use paceline_wire::{Duration, Flags, Instant, Packet, Tcp};
+
+use super::{Context, Flow};
+use crate::config::QueueBoundMode;
+use crate::upload::{Slots, UploadReport};
+
+/// ACKs that are remembered until their answer. Our choice: sixteen a round trip, and a queue of one more; of a longer one some stay unknown.
+const ACKS: usize = 32;
+/// Our choice: a flow that sends as much as slow start's first flight (RFC 6928) is an upload.
+const FIRST_FLIGHT: u64 = 10;
+/// What a client without an estimate may send beside what slow start says: the largest window of a SYN's answer, which was shown anyway.
+const FIRST_WINDOW: u64 = 65_535;
+
+/// An ACK that has passed.
+#[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+struct Passed {
+    stamp: u32,
+    at: Instant,
+    /// The right edge that the client knew then.
+    edge: u64,
+    /// The server's own lay beyond.
+    lowered: bool,
+    /// What of all uploads had arrived.
+    arrived: u64,
+}
+
+/// What is kept of a flow that uploads.
+#[derive(Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(super) struct Upload {
+    /// The furthest right edge that the client was shown.
+    edge: u64,
+    /// The acknowledgement and window field of the newest ACK, as the server sent it.
+    newest: (u64, u16),
+    passed: VecDeque<Passed>,
+    /// The newest round trip.
+    rtt: Duration,
+    /// Arrived and not yet reported.
+    unreported: u64,
+    own: Slots,
+    first: bool,
+}
+
+impl Upload {
+    fn new(edge: u64, rtt: Duration) -> Self {
+        Upload {
+            edge,
+            newest: (0, 0),
+            passed: VecDeque::new(),
+            rtt,
+            unreported: 0,
+            own: Slots::default(),
+            first: true,
+        }
+    }
+
+    /// An ACK passes. Only the first of a tick of the server's clock is remembered: its answer would be taken for that of the others.
+    fn on_passed(&mut self, passed: Passed) {
+        let is_due = self.passed.back().is_none_or(|last| {
+            passed.stamp.wrapping_sub(last.stamp) as i32 > 0
+                && passed.at.saturating_since(last.at) >= self.rtt / 16
+        });
+        if is_due && self.passed.len() < ACKS {
+            self.passed.push_back(passed);
+        }
+    }
+
+    /// The ACK that data with this echo answers. Those before it are answered, too.
+    fn answered(&mut self, echo: u32) -> Option<Passed> {
+        while self.passed.front().is_some_and(|passed| (passed.stamp.wrapping_sub(echo) as i32) < 0) {
+            self.passed.pop_front();
+        }
+        self.passed.front().filter(|passed| passed.stamp == echo).copied()
+    }
+}
+
+impl Flow {
+    /// Data of the client came, with positions up to `end`. Returns what it says of the uplink, if it answers an ACK that is remembered.
+    pub(super) fn watch_upload(&mut self, ctx: &Context<'_>, tcp: Tcp<'_>) -> Option<UploadReport> {
+        let len = u64::from(tcp.seq_len());
+        if ctx.config.queue_bound.uploads == QueueBoundMode::None || len == 0 {
+            return None;
+        }
+        let segment = self.segment();
+        let uplink = self.uplink.as_ref()?;
+        let end = tcp.seq().unwrap_near(uplink.sent()) + len;
+        if self.upload.is_none() {
+            if uplink.sent() - uplink.first() <= FIRST_FLIGHT * segment || tcp.timestamps().is_none() {
+                return None;
+            }
+            let rtt = self.totals.rtt_min.unwrap_or_default();
+            self.upload = Some(Box::new(Upload::new(uplink.edge(), rtt)));
+        }
+        let queue = self.uplink_at_most();
+        let handshake = self.totals.rtt_min;
+        let upload = self.upload.as_mut()?;
+        upload.unreported += len;
+        let passed = upload.answered(tcp.timestamps()?.1)?;
+        upload.rtt = ctx.now.saturating_since(passed.at);
+        let delivered = core::mem::take(&mut upload.unreported);
+        Some(UploadReport {
+            delivered,
+            rtt: upload.rtt,
+            queue,
+            arrived: passed.arrived,
+            // Of two segments that an ACK allows the first comes first.
+            limited: passed.lowered && end + 2 * segment > passed.edge,
+            joins: upload.own.add(ctx.now, delivered),
+            handshake: handshake.filter(|_| core::mem::take(&mut upload.first)),
+        })
+    }
+
+    /// A packet of the server, as its client would read it, is to pass: its window lets the client have no more on its way than the uplink's bound says.
+    /// The right edge never moves back by that (RFC 9293, Section 3.8.6).
+    pub(super) fn lower_upload_window(&mut self, now: Instant, packet: &mut Packet) {
+        let (segment, at_once) = (self.segment(), self.waiting() == 0);
+        let Some((uplink, upload)) = self.uplink.as_ref().zip(self.upload.as_mut()) else { return };
+        let Some(tcp) = packet.tcp().filter(|tcp| tcp.flags().contains(Flags::ACK)) else { return };
+        let shift = if self.shifts.added { 0 } else { self.shifts.server };
+        let (ack, field) = (tcp.ack().unwrap_near(uplink.acked()), tcp.window());
+        let is_bare = tcp.seq_len() == 0;
+        // Without SACK what moves the window is no duplicate (RFC 5681, Section 2).
+        let repeats = is_bare && !self.handshake.sack() && upload.newest == (ack, field);
+        upload.newest = (ack, field);
+        let path = &self.path.upload;
+        let wanted = match path.share(now, &upload.own, segment) {
+            Some(share) => uplink.sent().saturating_add(share),
+            // What slow start may have on its way from here: each byte that is acknowledged brings two (RFC 5681, Section 3.1).
+            None => ack + (ack - uplink.first().min(ack)) + FIRST_WINDOW,
+        };
+        let wanted = if repeats { upload.edge } else { wanted.max(upload.edge) };
+        // Rounded up (RFC 7323, Section 2.4), and never to nothing.
+        let units = wanted.saturating_sub(ack).div_ceil(1 << shift).max(1).min(u64::from(field)) as u16;
+        upload.edge = upload.edge.max(ack + (u64::from(units) << shift));
+        let lowered = units < field;
+        if lowered && let Some(mut tcp) = packet.tcp_mut() {
+            tcp.set_window(units);
+        }
+        if is_bare
+            && at_once
+            && let Some((stamp, _)) = packet.tcp().and_then(|tcp| tcp.timestamps())
+        {
+            upload.on_passed(Passed { stamp, at: now, edge: upload.edge, lowered, arrived: path.arrived });
+        }
+    }
+}
