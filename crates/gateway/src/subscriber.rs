@@ -19,7 +19,7 @@ use crate::ring::{Linked, Links};
 use crate::rings::Rings;
 use crate::share::Share;
 use crate::status::SubscriberStatus;
-use crate::upload::{UploadBound, UploadPath, UploadReport};
+use crate::upload::{Slots, UploadBound, UploadPath, UploadReport};
 
 /// Before there is a sample: the second of RFC 6298, Section 2.1.
 const RTT_UNKNOWN: Duration = Duration::from_secs(1);
@@ -283,9 +283,9 @@ impl Subscriber {
     }
 
     /// Data of an upload arrived.
-    pub(crate) fn on_upload(&mut self, now: Instant, report: &UploadReport) {
+    pub(crate) fn on_upload(&mut self, now: Instant, report: &UploadReport) -> Slots {
         let config = self.upload_config;
-        self.upload.get_or_insert_with(|| Box::new(UploadBound::new(config))).on_report(now, report);
+        self.upload.get_or_insert_with(|| Box::new(UploadBound::new(config))).on_report(now, report)
     }
 
     /// The bytes in flight of one of its flows went from `before` to `after`, and its client reported.

@@ -9,11 +9,21 @@
 use paceline_wire::{Duration, Instant};
 
 use crate::bound::{BoundSample, QueueBound, QueueBoundConfig};
+use crate::rtt_min::RttMin;
 
-/// Uploads are counted over this and the slot before. Our choice: some round trips of a slow uplink.
+/// What each upload has of the link is counted over a slot and the one before. Our choice: two round trips, and this at least; in a shorter one the
+/// bursts of single flows would count.
 const SLOT: Duration = Duration::from_millis(500);
 /// Our choice: after a break as long as the shortest round trip is kept nothing is known of the link any more, and an upload begins as the first did.
 const IDLE: Duration = Duration::from_secs(10);
+/// As the bound has it for a queue that stands: some round trips of a radio link.
+const ELSEWHERE_WINDOW: Duration = Duration::from_millis(250);
+/// Where a fiftieth is lost (as BBR.LossThresh, draft-ietf-ccwg-bbr, Section 2.7) and of more than some packets, the buffer is too short for a bound
+/// to be of use, or the radio loses: no queue is to be feared then, and who sends on regardless has more without a bound.
+const LOST_PART: u64 = 50;
+const LOST_LEAST: u64 = 6_000;
+/// Our choice: as long as losses tell of a short buffer on the downlink.
+const PASSES: Duration = Duration::from_secs(30);
 /// A new flow begins with so many segments (RFC 6928).
 const FIRST_SEGMENTS: u64 = 10;
 /// Our choice: of several uploads none has less than two segments on its way, for which a server's delayed ACK waits (RFC 5681, Section 4.2).
@@ -26,14 +36,16 @@ pub(crate) struct UploadReport {
     pub(crate) delivered: u64,
     /// From the ACK to this data.
     pub(crate) rtt: Duration,
+    /// Bytes that turned out to be lost before they came here.
+    pub(crate) lost: u64,
     /// The longest that the uplink's queue can have been, by the client's timestamps.
     pub(crate) queue: Option<Duration>,
     /// Bytes of all uploads that had arrived when the ACK passed: what has arrived since was on its way.
     pub(crate) arrived: u64,
     /// The window that the gateway showed was the limit.
     pub(crate) limited: bool,
-    /// The flow is new among the uploads of this slot.
-    pub(crate) joins: bool,
+    /// What the flow has brought.
+    pub(crate) own: Slots,
     /// The shortest round trip that the flow knows by other packets, if this is its first report.
     pub(crate) handshake: Option<Duration>,
 }
@@ -48,31 +60,31 @@ pub(crate) struct Slots {
 }
 
 impl Slots {
-    fn turn(&mut self, now: Instant) {
-        let number = now.saturating_since(Instant::ZERO).as_nanos() / SLOT.as_nanos();
+    fn at(mut self, number: u64) -> Self {
         if number != self.number {
-            self.before = if number == self.number + 1 { self.current } else { 0 };
-            self.current = 0;
-            self.number = number;
+            self.before = if number == self.number.wrapping_add(1) { self.current } else { 0 };
+            (self.current, self.number) = (0, number);
         }
+        self
     }
 
     /// Adds; true if nothing was there in this slot.
-    pub(crate) fn add(&mut self, now: Instant, more: u64) -> bool {
-        self.turn(now);
-        self.current += more;
-        self.current == more
+    fn add(&mut self, number: u64, more: u64) -> bool {
+        *self = self.at(number);
+        let is_first = self.current == 0;
+        self.current = self.current.saturating_add(more);
+        is_first
     }
 
-    fn both(mut self, now: Instant) -> u64 {
-        self.turn(now);
-        self.before + self.current
+    fn both(self, number: u64) -> u64 {
+        let slots = self.at(number);
+        slots.before.saturating_add(slots.current)
     }
 
     /// The larger of both, for what is counted anew in each.
-    fn most(mut self, now: Instant) -> u64 {
-        self.turn(now);
-        self.before.max(self.current)
+    fn most(self, number: u64) -> u64 {
+        let slots = self.at(number);
+        slots.before.max(slots.current)
     }
 }
 
@@ -84,6 +96,8 @@ pub(crate) struct UploadPath {
     limit: Option<u64>,
     /// All bytes of uploads that have arrived.
     pub(crate) arrived: u64,
+    /// The running slot.
+    slot: u64,
     bytes: Slots,
     flows: Slots,
 }
@@ -91,16 +105,17 @@ pub(crate) struct UploadPath {
 impl UploadPath {
     /// What a flow of which `own` has arrived may have on its way. Its part of the limit is that of what arrives; a flow with less than an even part
     /// may double, as in slow start (RFC 5681, Section 3.1), until it has that.
-    pub(crate) fn share(&self, now: Instant, own: &Slots, segment: u64) -> Option<u64> {
+    pub(crate) fn share(&self, own: Slots, segment: u64) -> Option<u64> {
         let limit = self.limit?;
-        let (own, all) = (own.both(now), self.bytes.both(now));
-        let flows = self.flows.most(now).max(1) + u64::from(own == 0 && all > 0);
+        let (own, all) = (own.both(self.slot), self.bytes.both(self.slot));
+        let flows = self.flows.most(self.slot).max(1) + u64::from(own == 0 && all > 0);
         if flows == 1 {
             return Some(limit);
         }
         let part = (u128::from(limit) * u128::from(own) / u128::from(all.max(1))) as u64;
         let even = (limit / flows).min(own.saturating_mul(2).saturating_add(FIRST_SEGMENTS * segment));
-        Some(part.min(limit).max(even).max(LEAST_SEGMENTS * segment))
+        // Only whole segments leave, and of each flow one may have arrived that no ACK tells of yet (RFC 9293, Section 3.8.6.3).
+        Some((part.min(limit).max(even) + segment).max(LEAST_SEGMENTS * segment))
     }
 }
 
@@ -113,6 +128,13 @@ pub(crate) struct UploadBound {
     path: UploadPath,
     last: Instant,
     limited_until: Instant,
+    slot_since: Instant,
+    lost: Slots,
+    passes_until: Instant,
+    /// What round trips are longer for another reason than the uplink.
+    elsewhere: RttMin,
+    /// A queue has been seen. Before, nothing is to be gained, and the first flights of an upload would wait for an estimate that is made of them.
+    loaded: bool,
 }
 
 impl UploadBound {
@@ -124,6 +146,11 @@ impl UploadBound {
             path: UploadPath::default(),
             last: Instant::ZERO,
             limited_until: Instant::ZERO,
+            slot_since: Instant::ZERO,
+            lost: Slots::default(),
+            passes_until: Instant::ZERO,
+            elsewhere: RttMin::new(ELSEWHERE_WINDOW),
+            loaded: false,
         }
     }
 
@@ -132,38 +159,60 @@ impl UploadBound {
         self.path
     }
 
-    /// Data of an upload arrived.
-    pub(crate) fn on_report(&mut self, now: Instant, report: &UploadReport) {
+    /// Data of an upload arrived. Returns what its flow has brought.
+    pub(crate) fn on_report(&mut self, now: Instant, report: &UploadReport) -> Slots {
         if now.saturating_since(self.last) > IDLE {
             *self = UploadBound { path: UploadPath { limit: None, ..self.path }, ..UploadBound::new(self.config) };
         }
         self.last = now;
         self.path.arrived = self.path.arrived.wrapping_add(report.delivered);
-        self.path.bytes.add(now, report.delivered);
-        self.path.flows.add(now, u64::from(report.joins));
-        let flows = self.path.flows.most(now).max(1) as u32;
+        let (own, flows) = self.count(now, report);
         if let Some(rtt) = report.handshake {
             self.report(now, 0, rtt, 0, flows, false);
         }
-        let rtt = self.round_trip(report);
+        let elsewhere = self.elsewhere(report);
+        let rtt = report.rtt.saturating_sub(elsewhere);
         if report.limited {
-            self.limited_until = now + rtt;
+            self.limited_until = now + report.rtt;
         }
         // Of several uploads one may be the limit itself, while the bound holds the others.
         let limited = report.limited || flows > 1 && now < self.limited_until;
-        let outstanding = self.path.arrived.saturating_sub(report.arrived);
-        self.report(now, report.delivered, rtt, outstanding, flows, limited);
-        self.path.limit = self.bound.limit();
+        let outstanding = self.path.arrived.wrapping_sub(report.arrived);
+        let waits = self.bound.rate().bytes_in(elsewhere);
+        self.report(now, report.delivered, rtt, outstanding.saturating_sub(waits), flows, limited);
+        self.loaded |= self.bound.is_loaded();
+        let passes = !self.loaded || now < self.passes_until;
+        let waits = self.bound.rate().bytes_in(self.elsewhere.update(now, elsewhere));
+        self.path.limit = self.bound.limit().filter(|_| !passes).map(|limit| limit.saturating_add(waits));
+        { extern crate std; if std::env::var("UPDBG").is_ok() { std::eprintln!("{:.3} del {} rtt {:.1} raw {:.1} q {:?} min {:.1} out {} lim {:?} fc {:.3} err {:.3} limited {} flows {} contest {} lost {} pass {}", now.as_nanos() as f64/1e9, report.delivered, rtt.as_nanos() as f64/1e6, report.rtt.as_nanos() as f64/1e6, report.queue.map(|q| q.as_millis()), self.bound.rtt_min().unwrap_or_default().as_nanos() as f64/1e6, outstanding, self.path.limit, self.bound.rate().as_bytes_per_sec() as f64*8e-6, self.bound.error().as_bytes_per_sec() as f64*8e-6, limited, flows, self.bound.is_contested(), report.lost, passes); } } //DBG
+        own
     }
 
-    /// A client that has nothing to send when an ACK comes answers it late, with no queue as the reason: then the round trip is no longer than
-    /// the uplink's own delay says. Where the window was the limit it answers at once, and the whole counts, so that a path that became
-    /// longer is seen.
-    fn round_trip(&self, report: &UploadReport) -> Duration {
-        match self.bound.rtt_min().zip(report.queue) {
-            Some((rtt_min, queue)) if !report.limited => report.rtt.min(rtt_min + queue),
-            _ => report.rtt,
+    /// Who has how much, and whether it gets through.
+    fn count(&mut self, now: Instant, report: &UploadReport) -> (Slots, u32) {
+        let path = &mut self.path;
+        if now.saturating_since(self.slot_since) >= SLOT.max(report.rtt * 2) {
+            self.slot_since = now;
+            path.slot = path.slot.wrapping_add(1);
         }
+        let mut own = report.own;
+        let joins = own.add(path.slot, report.delivered);
+        path.bytes.add(path.slot, report.delivered);
+        path.flows.add(path.slot, u64::from(joins));
+        self.lost.add(path.slot, report.lost);
+        let (bytes, lost) = (path.bytes.both(path.slot), self.lost.both(path.slot));
+        if report.lost > 0 && lost >= LOST_LEAST && lost > bytes / LOST_PART {
+            self.passes_until = now + PASSES;
+        }
+        (own, path.flows.most(path.slot).max(1) as u32)
+    }
+
+    /// How much longer a round trip was for another reason than the uplink: the ACK waited before the downlink, or the client had nothing to send
+    /// when it came. The uplink's own queue is told by the client's timestamps. Without this a download's queue would be taken for the
+    /// upload's, and as that does not go away the bound would go down and down.
+    fn elsewhere(&self, report: &UploadReport) -> Duration {
+        let own = self.bound.rtt_min().zip(report.queue).map(|(rtt_min, queue)| rtt_min + queue);
+        own.map_or(Duration::ZERO, |own| report.rtt.saturating_sub(own))
     }
 
     fn report(&mut self, now: Instant, delivered: u64, rtt: Duration, outstanding: u64, flows: u32, limited: bool) {

@@ -17,6 +17,9 @@ pub(crate) struct UplinkDelay {
     shortest: Option<i64>,
     /// When that was brought up to date.
     at: Instant,
+    /// When a packet last came as soon as that.
+    #[cfg_attr(feature = "serde", serde(default))]
+    met: Instant,
     /// The least queue since the last look.
     least: Option<Duration>,
     /// What the newest packet met.
@@ -55,6 +58,9 @@ impl UplinkDelay {
         self.at = now;
         let shortest = self.shortest.map_or(way.min(0), |shortest| (shortest + drift as i64).min(way));
         self.shortest = Some(shortest);
+        if way <= shortest {
+            self.met = now;
+        }
         let queue = Duration::from_nanos((way - shortest).max(0) as u64);
         self.now = queue;
         self.least = Some(self.least.map_or(queue, |least| least.min(queue)));
@@ -65,9 +71,11 @@ impl UplinkDelay {
         self.now.saturating_sub(Duration::from_nanos(self.tick.unwrap_or_default()))
     }
 
-    /// The longest queue that the newest packet can have met: its timestamp and that of the shortest way are each a tick off.
+    /// The longest queue that the newest packet can have met: its timestamp and that of the shortest way are each a tick off, and what was added
+    /// for the clocks since that may have been queue.
     pub(crate) fn at_most(&self) -> Option<Duration> {
-        self.tick.map(|tick| self.now + Duration::from_nanos(2 * tick))
+        let added = self.at.saturating_since(self.met).as_nanos().saturating_mul(DRIFT_PPM) / 1_000_000;
+        self.tick.map(|tick| self.now + Duration::from_nanos(2 * tick + added))
     }
 
     /// The queue that stood there since the last look: the least that any packet met (as RFC 8289 has it).

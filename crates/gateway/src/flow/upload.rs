@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 
 use paceline_wire::{Duration, Flags, Instant, Packet, Tcp};
 
@@ -11,8 +12,12 @@ use crate::upload::{Slots, UploadReport};
 
 /// ACKs that are remembered until their answer. Our choice: sixteen a round trip, and a queue of one more; of a longer one some stay unknown.
 const ACKS: usize = 32;
+/// Gaps that are remembered. Our choice: what is lost in more of them at once is a tail that a few tell of.
+const GAPS: usize = 16;
 /// Our choice: a flow that sends as much as slow start's first flight (RFC 6928) is an upload.
 const FIRST_FLIGHT: u64 = 10;
+/// Our choice: a gap that nobody has filled by then is no part of what goes on.
+const FORGOTTEN: Duration = Duration::from_secs(10);
 /// What a client without an estimate may send beside what slow start says: the largest window of a SYN's answer, which was shown anyway.
 const FIRST_WINDOW: u64 = 65_535;
 
@@ -30,6 +35,15 @@ struct Passed {
     arrived: u64,
 }
 
+/// What is missing before what has come.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+struct Gap {
+    start: u64,
+    end: u64,
+    seen: Instant,
+}
+
 /// What is kept of a flow that uploads.
 #[derive(Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -41,6 +55,11 @@ pub(super) struct Upload {
     passed: VecDeque<Passed>,
     /// The newest round trip.
     rtt: Duration,
+    /// Position after the newest byte.
+    reached: u64,
+    gaps: Vec<Gap>,
+    /// Lost and not yet reported.
+    lost: u64,
     /// Arrived and not yet reported.
     unreported: u64,
     own: Slots,
@@ -54,6 +73,9 @@ impl Upload {
             newest: (0, 0),
             passed: VecDeque::new(),
             rtt,
+            reached: 0,
+            gaps: Vec::new(),
+            lost: 0,
             unreported: 0,
             own: Slots::default(),
             first: true,
@@ -69,6 +91,26 @@ impl Upload {
         if is_due && self.passed.len() < ACKS {
             self.passed.push_back(passed);
         }
+    }
+
+    /// Positions `start..end` came. What fills a gap after a round trip was lost; what comes sooner was overtaken.
+    fn on_data(&mut self, now: Instant, start: u64, end: u64) {
+        if start > self.reached && self.reached > 0 && self.gaps.len() < GAPS {
+            self.gaps.push(Gap { start: self.reached, end: start, seen: now });
+        }
+        self.reached = self.reached.max(end);
+        let (rtt, lost) = (self.rtt, &mut self.lost);
+        self.gaps.retain_mut(|gap| {
+            let filled = end.min(gap.end).saturating_sub(start.max(gap.start));
+            if filled > 0 {
+                if now.saturating_since(gap.seen) >= rtt / 2 {
+                    *lost += filled;
+                }
+                // A client fills a gap from its start on.
+                gap.start = end.min(gap.end);
+            }
+            gap.start < gap.end && now.saturating_since(gap.seen) < FORGOTTEN
+        });
     }
 
     /// The ACK that data with this echo answers. Those before it are answered, too.
@@ -100,20 +142,30 @@ impl Flow {
         let queue = self.uplink_at_most();
         let handshake = self.totals.rtt_min;
         let upload = self.upload.as_mut()?;
+        upload.on_data(ctx.now, end - len, end);
         upload.unreported += len;
         let passed = upload.answered(tcp.timestamps()?.1)?;
         upload.rtt = ctx.now.saturating_since(passed.at);
         let delivered = core::mem::take(&mut upload.unreported);
+        let lost = core::mem::take(&mut upload.lost);
         Some(UploadReport {
             delivered,
             rtt: upload.rtt,
+            lost,
             queue,
             arrived: passed.arrived,
             // Of two segments that an ACK allows the first comes first.
             limited: passed.lowered && end + 2 * segment > passed.edge,
-            joins: upload.own.add(ctx.now, delivered),
+            own: upload.own,
             handshake: handshake.filter(|_| core::mem::take(&mut upload.first)),
         })
+    }
+
+    /// What it has brought, as its subscriber counts it.
+    pub(crate) fn set_brought(&mut self, own: Slots) {
+        if let Some(upload) = &mut self.upload {
+            upload.own = own;
+        }
     }
 
     /// A packet of the server, as its client would read it, is to pass: its window lets the client have no more on its way than the uplink's bound says.
@@ -129,7 +181,7 @@ impl Flow {
         let repeats = is_bare && !self.handshake.sack() && upload.newest == (ack, field);
         upload.newest = (ack, field);
         let path = &self.path.upload;
-        let wanted = match path.share(now, &upload.own, segment) {
+        let wanted = match path.share(upload.own, segment) {
             Some(share) => uplink.sent().saturating_add(share),
             // What slow start may have on its way from here: each byte that is acknowledged brings two (RFC 5681, Section 3.1).
             None => ack + (ack - uplink.first().min(ack)) + FIRST_WINDOW,
