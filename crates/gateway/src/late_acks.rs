@@ -5,6 +5,7 @@
 
 use paceline_wire::{Duration, Instant};
 
+use crate::auto::is_late;
 use crate::rtt_min::RttMin;
 
 /// A queue that did not empty for so long stands there (RFC 8289, Section 3, has 100 ms for a router; ours is some round trips of a radio
@@ -31,11 +32,13 @@ impl Default for LateAcks {
 }
 
 impl LateAcks {
-    /// An ACK waited for `queue` on the uplink of a path whose round trip is `rtt` without queues.
-    pub(crate) fn on_ack(&mut self, now: Instant, queue: Duration, rtt: Duration) {
+    /// An ACK waited for `queue` on the uplink of a path whose round trip is `rtt` without queues. Where a bound keeps the uplink's queue short, it
+    /// is short on average only: then ACKs are late when `auto` calls them so.
+    pub(crate) fn on_ack(&mut self, now: Instant, queue: Duration, rtt: Duration, bounded: bool) {
         let first = *self.first.get_or_insert(now);
         let standing = self.standing.update(now, queue);
-        if standing > (rtt / 2).max(LATE_MIN) && now.saturating_since(first) >= STANDING {
+        let late = if bounded { is_late(standing, Some(rtt)) } else { standing > (rtt / 2).max(LATE_MIN) };
+        if late && now.saturating_since(first) >= STANDING {
             self.late_at = Some(now);
         } else {
             self.late_at.take_if(|at| now.saturating_since(*at) >= FREE);
@@ -58,7 +61,7 @@ mod tests {
         let mut feed = |from: u64, to: u64, queue: fn(u64) -> u64| {
             for ms in (from..to).step_by(10) {
                 let queue = Duration::from_millis(queue(ms));
-                acks.on_ack(Instant::ZERO + Duration::from_millis(ms), queue, Duration::from_millis(60));
+                acks.on_ack(Instant::ZERO + Duration::from_millis(ms), queue, Duration::from_millis(60), false);
             }
             acks.are_late()
         };

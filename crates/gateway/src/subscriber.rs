@@ -19,7 +19,7 @@ use crate::ring::{Linked, Links};
 use crate::rings::Rings;
 use crate::share::Share;
 use crate::status::SubscriberStatus;
-use crate::upload::{Slots, UploadBound, UploadPath, UploadReport};
+use crate::upload::{Own, UploadBound, UploadPath, UploadReport};
 
 /// Before there is a sample: the second of RFC 6298, Section 2.1.
 const RTT_UNKNOWN: Duration = Duration::from_secs(1);
@@ -283,7 +283,7 @@ impl Subscriber {
     }
 
     /// Data of an upload arrived.
-    pub(crate) fn on_upload(&mut self, now: Instant, report: &UploadReport) -> Slots {
+    pub(crate) fn on_upload(&mut self, now: Instant, report: &UploadReport) -> Own {
         let config = self.upload_config;
         self.upload.get_or_insert_with(|| Box::new(UploadBound::new(config))).on_report(now, report)
     }
@@ -313,7 +313,8 @@ impl Subscriber {
             return;
         }
         self.uplink = report.uplink;
-        self.late_acks.on_ack(now, report.uplink, bound.rtt_min().unwrap_or_default());
+        let bounded = self.upload.as_ref().is_some_and(|upload| upload.is_active());
+        self.late_acks.on_ack(now, report.uplink, bound.rtt_min().unwrap_or_default(), bounded);
         let answered = bound.rate().bytes_in(report.uplink);
         bound.on_ack(&BoundSample {
             now,

@@ -381,7 +381,7 @@ impl Table {
         let in_flight = entry.member.in_flight();
         subscriber.on_report(now, in_flight_before, in_flight, report, self.crowded);
         if let (Some(upload), Member::Flow(flow)) = (&report.upload, &mut entry.member) {
-            flow.set_brought(subscriber.on_upload(now, upload));
+            flow.set_own_upload(subscriber.on_upload(now, upload));
         }
         subscriber.holdings.replace(entry.holdings, entry.member.holdings());
         entry.holdings = entry.member.holdings();

@@ -44,8 +44,8 @@ pub(crate) struct UploadReport {
     pub(crate) arrived: u64,
     /// The window that the gateway showed was the limit.
     pub(crate) limited: bool,
-    /// What the flow has brought.
-    pub(crate) own: Slots,
+    /// What is known of the flow.
+    pub(crate) own: Own,
     /// The shortest round trip that the flow knows by other packets, if this is its first report.
     pub(crate) handshake: Option<Duration>,
 }
@@ -88,6 +88,16 @@ impl Slots {
     }
 }
 
+/// What is known of one upload beside others.
+#[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(crate) struct Own {
+    /// What it has brought.
+    bytes: Slots,
+    /// It has met a queue. Before, nothing is to be gained, and bursts of its slow start would be cut to what the path holds on average.
+    loaded: bool,
+}
+
 /// What an upload knows of the others and of the bound.
 #[derive(Clone, Copy, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -105,9 +115,9 @@ pub(crate) struct UploadPath {
 impl UploadPath {
     /// What a flow of which `own` has arrived may have on its way. Its part of the limit is that of what arrives; a flow with less than an even part
     /// may double, as in slow start (RFC 5681, Section 3.1), until it has that.
-    pub(crate) fn share(&self, own: Slots, segment: u64) -> Option<u64> {
-        let limit = self.limit?;
-        let (own, all) = (own.both(self.slot), self.bytes.both(self.slot));
+    pub(crate) fn share(&self, own: Own, segment: u64) -> Option<u64> {
+        let limit = self.limit.filter(|_| own.loaded)?;
+        let (own, all) = (own.bytes.both(self.slot), self.bytes.both(self.slot));
         let flows = self.flows.most(self.slot).max(1) + u64::from(own == 0 && all > 0);
         if flows == 1 {
             return Some(limit);
@@ -131,10 +141,9 @@ pub(crate) struct UploadBound {
     slot_since: Instant,
     lost: Slots,
     passes_until: Instant,
+    bounded_since: Instant,
     /// What round trips are longer for another reason than the uplink.
     elsewhere: RttMin,
-    /// A queue has been seen. Before, nothing is to be gained, and the first flights of an upload would wait for an estimate that is made of them.
-    loaded: bool,
 }
 
 impl UploadBound {
@@ -149,9 +158,14 @@ impl UploadBound {
             slot_since: Instant::ZERO,
             lost: Slots::default(),
             passes_until: Instant::ZERO,
+            bounded_since: Instant::ZERO,
             elsewhere: RttMin::new(ELSEWHERE_WINDOW),
-            loaded: false,
         }
+    }
+
+    /// It bounds the uplink's queue now.
+    pub(crate) fn is_active(&self) -> bool {
+        self.path.limit.is_some()
     }
 
     /// What each upload is to know.
@@ -159,14 +173,14 @@ impl UploadBound {
         self.path
     }
 
-    /// Data of an upload arrived. Returns what its flow has brought.
-    pub(crate) fn on_report(&mut self, now: Instant, report: &UploadReport) -> Slots {
+    /// Data of an upload arrived. Returns what is known of its flow now.
+    pub(crate) fn on_report(&mut self, now: Instant, report: &UploadReport) -> Own {
         if now.saturating_since(self.last) > IDLE {
             *self = UploadBound { path: UploadPath { limit: None, ..self.path }, ..UploadBound::new(self.config) };
         }
         self.last = now;
         self.path.arrived = self.path.arrived.wrapping_add(report.delivered);
-        let (own, flows) = self.count(now, report);
+        let (mut own, flows) = self.count(now, report);
         if let Some(rtt) = report.handshake {
             self.report(now, 0, rtt, 0, flows, false);
         }
@@ -180,28 +194,34 @@ impl UploadBound {
         let outstanding = self.path.arrived.wrapping_sub(report.arrived);
         let waits = self.bound.rate().bytes_in(elsewhere);
         self.report(now, report.delivered, rtt, outstanding.saturating_sub(waits), flows, limited);
-        self.loaded |= self.bound.is_loaded();
-        let passes = !self.loaded || now < self.passes_until;
+        own.loaded |= self.bound.is_loaded();
+        let passes = now < self.passes_until;
         let waits = self.bound.rate().bytes_in(self.elsewhere.update(now, elsewhere));
+        let was_bounded = self.path.limit.is_some();
         self.path.limit = self.bound.limit().filter(|_| !passes).map(|limit| limit.saturating_add(waits));
-        { extern crate std; if std::env::var("UPDBG").is_ok() { std::eprintln!("{:.3} del {} rtt {:.1} raw {:.1} q {:?} min {:.1} out {} lim {:?} fc {:.3} err {:.3} limited {} flows {} contest {} lost {} pass {}", now.as_nanos() as f64/1e9, report.delivered, rtt.as_nanos() as f64/1e6, report.rtt.as_nanos() as f64/1e6, report.queue.map(|q| q.as_millis()), self.bound.rtt_min().unwrap_or_default().as_nanos() as f64/1e6, outstanding, self.path.limit, self.bound.rate().as_bytes_per_sec() as f64*8e-6, self.bound.error().as_bytes_per_sec() as f64*8e-6, limited, flows, self.bound.is_contested(), report.lost, passes); } } //DBG
+        if self.path.limit.is_some() && !was_bounded {
+            self.bounded_since = now;
+        }
+        { extern crate std; if std::env::var("UPNONE").is_ok() { self.path.limit = None; } if std::env::var("UPDBG").is_ok() { std::eprintln!("{:.3} del {} rtt {:.1} raw {:.1} q {:?} min {:.1} out {} lim {:?} fc {:.3} err {:.3} limited {} flows {} contest {} lost {} pass {}", now.as_nanos() as f64/1e9, report.delivered, rtt.as_nanos() as f64/1e6, report.rtt.as_nanos() as f64/1e6, report.queue.map(|q| q.as_millis()), self.bound.rtt_min().unwrap_or_default().as_nanos() as f64/1e6, outstanding, self.path.limit, self.bound.rate().as_bytes_per_sec() as f64*8e-6, self.bound.error().as_bytes_per_sec() as f64*8e-6, limited, flows, self.bound.is_contested(), report.lost, passes); } } //DBG
         own
     }
 
     /// Who has how much, and whether it gets through.
-    fn count(&mut self, now: Instant, report: &UploadReport) -> (Slots, u32) {
+    fn count(&mut self, now: Instant, report: &UploadReport) -> (Own, u32) {
         let path = &mut self.path;
         if now.saturating_since(self.slot_since) >= SLOT.max(report.rtt * 2) {
             self.slot_since = now;
             path.slot = path.slot.wrapping_add(1);
         }
         let mut own = report.own;
-        let joins = own.add(path.slot, report.delivered);
+        let joins = own.bytes.add(path.slot, report.delivered);
         path.bytes.add(path.slot, report.delivered);
         path.flows.add(path.slot, u64::from(joins));
-        self.lost.add(path.slot, report.lost);
+        // What overflowed before is slow start's, and the bound is there to end it.
+        let counts = path.limit.is_some() && now.saturating_since(self.bounded_since) > SLOT.max(report.rtt * 2);
+        self.lost.add(path.slot, if counts { report.lost } else { 0 });
         let (bytes, lost) = (path.bytes.both(path.slot), self.lost.both(path.slot));
-        if report.lost > 0 && lost >= LOST_LEAST && lost > bytes / LOST_PART {
+        if lost >= LOST_LEAST && lost > bytes / LOST_PART {
             self.passes_until = now + PASSES;
         }
         (own, path.flows.most(path.slot).max(1) as u32)

@@ -8,7 +8,7 @@ use paceline_wire::{Duration, Flags, Instant, Packet, Tcp};
 
 use super::{Context, Flow};
 use crate::config::QueueBoundMode;
-use crate::upload::{Slots, UploadReport};
+use crate::upload::{Own, UploadReport};
 
 /// ACKs that are remembered until their answer. Our choice: sixteen a round trip, and a queue of one more; of a longer one some stay unknown.
 const ACKS: usize = 32;
@@ -62,7 +62,7 @@ pub(super) struct Upload {
     lost: u64,
     /// Arrived and not yet reported.
     unreported: u64,
-    own: Slots,
+    own: Own,
     first: bool,
 }
 
@@ -77,7 +77,7 @@ impl Upload {
             gaps: Vec::new(),
             lost: 0,
             unreported: 0,
-            own: Slots::default(),
+            own: Own::default(),
             first: true,
         }
     }
@@ -161,8 +161,8 @@ impl Flow {
         })
     }
 
-    /// What it has brought, as its subscriber counts it.
-    pub(crate) fn set_brought(&mut self, own: Slots) {
+    /// What its subscriber knows of it.
+    pub(crate) fn set_own_upload(&mut self, own: Own) {
         if let Some(upload) = &mut self.upload {
             upload.own = own;
         }
