@@ -262,3 +262,121 @@ impl UploadBound {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    const SEGMENT: u64 = 1_448;
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    /// Uploads over a link of a packet each 12 ms and a path of 62 ms.
+    struct Link {
+        bound: UploadBound,
+        own: Vec<Own>,
+        now: Instant,
+        rtt: Duration,
+        queue: Duration,
+    }
+
+    impl Link {
+        fn new(flows: usize) -> Self {
+            let bound = UploadBound::new(QueueBoundConfig::default());
+            let now = Instant::ZERO + Duration::from_secs(1);
+            Link { bound, own: vec![Own::default(); flows], now, rtt: ms(62), queue: ms(0) }
+        }
+
+        /// A packet of a flow arrives.
+        fn arrives(&mut self, flow: usize, lost: u64) {
+            self.now += ms(12);
+            let in_loop = (self.rtt.as_millis() / 12) * SEGMENT;
+            let report = UploadReport {
+                delivered: SEGMENT,
+                rtt: self.rtt,
+                lost,
+                queue: Some(self.queue),
+                arrived: self.bound.path().arrived.saturating_sub(in_loop),
+                limited: true,
+                own: self.own[flow],
+                handshake: None,
+            };
+            self.own[flow] = self.bound.on_report(self.now, &report);
+        }
+
+        /// A shortest round trip is seen, then a queue of `queue` stands for some seconds.
+        fn fill(&mut self, queue: Duration) {
+            (self.rtt, self.queue) = (ms(62), ms(0));
+            self.arrives(0, 0);
+            (self.rtt, self.queue) = (ms(62) + queue, queue);
+            let flows = self.own.len();
+            (0..400).for_each(|n| self.arrives(n % flows, 0));
+        }
+
+        fn share(&self, flow: usize) -> Option<u64> {
+            self.bound.path().share(self.own[flow], SEGMENT)
+        }
+    }
+
+    #[test]
+    fn one_upload_has_what_the_path_holds_and_little_more() {
+        let mut link = Link::new(1);
+        link.arrives(0, 0);
+        assert_eq!(link.share(0), None, "nothing is known, and no queue was seen");
+        link.fill(ms(100));
+        // 121 bytes a millisecond: 7.5 KB, two packets, and what a single packet makes of an error.
+        let share = link.share(0).unwrap();
+        assert!((9_000..14_000).contains(&share), "{share}");
+    }
+
+    #[test]
+    fn what_waits_elsewhere_is_no_queue_of_the_uplink() {
+        let mut link = Link::new(1);
+        link.fill(ms(100));
+        let before = link.share(0).unwrap();
+        // The downlink's queue makes round trips longer by 300 ms; that of the uplink is as it was.
+        link.rtt = ms(62 + 100 + 300);
+        (0..100).for_each(|_| link.arrives(0, 0));
+        let waits = ms(300).as_millis() * 121;
+        let after = link.share(0).unwrap();
+        assert!((before + waits * 8 / 10..before + waits * 12 / 10).contains(&after), "{before} and {after}");
+    }
+
+    #[test]
+    fn who_brings_more_has_more_and_who_comes_may_double() {
+        let mut link = Link::new(3);
+        link.fill(ms(100));
+        // From here on two of them bring one and three packets in turn, the third nothing.
+        (0..400).for_each(|n| link.arrives(usize::from(n % 4 != 0), 0));
+        let limit = link.bound.path().limit.unwrap();
+        let (few, many) = (link.share(0).unwrap(), link.share(1).unwrap());
+        assert!(many > limit * 3 / 4 && many < limit * 5 / 4, "{many} of {limit}");
+        assert!(few >= limit / 2 && few < many, "{few} of {limit}");
+        assert!(link.share(2).unwrap() >= LEAST_SEGMENTS * SEGMENT);
+    }
+
+    #[test]
+    fn a_fiftieth_lost_lets_uploads_pass_for_a_while() {
+        let mut link = Link::new(1);
+        link.fill(ms(100));
+        assert!(link.share(0).is_some());
+        (0..200).for_each(|n| link.arrives(0, if n % 20 == 0 { 2 * SEGMENT } else { 0 }));
+        assert_eq!(link.share(0), None);
+        (0..3_000).for_each(|_| link.arrives(0, 0));
+        assert!(link.share(0).is_some());
+    }
+
+    #[test]
+    fn after_a_break_nothing_is_known() {
+        let mut link = Link::new(1);
+        link.fill(ms(100));
+        link.now += IDLE;
+        link.arrives(0, 0);
+        assert_eq!(link.share(0), None);
+    }
+}

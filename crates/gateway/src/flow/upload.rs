@@ -202,3 +202,53 @@ impl Flow {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(1_000 + ms)
+    }
+
+    fn upload() -> Upload {
+        Upload::new(0, Duration::from_millis(64))
+    }
+
+    #[test]
+    fn an_answer_is_that_to_the_first_ack_of_its_tick() {
+        let mut upload = upload();
+        for (stamp, ms) in [(u32::MAX - 1, 0), (u32::MAX - 1, 5), (u32::MAX, 10), (5, 15), (6, 16)] {
+            upload.on_passed(Passed { stamp, at: at(ms), ..Passed::default() });
+        }
+        assert_eq!(upload.answered(u32::MAX - 1).map(|passed| passed.at), Some(at(0)));
+        // One of which nothing is known, as it came too soon after the one before.
+        assert!(upload.answered(6).is_none());
+        assert!(upload.answered(5).is_none(), "what was answered before is forgotten");
+    }
+
+    #[test]
+    fn acks_that_nobody_answers_are_limited() {
+        let mut upload = upload();
+        for n in 0..1_000 {
+            upload.on_passed(Passed { stamp: n, at: at(10 * u64::from(n)), ..Passed::default() });
+        }
+        assert_eq!(upload.passed.len(), ACKS);
+        assert_eq!(upload.answered(0).map(|passed| passed.at), Some(at(0)));
+    }
+
+    #[test]
+    fn a_gap_that_is_filled_late_was_lost_and_one_filled_soon_was_not() {
+        let mut upload = upload();
+        for (ms, start, end) in
+            [(0, 100, 200), (10, 300, 400), (20, 200, 300), (30, 500, 600), (100, 400, 450)]
+        {
+            upload.on_data(at(ms), start, end);
+        }
+        assert_eq!(upload.lost, 50);
+        upload.on_data(at(110), 450, 500);
+        assert_eq!((upload.lost, upload.gaps.len()), (100, 0));
+        (0..100).for_each(|n| upload.on_data(at(200), 1_000 + 200 * n, 1_100 + 200 * n));
+        assert_eq!(upload.gaps.len(), GAPS);
+    }
+}
