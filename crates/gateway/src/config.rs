@@ -251,6 +251,8 @@ pub struct QueueBoundConfig {
     pub prefer: Prefer,
     /// The queue target in milliseconds; the rule's own when absent.
     pub target_ms: Option<u64>,
+    /// Whether the uplink's queue is bounded, too, by the windows that clients of transparent flows are shown.
+    pub uploads: QueueBoundMode,
 }
 
 /// Bounds.
@@ -304,7 +306,11 @@ impl GatewayConfig {
                 mode: RttModulationMode::None,
                 ..RttModulationConfig::default()
             },
-            queue_bound: QueueBoundConfig { mode: QueueBoundMode::None, ..QueueBoundConfig::default() },
+            queue_bound: QueueBoundConfig {
+                mode: QueueBoundMode::None,
+                uploads: QueueBoundMode::None,
+                ..QueueBoundConfig::default()
+            },
             ..GatewayConfig::default()
         }
     }

@@ -356,7 +356,7 @@ impl Node for Gateway {
         };
         let key = if port == WAN { key.reversed() } else { key };
         if port == RADIO && !packet.payload().is_empty() {
-            self.table.on_upload(&self.shared.config, key.src.ip(), packet.payload().len() as u64);
+            self.table.note_uploaded(&self.shared.config, key.src.ip(), packet.payload().len() as u64);
         }
         let Some(packet) = self.on_split(arrival, port, &key, packet) else { return };
         if flags.contains(Flags::SYN) {

@@ -12,6 +12,8 @@ use crate::rtt_min::RttMin;
 const STANDING: Duration = Duration::from_millis(250);
 /// Our choice: an uplink schedules a phone's packets some milliseconds late without any queue.
 const LATE_MIN: Duration = Duration::from_millis(20);
+/// Our choice: longer than an upload that is bounded makes it after its first round trips.
+const BOUNDED_MIN: Duration = Duration::from_millis(250);
 /// Our choice: an upload's queue is short for some round trips after each of its losses.
 const FREE: Duration = Duration::from_secs(2);
 
@@ -31,11 +33,13 @@ impl Default for LateAcks {
 }
 
 impl LateAcks {
-    /// An ACK waited for `queue` on the uplink of a path whose round trip is `rtt` without queues.
-    pub(crate) fn on_ack(&mut self, now: Instant, queue: Duration, rtt: Duration) {
+    /// An ACK waited for `queue` on the uplink of a path whose round trip is `rtt` without queues. Where a bound keeps the uplink's queue short it goes
+    /// away again, and a download that passes meanwhile would fill the downlink's buffer, behind which the upload's ACKs wait.
+    pub(crate) fn on_ack(&mut self, now: Instant, queue: Duration, rtt: Duration, bounded: bool) {
         let first = *self.first.get_or_insert(now);
         let standing = self.standing.update(now, queue);
-        if standing > (rtt / 2).max(LATE_MIN) && now.saturating_since(first) >= STANDING {
+        let longest = if bounded { (rtt * 2).max(BOUNDED_MIN) } else { (rtt / 2).max(LATE_MIN) };
+        if standing > longest && now.saturating_since(first) >= STANDING {
             self.late_at = Some(now);
         } else {
             self.late_at.take_if(|at| now.saturating_since(*at) >= FREE);
@@ -58,7 +62,12 @@ mod tests {
         let mut feed = |from: u64, to: u64, queue: fn(u64) -> u64| {
             for ms in (from..to).step_by(10) {
                 let queue = Duration::from_millis(queue(ms));
-                acks.on_ack(Instant::ZERO + Duration::from_millis(ms), queue, Duration::from_millis(60));
+                acks.on_ack(
+                    Instant::ZERO + Duration::from_millis(ms),
+                    queue,
+                    Duration::from_millis(60),
+                    false,
+                );
             }
             acks.are_late()
         };

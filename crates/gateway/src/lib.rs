@@ -54,6 +54,7 @@ mod supply;
 mod table;
 mod timers;
 mod unanswered;
+mod upload;
 mod virtual_window;
 
 pub use config::GatewayConfig;

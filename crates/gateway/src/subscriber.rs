@@ -19,6 +19,7 @@ use crate::ring::{Linked, Links};
 use crate::rings::Rings;
 use crate::share::Share;
 use crate::status::SubscriberStatus;
+use crate::upload::{Own, UploadBound, UploadPath, UploadReport};
 
 /// Before there is a sample: the second of RFC 6298, Section 2.1.
 const RTT_UNKNOWN: Duration = Duration::from_secs(1);
@@ -56,6 +57,9 @@ pub(crate) struct PathEstimate {
     /// Why the gateway cannot help: flows pass through as if it were not there.
     #[cfg_attr(feature = "serde", serde(default))]
     pub(crate) passes: Option<Reason>,
+    /// What an upload may have on its way.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub(crate) upload: UploadPath,
 }
 
 /// The state of one subscriber.
@@ -106,6 +110,11 @@ pub(crate) struct Subscriber {
     /// Why its transparent flows pass through, if they do.
     #[cfg_attr(feature = "serde", serde(default))]
     passes: Option<Reason>,
+    /// The bound of its uplink, once it has uploads.
+    #[cfg_attr(feature = "serde", serde(default))]
+    upload: Option<Box<UploadBound>>,
+    #[cfg_attr(feature = "serde", serde(default))]
+    upload_config: QueueBoundConfig,
     /// When a repair last left that had no room.
     #[cfg_attr(feature = "serde", serde(default))]
     repaired_at: Instant,
@@ -143,6 +152,8 @@ impl Subscriber {
             uplink: Duration::ZERO,
             late_acks: LateAcks::default(),
             passes: None,
+            upload: None,
+            upload_config: bound_config(bound, prefer),
             repaired_at: Instant::ZERO,
         }
     }
@@ -150,17 +161,20 @@ impl Subscriber {
     /// What its flows have in common.
     pub(crate) fn path(&self) -> PathEstimate {
         let uploaded = self.uploaded + self.other.as_ref().map_or(0, |other| other.uplink_bytes);
+        let upload = self.upload.as_ref().map_or(UploadPath::default(), |upload| upload.path());
         match &self.bound {
             Some(bound) => {
                 let share = bound.rate().mul_ratio(1, u64::from((self.flows - self.ended).max(1)));
-                PathEstimate { rtt: bound.rtt_min(), share, uploaded, passes: self.passes }
+                PathEstimate { rtt: bound.rtt_min(), share, uploaded, passes: self.passes, upload }
             }
-            None => PathEstimate { rtt: self.base_rtt.rtt_min(), uploaded, ..PathEstimate::default() },
+            None => {
+                PathEstimate { rtt: self.base_rtt.rtt_min(), uploaded, upload, ..PathEstimate::default() }
+            }
         }
     }
 
     /// It sent `bytes` up, over TCP.
-    pub(crate) fn on_upload(&mut self, bytes: u64) {
+    pub(crate) fn note_uploaded(&mut self, bytes: u64) {
         self.uploaded += bytes;
     }
 
@@ -283,6 +297,12 @@ impl Subscriber {
         }
     }
 
+    /// Data of an upload arrived.
+    pub(crate) fn on_upload(&mut self, now: Instant, report: &UploadReport) -> Own {
+        let config = self.upload_config;
+        self.upload.get_or_insert_with(|| Box::new(UploadBound::new(config))).on_report(now, report)
+    }
+
     /// The bytes in flight of one of its flows went from `before` to `after`, and its client reported.
     pub(crate) fn on_report(
         &mut self,
@@ -308,7 +328,8 @@ impl Subscriber {
             return;
         }
         self.uplink = report.uplink;
-        self.late_acks.on_ack(now, report.uplink, bound.rtt_min().unwrap_or_default());
+        let bounded = self.upload.as_ref().is_some_and(|upload| upload.is_active());
+        self.late_acks.on_ack(now, report.uplink, bound.rtt_min().unwrap_or_default(), bounded);
         let answered = bound.rate().bytes_in(report.uplink);
         bound.on_ack(&BoundSample {
             now,

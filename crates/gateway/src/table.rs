@@ -380,6 +380,9 @@ impl Table {
         let subscriber = &mut self.subscribers[index as usize];
         let in_flight = entry.member.in_flight();
         subscriber.on_report(now, in_flight_before, in_flight, report, self.crowded);
+        if let (Some(upload), Member::Flow(flow)) = (&report.upload, &mut entry.member) {
+            flow.set_own_upload(subscriber.on_upload(now, upload));
+        }
         subscriber.holdings.replace(entry.holdings, entry.member.holdings());
         entry.holdings = entry.member.holdings();
         if entry.member.has_ended() && !core::mem::replace(&mut entry.has_ended, true) {
@@ -405,9 +408,9 @@ impl Table {
     }
 
     /// A client sent `bytes` of TCP up, by whatever flow.
-    pub(crate) fn on_upload(&mut self, config: &GatewayConfig, client: IpAddr, bytes: u64) {
+    pub(crate) fn note_uploaded(&mut self, config: &GatewayConfig, client: IpAddr, bytes: u64) {
         if let Some(&index) = self.by_prefix.get(&prefix(&config.sharing, client)) {
-            self.subscribers[index as usize].on_upload(bytes);
+            self.subscribers[index as usize].note_uploaded(bytes);
         }
     }
 

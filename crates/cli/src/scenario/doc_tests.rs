@@ -112,6 +112,7 @@ fn every_scenario_of_the_repository_parses() {
         "scenarios/rivals",
         "scenarios/rre",
         "scenarios/split",
+        "scenarios/uploads",
         "scenarios/auto",
     ]
     .map(|folder| root().join(folder));

@@ -22,6 +22,9 @@ pub(crate) struct UplinkDelay {
     shortest: Option<i64>,
     /// When that was brought up to date.
     at: Instant,
+    /// When a packet last came as soon as that.
+    #[cfg_attr(feature = "serde", serde(default))]
+    met: Instant,
     /// The least queue since it was last asked for.
     least: Option<Duration>,
     /// What the newest packet met.
@@ -81,6 +84,7 @@ impl Default for UplinkDelay {
             tick: None,
             shortest: None,
             at: Instant::ZERO,
+            met: Instant::ZERO,
             least: None,
             now: Duration::ZERO,
             recent: RttMin::new(STANDING),
@@ -98,6 +102,9 @@ impl UplinkDelay {
         self.at = now;
         let shortest = self.shortest.map_or(way.min(0), |shortest| (shortest + drift as i64).min(way));
         self.shortest = Some(shortest);
+        if way <= shortest {
+            self.met = now;
+        }
         let queue = Duration::from_nanos((way - shortest).max(0) as u64);
         let path = self.longer_path(now, queue, FLAT_WITHIN + Duration::from_nanos(tick), uploaded);
         self.now = queue.saturating_sub(path);
@@ -118,6 +125,7 @@ impl UplinkDelay {
         }
         if now.saturating_since(stands.flat_since) >= FLAT {
             self.shortest = self.shortest.map(|shortest| shortest + stood.as_nanos() as i64);
+            self.met = now;
             self.recent.reset(now, queue.saturating_sub(stood));
             self.stands = None;
             return stood;
@@ -149,6 +157,13 @@ impl UplinkDelay {
     /// The queue that the newest packet met, as far as it is longer than a tick of the client's clock, which hides the rest.
     pub(crate) fn queue(&self) -> Duration {
         self.now.saturating_sub(Duration::from_nanos(self.tick.unwrap_or_default()))
+    }
+
+    /// The longest queue that the newest packet can have met: its timestamp and that of the shortest way are each a tick off, and what was added
+    /// for the clocks since that may have been queue.
+    pub(crate) fn at_most(&self) -> Option<Duration> {
+        let added = self.at.saturating_since(self.met).as_nanos().saturating_mul(DRIFT_PPM) / 1_000_000;
+        self.tick.map(|tick| self.now + Duration::from_nanos(2 * tick + added))
     }
 
     /// The queue that stood there since the last look: the least that any packet met (as RFC 8289 has it).

@@ -50,6 +50,26 @@ impl Uplink {
         Uplink { first: position, acked: position, sent: position, window_max: 0, edge: 0 }
     }
 
+    /// The first position.
+    pub(super) fn first(&self) -> u64 {
+        self.first
+    }
+
+    /// Acknowledged by the server.
+    pub(super) fn acked(&self) -> u64 {
+        self.acked
+    }
+
+    /// Position after the newest byte of the client.
+    pub(super) fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// The furthest right edge that the server has shown.
+    pub(super) fn edge(&self) -> u64 {
+        self.edge
+    }
+
     /// The server acknowledges `ack`, and shows a window of so many bytes, of which the client reads so many.
     fn on_server(&mut self, ack: u64, window: u64, read: u64) {
         self.acked = self.acked.max(ack);

@@ -37,11 +37,12 @@ impl Flow {
             self.server_rtt.on_data(ctx.now, echo);
         }
         let ack = tcp.ack();
+        self.rescale(&mut packet);
         if flags.contains(Flags::ACK) && accepted {
             self.note_server_ack(ctx, ack);
+            self.lower_upload_window(ctx.now, &mut packet);
             self.note_newest(&packet);
         }
-        self.rescale(&mut packet);
         if !accepted {
             ctx.counters.pass(PassReason::Unacceptable);
             return ctx.pass_to_client(packet);
@@ -211,11 +212,11 @@ impl Flow {
         }
     }
 
-    /// What the server last told the client of the uplink, for packets that leave a second time.
+    /// What the server last told the client of the uplink, as the client reads it, for packets that leave a second time.
     fn note_newest(&mut self, packet: &Packet) {
         let Some(tcp) = packet.tcp() else { return };
         if self.newest.is_none_or(|(ack, _)| tcp.ack().distance(ack) >= 0) {
-            self.newest = Some((tcp.ack(), self.shifts.server_field(tcp.window())));
+            self.newest = Some((tcp.ack(), tcp.window()));
         }
     }
 

@@ -21,6 +21,7 @@ mod tail_probe;
 mod timers;
 mod trial;
 mod uplink;
+mod upload;
 mod watch;
 #[cfg(test)]
 mod work;
@@ -46,6 +47,7 @@ use crate::status::{FlowStage, FlowStatus, FlowTotals};
 use crate::store::Store;
 use crate::subscriber::{PathEstimate, prefix};
 use crate::supply::Supply;
+use crate::upload::UploadReport;
 use crate::virtual_window::VirtualWindow;
 
 pub(crate) use acceptance::SynIs;
@@ -58,6 +60,7 @@ pub(crate) use path_mtu::PathMtu;
 use recovery::Recovery;
 use resumption::Resumption;
 use timers::Timers;
+use upload::Upload;
 use watch::Watch;
 
 /// Packets without data that may wait behind data of a flow. Our choice: a server sends few beside its data. Of more the newest counts.
@@ -86,6 +89,8 @@ pub(crate) struct LinkReport {
     pub(crate) uplink: Duration,
     /// Its packets leave at a rate of their own, within the bound.
     pub(crate) paced: bool,
+    /// What data of an upload says of the uplink.
+    pub(crate) upload: Option<UploadReport>,
 }
 
 #[cfg(feature = "serde")]
@@ -132,6 +137,9 @@ pub(crate) struct Flow {
     was_resumed: bool,
     /// The client's stream; none before its numbers are known.
     uplink: Option<Uplink>,
+    /// What is kept of it if it is an upload.
+    #[cfg_attr(feature = "serde", serde(default))]
+    upload: Option<Box<Upload>>,
     /// Both ends' timestamps.
     #[cfg_attr(feature = "serde", serde(default))]
     clocks: Clocks,
@@ -218,6 +226,7 @@ impl Flow {
             gave_up: false,
             was_resumed: false,
             uplink: None,
+            upload: None,
             clocks: Clocks::default(),
             resumption: None,
             pending_syn: None,

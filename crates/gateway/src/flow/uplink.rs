@@ -49,13 +49,14 @@ impl Flow {
         }
         self.totals.uplink_bytes += packet.payload().len() as u64;
         self.watch_uplink(ctx, tcp);
+        let upload = self.watch_upload(ctx, tcp);
         if flags.contains(Flags::RST) {
             self.abandon(ctx);
             self.close(ctx, FlowStage::Reset);
         }
         if !flags.contains(Flags::ACK) {
             self.modulation.push(ctx.now, Duration::ZERO, true, Edit::None, packet);
-            return LinkReport::default();
+            return LinkReport { upload, ..LinkReport::default() };
         }
         if flags.contains(Flags::FIN) {
             self.client_fin = Some(tcp.end_seq().unwrap_near(1 << 32));
@@ -77,6 +78,7 @@ impl Flow {
             late = self.lateness(ctx, ack);
             report = self.on_ack(ctx, ack, &blocks, duplicate);
         }
+        report.upload = upload;
         let answers = self.answers_server(&packet, ack);
         let withheld = !answers && self.withholds(ctx, &packet, ack);
         self.hide_sacks(ctx, &mut packet, ack, answers);
@@ -216,6 +218,7 @@ impl Flow {
             age,
             uplink: self.uplink_queue(),
             paced: false,
+            upload: None,
         }
     }
 

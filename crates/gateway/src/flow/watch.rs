@@ -144,6 +144,11 @@ impl Flow {
         self.watch.uplink.queue()
     }
 
+    /// The longest queue that the newest packet can have met on the uplink, if its client's clock is known.
+    pub(super) fn uplink_at_most(&self) -> Option<Duration> {
+        self.watch.uplink.at_most()
+    }
+
     /// Once a second: a reader that lags takes no more than its own window says, and whatever else is sent only gets old here.
     pub(crate) fn watch_reader(&mut self, ctx: &mut Context<'_>) {
         // One that does not read at all (window zero) may come back at any time, and fast.

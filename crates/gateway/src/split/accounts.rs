@@ -27,6 +27,7 @@ impl Pair {
             age: delivery.sent_at.map(|sent| now.saturating_since(sent)),
             uplink: self.uplink.queue(),
             paced: may_be_held && client.connection.is_paced(),
+            upload: None,
         };
         (report, newly)
     }

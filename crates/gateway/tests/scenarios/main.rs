@@ -34,6 +34,7 @@ mod split;
 mod twins;
 #[cfg(feature = "serde")]
 mod upgrade;
+mod uploads;
 mod vanished;
 mod whole;
 mod whole_pieces;

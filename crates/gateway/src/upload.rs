@@ -1,0 +1,382 @@
+//! The bound on a subscriber's uplink queue: what its uploads may have on their way to the gateway.
+//!
+//! The queue stands before the uplink, in the client's modem, where the gateway cannot hold anything back. What it can do is to say less in the
+//! window of the server's ACKs: a right edge that lies `limit` beyond what has arrived here lets no more than `limit` be between an ACK that passes
+//! and the data that answers it. So the rule is that of the downlink ([`crate::bound`]), with ACKs that pass as what leaves, and data
+//! that arrives as what is reported: the round trip is from the ACK to its answer, named by its timestamp. The wired side is no part of it.
+//! docs/uploads.md has reasons and measurements.
+
+use paceline_wire::{Duration, Instant};
+
+use crate::bound::{BoundSample, QueueBound, QueueBoundConfig};
+use crate::rtt_min::RttMin;
+
+/// What each upload has of the link is counted over a slot and the one before. Our choice: two round trips, and this at least; in a shorter one the
+/// bursts of single flows would count.
+const SLOT: Duration = Duration::from_millis(500);
+/// Our choice: after a break as long as the shortest round trip is kept nothing is known of the link any more, and an upload begins as the first did.
+const IDLE: Duration = Duration::from_secs(10);
+/// As the bound has it for a queue that stands: some round trips of a radio link.
+const ELSEWHERE_WINDOW: Duration = Duration::from_millis(250);
+/// Where a fiftieth is lost (as BBR.LossThresh, draft-ietf-ccwg-bbr, Section 2.7) and of more than some packets, the buffer is too short for a bound
+/// to be of use, or the radio loses: no queue is to be feared then, and who sends on regardless has more without a bound.
+const LOST_PART: u64 = 50;
+const LOST_LEAST: u64 = 6_000;
+/// Our choice: as long as losses tell of a short buffer on the downlink.
+const PASSES: Duration = Duration::from_secs(30);
+/// A new flow begins with so many segments (RFC 6928).
+const FIRST_SEGMENTS: u64 = 10;
+/// Our choice: of several uploads none has less than two segments on its way, for which a server's delayed ACK waits (RFC 5681, Section 4.2).
+const LEAST_SEGMENTS: u64 = 2;
+
+/// What data of an upload says, when it answers an ACK that is known.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UploadReport {
+    /// Bytes that have arrived since the last report.
+    pub(crate) delivered: u64,
+    /// From the ACK to this data.
+    pub(crate) rtt: Duration,
+    /// Bytes that turned out to be lost before they came here.
+    pub(crate) lost: u64,
+    /// The longest that the uplink's queue can have been, by the client's timestamps.
+    pub(crate) queue: Option<Duration>,
+    /// Bytes of all uploads that had arrived when the ACK passed: what has arrived since was on its way.
+    pub(crate) arrived: u64,
+    /// The window that the gateway showed was the limit.
+    pub(crate) limited: bool,
+    /// What is known of the flow.
+    pub(crate) own: Own,
+    /// The shortest round trip that the flow knows by other packets, if this is its first report.
+    pub(crate) handshake: Option<Duration>,
+}
+
+/// A count in the running slot and in the one before.
+#[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(crate) struct Slots {
+    number: u64,
+    before: u64,
+    current: u64,
+}
+
+impl Slots {
+    fn at(mut self, number: u64) -> Self {
+        if number != self.number {
+            self.before = if number == self.number.wrapping_add(1) { self.current } else { 0 };
+            (self.current, self.number) = (0, number);
+        }
+        self
+    }
+
+    /// Adds; true if nothing was there in this slot.
+    fn add(&mut self, number: u64, more: u64) -> bool {
+        *self = self.at(number);
+        let is_first = self.current == 0;
+        self.current = self.current.saturating_add(more);
+        is_first
+    }
+
+    fn both(self, number: u64) -> u64 {
+        let slots = self.at(number);
+        slots.before.saturating_add(slots.current)
+    }
+
+    /// The larger of both, for what is counted anew in each.
+    fn most(self, number: u64) -> u64 {
+        let slots = self.at(number);
+        slots.before.max(slots.current)
+    }
+}
+
+/// What is known of one upload beside others.
+#[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(crate) struct Own {
+    /// What it has brought.
+    bytes: Slots,
+    /// It has met a queue. Before, nothing is to be gained, and bursts of its slow start would be cut to what the path holds on average.
+    loaded: bool,
+}
+
+/// What an upload knows of the others and of the bound.
+#[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(crate) struct UploadPath {
+    /// What all may have on their way, once that is known.
+    limit: Option<u64>,
+    /// All bytes of uploads that have arrived.
+    pub(crate) arrived: u64,
+    /// The running slot.
+    slot: u64,
+    bytes: Slots,
+    flows: Slots,
+}
+
+impl UploadPath {
+    /// What a flow of which `own` has arrived may have on its way. Its part of the limit is that of what arrives; a flow with less than an even part
+    /// may double, as in slow start (RFC 5681, Section 3.1), until it has that.
+    pub(crate) fn share(&self, own: Own, segment: u64) -> Option<u64> {
+        let limit = self.limit.filter(|_| own.loaded)?;
+        let (own, all) = (own.bytes.both(self.slot), self.bytes.both(self.slot));
+        let flows = self.flows.most(self.slot).max(1) + u64::from(own == 0 && all > 0);
+        if flows == 1 {
+            return Some(limit);
+        }
+        let part = (u128::from(limit) * u128::from(own) / u128::from(all.max(1))) as u64;
+        let even = (limit / flows).min(own.saturating_mul(2).saturating_add(FIRST_SEGMENTS * segment));
+        // Not all use their part at the same time: a quarter more, as BBR probes (draft-ietf-ccwg-bbr, Section 4.3.3); without it four of them had 92 % of
+        // a link. Only whole segments leave, and of each flow one may have arrived that no ACK tells of yet (RFC 9293, Section 3.8.6.3).
+        let part = part.min(limit).max(even);
+        Some((part + part / 4 + segment).max(LEAST_SEGMENTS * segment))
+    }
+}
+
+/// The bound of one subscriber's uplink.
+#[derive(Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(crate) struct UploadBound {
+    config: QueueBoundConfig,
+    bound: QueueBound,
+    path: UploadPath,
+    last: Instant,
+    limited_until: Instant,
+    slot_since: Instant,
+    lost: Slots,
+    passes_until: Instant,
+    bounded_since: Instant,
+    /// What round trips are longer for another reason than the uplink.
+    elsewhere: RttMin,
+}
+
+impl UploadBound {
+    /// Knows nothing yet.
+    pub(crate) fn new(config: QueueBoundConfig) -> Self {
+        UploadBound {
+            config,
+            bound: QueueBound::new(config),
+            path: UploadPath::default(),
+            last: Instant::ZERO,
+            limited_until: Instant::ZERO,
+            slot_since: Instant::ZERO,
+            lost: Slots::default(),
+            passes_until: Instant::ZERO,
+            bounded_since: Instant::ZERO,
+            elsewhere: RttMin::new(ELSEWHERE_WINDOW),
+        }
+    }
+
+    /// It bounds the uplink's queue now.
+    pub(crate) fn is_active(&self) -> bool {
+        self.path.limit.is_some()
+    }
+
+    /// What each upload is to know.
+    pub(crate) fn path(&self) -> UploadPath {
+        self.path
+    }
+
+    /// Data of an upload arrived. Returns what is known of its flow now.
+    pub(crate) fn on_report(&mut self, now: Instant, report: &UploadReport) -> Own {
+        if now.saturating_since(self.last) > IDLE {
+            *self = UploadBound {
+                path: UploadPath { limit: None, ..self.path },
+                ..UploadBound::new(self.config)
+            };
+        }
+        self.last = now;
+        self.path.arrived = self.path.arrived.wrapping_add(report.delivered);
+        let (mut own, flows) = self.count(now, report);
+        if let Some(rtt) = report.handshake {
+            self.report(now, 0, rtt, 0, flows, false);
+        }
+        let elsewhere = self.elsewhere(report);
+        let rtt = report.rtt.saturating_sub(elsewhere);
+        if report.limited {
+            self.limited_until = now + report.rtt;
+        }
+        // Of several uploads one may be the limit itself, while the bound holds the others.
+        let limited = report.limited || flows > 1 && now < self.limited_until;
+        let outstanding = self.path.arrived.wrapping_sub(report.arrived);
+        let waits = self.bound.rate().bytes_in(elsewhere);
+        self.report(now, report.delivered, rtt, outstanding.saturating_sub(waits), flows, limited);
+        own.loaded |= self.bound.is_loaded();
+        let passes = now < self.passes_until;
+        let waits = self.bound.rate().bytes_in(self.elsewhere.update(now, elsewhere));
+        let was_bounded = self.path.limit.is_some();
+        self.path.limit = self.bound.limit().filter(|_| !passes).map(|limit| limit.saturating_add(waits));
+        if self.path.limit.is_some() && !was_bounded {
+            self.bounded_since = now;
+        }
+        own
+    }
+
+    /// Who has how much, and whether it gets through.
+    fn count(&mut self, now: Instant, report: &UploadReport) -> (Own, u32) {
+        let path = &mut self.path;
+        if now.saturating_since(self.slot_since) >= SLOT.max(report.rtt * 2) {
+            self.slot_since = now;
+            path.slot = path.slot.wrapping_add(1);
+        }
+        let mut own = report.own;
+        let joins = own.bytes.add(path.slot, report.delivered);
+        path.bytes.add(path.slot, report.delivered);
+        path.flows.add(path.slot, u64::from(joins));
+        // What overflowed before is slow start's, and the bound is there to end it.
+        let counts =
+            path.limit.is_some() && now.saturating_since(self.bounded_since) > SLOT.max(report.rtt * 2);
+        self.lost.add(path.slot, if counts { report.lost } else { 0 });
+        let (bytes, lost) = (path.bytes.both(path.slot), self.lost.both(path.slot));
+        if lost >= LOST_LEAST && lost > bytes / LOST_PART {
+            self.passes_until = now + PASSES;
+        }
+        (own, path.flows.most(path.slot).max(1) as u32)
+    }
+
+    /// How much longer a round trip was for another reason than the uplink: the ACK waited before the downlink, or the client had nothing to send
+    /// when it came. The uplink's own queue is told by the client's timestamps. Without this a download's queue would be taken for the
+    /// upload's, and as that does not go away the bound would go down and down.
+    fn elsewhere(&self, report: &UploadReport) -> Duration {
+        let own = self.bound.rtt_min().zip(report.queue).map(|(rtt_min, queue)| rtt_min + queue);
+        own.map_or(Duration::ZERO, |own| report.rtt.saturating_sub(own))
+    }
+
+    fn report(
+        &mut self,
+        now: Instant,
+        delivered: u64,
+        rtt: Duration,
+        outstanding: u64,
+        flows: u32,
+        limited: bool,
+    ) {
+        self.bound.on_ack(&BoundSample {
+            now,
+            delivered,
+            rtt: Some(rtt),
+            age: Some(rtt),
+            outstanding,
+            flows,
+            limited,
+            paced: false,
+            crowded: false,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    const SEGMENT: u64 = 1_448;
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    /// Uploads over a link of a packet each 12 ms and a path of 62 ms.
+    struct Link {
+        bound: UploadBound,
+        own: Vec<Own>,
+        now: Instant,
+        rtt: Duration,
+        queue: Duration,
+    }
+
+    impl Link {
+        fn new(flows: usize) -> Self {
+            let bound = UploadBound::new(QueueBoundConfig::default());
+            let now = Instant::ZERO + Duration::from_secs(1);
+            Link { bound, own: vec![Own::default(); flows], now, rtt: ms(62), queue: ms(0) }
+        }
+
+        /// A packet of a flow arrives.
+        fn arrives(&mut self, flow: usize, lost: u64) {
+            self.now += ms(12);
+            let in_loop = (self.rtt.as_millis() / 12) * SEGMENT;
+            let report = UploadReport {
+                delivered: SEGMENT,
+                rtt: self.rtt,
+                lost,
+                queue: Some(self.queue),
+                arrived: self.bound.path().arrived.saturating_sub(in_loop),
+                limited: true,
+                own: self.own[flow],
+                handshake: None,
+            };
+            self.own[flow] = self.bound.on_report(self.now, &report);
+        }
+
+        /// A shortest round trip is seen, then a queue of `queue` stands for some seconds.
+        fn fill(&mut self, queue: Duration) {
+            (self.rtt, self.queue) = (ms(62), ms(0));
+            self.arrives(0, 0);
+            (self.rtt, self.queue) = (ms(62) + queue, queue);
+            let flows = self.own.len();
+            (0..400).for_each(|n| self.arrives(n % flows, 0));
+        }
+
+        fn share(&self, flow: usize) -> Option<u64> {
+            self.bound.path().share(self.own[flow], SEGMENT)
+        }
+    }
+
+    #[test]
+    fn one_upload_has_what_the_path_holds_and_little_more() {
+        let mut link = Link::new(1);
+        link.arrives(0, 0);
+        assert_eq!(link.share(0), None, "nothing is known, and no queue was seen");
+        link.fill(ms(100));
+        // 121 bytes a millisecond: 7.5 KB, two packets, and what a single packet makes of an error.
+        let share = link.share(0).unwrap();
+        assert!((9_000..14_000).contains(&share), "{share}");
+    }
+
+    #[test]
+    fn what_waits_elsewhere_is_no_queue_of_the_uplink() {
+        let mut link = Link::new(1);
+        link.fill(ms(100));
+        let before = link.share(0).unwrap();
+        // The downlink's queue makes round trips longer by 300 ms; that of the uplink is as it was.
+        link.rtt = ms(62 + 100 + 300);
+        (0..100).for_each(|_| link.arrives(0, 0));
+        let waits = ms(300).as_millis() * 121;
+        let after = link.share(0).unwrap();
+        assert!((before + waits * 8 / 10..before + waits * 12 / 10).contains(&after), "{before} and {after}");
+    }
+
+    #[test]
+    fn who_brings_more_has_more_and_who_comes_may_double() {
+        let mut link = Link::new(3);
+        link.fill(ms(100));
+        // From here on two of them bring one and three packets in turn, the third nothing.
+        (0..400).for_each(|n| link.arrives(usize::from(n % 4 != 0), 0));
+        let limit = link.bound.path().limit.unwrap();
+        let (few, many) = (link.share(0).unwrap(), link.share(1).unwrap());
+        assert!(many > limit * 3 / 4 && many < limit * 5 / 4, "{many} of {limit}");
+        assert!(few >= limit / 2 && few < many, "{few} of {limit}");
+        assert!(link.share(2).unwrap() >= LEAST_SEGMENTS * SEGMENT);
+    }
+
+    #[test]
+    fn a_fiftieth_lost_lets_uploads_pass_for_a_while() {
+        let mut link = Link::new(1);
+        link.fill(ms(100));
+        assert!(link.share(0).is_some());
+        (0..200).for_each(|n| link.arrives(0, if n % 20 == 0 { 2 * SEGMENT } else { 0 }));
+        assert_eq!(link.share(0), None);
+        (0..3_000).for_each(|_| link.arrives(0, 0));
+        assert!(link.share(0).is_some());
+    }
+
+    #[test]
+    fn after_a_break_nothing_is_known() {
+        let mut link = Link::new(1);
+        link.fill(ms(100));
+        link.now += IDLE;
+        link.arrives(0, 0);
+        assert_eq!(link.share(0), None);
+    }
+}

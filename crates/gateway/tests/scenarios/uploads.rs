@@ -1,0 +1,72 @@
+//! An upload through a slow uplink: the client's modem has a deep buffer before the gateway.
+
+use paceline_gateway::GatewayConfig;
+use paceline_gateway::config::{QueueBoundConfig, QueueBoundMode};
+use paceline_path::{QueueLimit, RateProcess};
+use paceline_wire::{Duration, Rate};
+
+use crate::kit::accelerated::run;
+use crate::kit::connection::{EndpointConfig, Workload};
+use crate::kit::scenario::{FlowSpec, Path, Report, modern_client};
+
+fn unbounded() -> GatewayConfig {
+    let queue_bound = QueueBoundConfig { uploads: QueueBoundMode::None, ..QueueBoundConfig::default() };
+    GatewayConfig { queue_bound, ..GatewayConfig::default() }
+}
+
+/// A bulk upload, and what it came to. The checker says whether a window edge moved back, or was beyond the server's own.
+fn upload(config: GatewayConfig, mbps: f64, client: EndpointConfig, sends: Workload) -> Report {
+    let path = Path {
+        uplink_rate: RateProcess::Constant(Rate::from_mbps(mbps)),
+        uplink_queue: QueueLimit::Bytes(1_000_000),
+        ..Path::new(20.0, 30, 50)
+    };
+    let server = modern_client(3_000_000);
+    let server = EndpointConfig { timestamps: client.timestamps, ..server };
+    let spec = FlowSpec {
+        server,
+        client_sends: sends,
+        server_sends: Workload::Silent,
+        ..FlowSpec::download(client)
+    };
+    let (sim, flow) = run(config, &path, &spec, 30, 1);
+    sim.upload(flow)
+}
+
+#[test]
+fn the_modems_buffer_stays_short_at_the_same_throughput() {
+    for mbps in [1.0, 5.0, 20.0] {
+        let client = || modern_client(1_000_000);
+        let before = upload(unbounded(), mbps, client(), Workload::Endless);
+        let after = upload(GatewayConfig::default(), mbps, client(), Workload::Endless);
+        let rtt = |report: &Report| report.srtt.unwrap();
+        // 80 ms of propagation, a packet's own time and that of the ACK that waits for the next one.
+        let packets = Rate::from_mbps(mbps).time_for(4 * 1_500);
+        assert!(rtt(&after) <= Duration::from_millis(90) + packets, "{mbps}: {:?}", rtt(&after));
+        assert!(rtt(&before) > rtt(&after) * 2, "{mbps}: {:?} before", rtt(&before));
+        let change = after.goodput_mbps / before.goodput_mbps;
+        assert!(change >= 0.95, "{mbps}: {change:.3}, {after:?}");
+    }
+}
+
+/// Nothing tells what answers what: such a client is left alone.
+#[test]
+fn without_timestamps_nothing_changes() {
+    let client = || EndpointConfig { timestamps: false, ..modern_client(1_000_000) };
+    let before = upload(unbounded(), 1.0, client(), Workload::Endless);
+    let after = upload(GatewayConfig::default(), 1.0, client(), Workload::Endless);
+    assert_eq!(before.received_bytes, after.received_bytes);
+    assert_eq!(before.srtt, after.srtt);
+}
+
+#[test]
+fn a_short_upload_takes_no_longer() {
+    for mbps in [1.0, 5.0, 20.0] {
+        for bytes in [10_000, 100_000, 1_000_000] {
+            let time =
+                |config| upload(config, mbps, modern_client(1_000_000), Workload::Bytes(bytes)).completion;
+            let (before, after) = (time(unbounded()).unwrap(), time(GatewayConfig::default()).unwrap());
+            assert!(after <= before + before / 50, "{mbps}, {bytes}: {before:?} before, {after:?}");
+        }
+    }
+}
