@@ -194,8 +194,9 @@ impl UploadBound {
         if report.limited {
             self.limited_until = now + report.rtt;
         }
-        // Of several uploads one may be the limit itself, while the bound holds the others.
-        let limited = report.limited || flows > 1 && now < self.limited_until;
+        // Of several uploads one may be the limit itself, while the bound holds the others; and where an ACK allows much at once, not all that
+        // answers it comes up to the edge. Taken by single packets the measurement began anew again and again, and the rate stayed where it was.
+        let limited = report.limited || now < self.limited_until;
         let outstanding = self.path.arrived.wrapping_sub(report.arrived);
         let waits = self.bound.rate().bytes_in(elsewhere);
         self.report(now, report.delivered, rtt, outstanding.saturating_sub(waits), flows, limited);
