@@ -33,8 +33,8 @@ impl Default for LateAcks {
 }
 
 impl LateAcks {
-    /// An ACK waited for `queue` on the uplink of a path whose round trip is `rtt` without queues. Where a bound keeps the uplink's queue short it goes
-    /// away again, and a download that passes meanwhile would fill the downlink's buffer, behind which the upload's ACKs wait.
+    /// An ACK waited for `queue` on the uplink of a path whose round trip is `rtt` without queues. Where a bound keeps the uplink's queue short
+    /// it goes away again, and a download that passes meanwhile would fill the downlink's buffer, behind which the upload's ACKs wait.
     pub(crate) fn on_ack(&mut self, now: Instant, queue: Duration, rtt: Duration, bounded: bool) {
         let first = *self.first.get_or_insert(now);
         let standing = self.standing.update(now, queue);

@@ -124,8 +124,8 @@ impl UploadPath {
         }
         let part = (u128::from(limit) * u128::from(own) / u128::from(all.max(1))) as u64;
         let even = (limit / flows).min(own.saturating_mul(2).saturating_add(FIRST_SEGMENTS * segment));
-        // Not all use their part at the same time: a quarter more, as BBR probes (draft-ietf-ccwg-bbr, Section 4.3.3); without it four of them had 92 % of
-        // a link. Only whole segments leave, and of each flow one may have arrived that no ACK tells of yet (RFC 9293, Section 3.8.6.3).
+        // Not all use their part at the same time: a quarter more, as BBR probes (draft-ietf-ccwg-bbr, Section 4.3.3); without it four of them had
+        // 92 % of a link. Only whole segments leave, and of each flow one may have arrived that no ACK tells of yet (RFC 9293, Section 3.8.6.3).
         let part = part.min(limit).max(even);
         Some((part + part / 4 + segment).max(LEAST_SEGMENTS * segment))
     }
@@ -194,8 +194,9 @@ impl UploadBound {
         if report.limited {
             self.limited_until = now + report.rtt;
         }
-        // Of several uploads one may be the limit itself, while the bound holds the others.
-        let limited = report.limited || flows > 1 && now < self.limited_until;
+        // Of several uploads one may be the limit itself, while the bound holds the others; and where an ACK allows much at once, not all that
+        // answers it comes up to the edge. Taken by single packets the measurement began anew again and again, and the rate stayed where it was.
+        let limited = report.limited || now < self.limited_until;
         let outstanding = self.path.arrived.wrapping_sub(report.arrived);
         let waits = self.bound.rate().bytes_in(elsewhere);
         self.report(now, report.delivered, rtt, outstanding.saturating_sub(waits), flows, limited);

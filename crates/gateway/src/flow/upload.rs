@@ -104,7 +104,7 @@ impl Upload {
             let filled = end.min(gap.end).saturating_sub(start.max(gap.start));
             if filled > 0 {
                 if now.saturating_since(gap.seen) >= rtt / 2 {
-                    *lost += filled;
+                    *lost = lost.saturating_add(filled);
                 }
                 // A client fills a gap from its start on.
                 gap.start = end.min(gap.end);
@@ -143,7 +143,7 @@ impl Flow {
         let handshake = self.totals.rtt_min;
         let upload = self.upload.as_mut()?;
         upload.on_data(ctx.now, end - len, end);
-        upload.unreported += len;
+        upload.unreported = upload.unreported.saturating_add(len);
         let passed = upload.answered(tcp.timestamps()?.1)?;
         upload.rtt = ctx.now.saturating_since(passed.at);
         let delivered = core::mem::take(&mut upload.unreported);
@@ -168,7 +168,8 @@ impl Flow {
         }
     }
 
-    /// A packet of the server, as its client would read it, is to pass: its window lets the client have no more on its way than the uplink's bound says.
+    /// A packet of the server, as its client would read it, is to pass: its window lets the client have no more on its way than the uplink's bound
+    /// says.
     /// The right edge never moves back by that (RFC 9293, Section 3.8.6).
     pub(super) fn lower_upload_window(&mut self, now: Instant, packet: &mut Packet) {
         let (segment, at_once) = (self.segment(), self.waiting() == 0);
