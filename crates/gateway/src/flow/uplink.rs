@@ -48,8 +48,7 @@ impl Flow {
             return LinkReport::default();
         }
         self.totals.uplink_bytes += packet.payload().len() as u64;
-        self.watch_uplink(ctx, tcp);
-        let upload = self.watch_upload(ctx, tcp);
+        let upload = self.watch_sent(ctx, tcp);
         if flags.contains(Flags::RST) {
             self.abandon(ctx);
             self.close(ctx, FlowStage::Reset);
@@ -72,13 +71,12 @@ impl Flow {
         self.note_window(ctx, ack, window, &blocks);
         self.watch_room(ctx);
         self.follow_path(ctx);
-        let mut report = LinkReport::default();
+        let mut report = LinkReport { upload, ..LinkReport::default() };
         let mut late = Duration::ZERO;
         if ack >= self.board.una() && !flags.contains(Flags::RST) {
             late = self.lateness(ctx, ack);
-            report = self.on_ack(ctx, ack, &blocks, duplicate);
+            report = LinkReport { upload, ..self.on_ack(ctx, ack, &blocks, duplicate) };
         }
-        report.upload = upload;
         let answers = self.answers_server(&packet, ack);
         let withheld = !answers && self.withholds(ctx, &packet, ack);
         self.hide_sacks(ctx, &mut packet, ack, answers);

@@ -123,8 +123,14 @@ impl Upload {
 }
 
 impl Flow {
-    /// Data of the client came, with positions up to `end`. Returns what it says of the uplink, if it answers an ACK that is remembered.
-    pub(super) fn watch_upload(&mut self, ctx: &Context<'_>, tcp: Tcp<'_>) -> Option<UploadReport> {
+    /// A packet of the client came. Returns what it says of the uplink.
+    pub(super) fn watch_sent(&mut self, ctx: &Context<'_>, tcp: Tcp<'_>) -> Option<UploadReport> {
+        self.watch_uplink(ctx, tcp);
+        self.watch_upload(ctx, tcp)
+    }
+
+    /// Only data that answers an ACK that is remembered says something.
+    fn watch_upload(&mut self, ctx: &Context<'_>, tcp: Tcp<'_>) -> Option<UploadReport> {
         let len = u64::from(tcp.seq_len());
         if ctx.config.queue_bound.uploads == QueueBoundMode::None || len == 0 {
             return None;
