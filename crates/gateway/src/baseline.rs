@@ -178,9 +178,11 @@ impl Baseline {
         self.round_min = Duration::MAX;
         let expected = expected?;
         let unexplained = self.judge(min, expected, held);
+        // What was taken for a longer path may have been a queue after all, in which the next one would hide.
+        let every = if self.raised.is_some() { 0 } else { DRAIN_EVERY };
         let stale = now.saturating_since(self.seen) > self.window
             || now.saturating_since(self.seen_closely)
-                > self.window.max(self.min.unwrap_or_default() * DRAIN_EVERY);
+                > self.window.max(self.min.unwrap_or_default() * every);
         let longer = unexplained && self.flat >= FLAT_ROUNDS
             || expected.slower && self.flat >= UNEXPLAINED_ROUNDS
             || self.unexplained >= UNEXPLAINED_ROUNDS

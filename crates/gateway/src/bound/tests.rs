@@ -244,6 +244,17 @@ fn a_path_that_was_learnt_beside_another_s_queue_is_forgotten() {
     assert!(outcome.p95(120_000, 130_000) <= ms(30), "{:?}", outcome.p95(120_000, 130_000));
 }
 
+/// On a long path, too, where a closer look is due only each hundred round trips of what was learnt.
+#[test]
+fn a_long_path_that_was_learnt_beside_another_s_queue_is_forgotten() {
+    for (rival, swings) in [(300, false), (500, false), (1_000, true)] {
+        let link = Link { rival: Some((rival, 10_000, 60_000)), swings, ..Link::constant(20.0, 100) };
+        let outcome = link.run(at(120_000));
+        let p95 = outcome.p95(90_000, 120_000);
+        assert!(p95 <= ms(30), "{rival}: {p95:?}");
+    }
+}
+
 #[test]
 fn the_standing_queue_does_not_creep_into_the_minimum() {
     let outcome = Link::constant(20.0, 60).run(at(60_000));
