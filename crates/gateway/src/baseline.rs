@@ -4,7 +4,7 @@ use paceline_wire::{Duration, Instant};
 
 /// Rounds in a row that are longer than the target explains, before a drain.
 const LONG_ROUNDS: u32 = 20;
-/// The same, longer than even the bound explains.
+/// The same, longer than even the bound explains; or as long as each other, while the link carries less than of late.
 const UNEXPLAINED_ROUNDS: u32 = 8;
 /// The same, when all are as long as each other: a queue varies, a path does not.
 const FLAT_ROUNDS: u32 = 4;
@@ -178,11 +178,12 @@ impl Baseline {
         self.round_min = Duration::MAX;
         let expected = expected?;
         let unexplained = self.judge(min, expected, held);
-        // What was taken for a longer path may have been a queue after all, in which the next one would hide.
-        let every = if self.raised.is_some() { 0 } else { DRAIN_EVERY };
+        // Our choice: what was taken for a longer path is looked at as soon as any minimum is refreshed. It may have been a queue after all, and
+        // some of that hides for a minute otherwise.
+        let rounds = self.min.unwrap_or_default() * DRAIN_EVERY;
+        let closely = if self.raised.is_some() { self.window } else { self.window.max(rounds) };
         let stale = now.saturating_since(self.seen) > self.window
-            || now.saturating_since(self.seen_closely)
-                > self.window.max(self.min.unwrap_or_default() * every);
+            || now.saturating_since(self.seen_closely) > closely;
         let longer = unexplained && self.flat >= FLAT_ROUNDS
             || expected.slower && self.flat >= UNEXPLAINED_ROUNDS
             || self.unexplained >= UNEXPLAINED_ROUNDS
@@ -251,7 +252,7 @@ impl Baseline {
                     *more -= 1;
                     return None;
                 }
-                // A queue of our own would have gone, and somebody else's varies, as a rule.
+                // Our choice: within a sixteenth, as for the minimum. A queue of our own would have gone, and somebody else's varies, as a rule.
                 let steady = above && found.abs_diff(*last) <= found / 16;
                 Some(self.finish(now, found, steady))
             }

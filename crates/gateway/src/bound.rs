@@ -19,7 +19,7 @@ use paceline_wire::{Duration, Instant, Rate};
 
 use crate::baseline::{Baseline, Drained, Expected};
 use crate::config::Prefer;
-use crate::rtt_min::RttMin;
+use crate::rtt_min::{RttMin, STANDING};
 use backoff::Backoff;
 use contest::Contest;
 use delivery::Delivery;
@@ -29,10 +29,6 @@ use release::{Release, RoundTrip};
 
 /// Our choice: the target is at least two full packets, the least that keeps a link busy under delayed ACKs.
 const MIN_QUEUE: u64 = 3_000;
-
-/// A queue that did not empty for so long is standing (RFC 8289 calls it the bad queue). Its interval of 100 ms is for a
-/// router; ours is some round trips of a radio link.
-const STANDING_WINDOW: Duration = Duration::from_millis(250);
 
 /// Nobody notices such a wait (ITU-T G.114 has 150 ms for all of a conversation's way).
 const UNNOTICED: Duration = Duration::from_millis(50);
@@ -150,7 +146,7 @@ impl QueueBound {
             gives_way: false,
             lowered: false,
             short: false,
-            recent: RttMin::new(STANDING_WINDOW),
+            recent: RttMin::new(STANDING),
             last_rtt: Duration::ZERO,
             outstanding: 0,
             flows: 0,

@@ -5,11 +5,8 @@
 
 use paceline_wire::{Duration, Instant};
 
-use crate::rtt_min::RttMin;
+use crate::rtt_min::{RttMin, STANDING};
 
-/// A queue that did not empty for so long stands there (RFC 8289, Section 3, has 100 ms for a router; ours is some round trips of a radio
-/// link, as the bound's).
-const STANDING: Duration = Duration::from_millis(250);
 /// Our choice: an uplink schedules a phone's packets some milliseconds late without any queue.
 const LATE_MIN: Duration = Duration::from_millis(20);
 /// Our choice: longer than an upload that is bounded makes it after its first round trips.

@@ -2,6 +2,10 @@
 
 use paceline_wire::{Duration, Instant};
 
+/// A queue that did not empty for so long is standing (RFC 8289, Section 3, calls it the bad queue). Its interval of 100 ms is for a router; ours is
+/// some round trips of a radio link.
+pub(crate) const STANDING: Duration = Duration::from_millis(250);
+
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct Sample {

@@ -160,7 +160,7 @@ impl Subscriber {
 
     /// What its flows have in common.
     pub(crate) fn path(&self) -> PathEstimate {
-        let uploaded = self.uploaded + self.other.as_ref().map_or(0, |other| other.uplink_bytes);
+        let uploaded = self.uploaded();
         let upload = self.upload.as_ref().map_or(UploadPath::default(), |upload| upload.path());
         match &self.bound {
             Some(bound) => {
@@ -175,7 +175,12 @@ impl Subscriber {
 
     /// It sent `bytes` up, over TCP.
     pub(crate) fn note_uploaded(&mut self, bytes: u64) {
-        self.uploaded += bytes;
+        self.uploaded = self.uploaded.saturating_add(bytes);
+    }
+
+    /// Bytes that it has sent up, without those of acknowledgements.
+    pub(crate) fn uploaded(&self) -> u64 {
+        self.uploaded.saturating_add(self.other.as_ref().map_or(0, |other| other.uplink_bytes))
     }
 
     /// A copy of its state for an operator.

@@ -9,15 +9,13 @@
 use paceline_wire::{Duration, Instant};
 
 use crate::bound::{BoundSample, QueueBound, QueueBoundConfig};
-use crate::rtt_min::RttMin;
+use crate::rtt_min::{RttMin, STANDING};
 
 /// What each upload has of the link is counted over a slot and the one before. Our choice: two round trips, and this at least; in a shorter one the
 /// bursts of single flows would count.
 const SLOT: Duration = Duration::from_millis(500);
 /// Our choice: after a break as long as the shortest round trip is kept nothing is known of the link any more, and an upload begins as the first did.
 const IDLE: Duration = Duration::from_secs(10);
-/// As the bound has it for a queue that stands: some round trips of a radio link.
-const ELSEWHERE_WINDOW: Duration = Duration::from_millis(250);
 /// Where a fiftieth is lost (as BBR.LossThresh, draft-ietf-ccwg-bbr, Section 2.7) and of more than some packets, the buffer is too short for a bound
 /// to be of use, or the radio loses: no queue is to be feared then, and who sends on regardless has more without a bound.
 const LOST_PART: u64 = 50;
@@ -161,7 +159,7 @@ impl UploadBound {
             lost: Slots::default(),
             passes_until: Instant::ZERO,
             bounded_since: Instant::ZERO,
-            elsewhere: RttMin::new(ELSEWHERE_WINDOW),
+            elsewhere: RttMin::new(STANDING),
         }
     }
 

@@ -3,12 +3,12 @@
 //! Arrival here less the time at which the client wrote the timestamp is the way up, but for a constant: what it is above its
 //! minimum is queue. That is the relative one-way delay of RRE (Section II-A) in the other direction.
 //!
-//! A hand-over makes the way itself longer. Where nobody sends anything up but acknowledgements, what stands there is a longer way at first,
-//! and stays one if it is as long in each look; an upload's queue varies.
+//! A hand-over makes the way itself longer. Where nobody sends anything up but acknowledgements, what stands there counts as a longer way for a
+//! second, and is one if it stays the same for half of that. An upload's queue varies.
 
 use paceline_wire::{Duration, Instant};
 
-use crate::rtt_min::RttMin;
+use crate::rtt_min::{RttMin, STANDING};
 
 /// One flow's way up.
 #[derive(Clone, Copy, Debug)]
@@ -62,9 +62,7 @@ const TICKS_NS: [u64; 3] = [1_000_000, 4_000_000, 10_000_000];
 /// Our choice: clocks of both ends by quartz, each off by a ten-thousandth at most. One that runs slow would look like a queue that grows;
 /// a true one of a second is still seen after half an hour.
 const DRIFT_PPM: u64 = 200;
-/// A queue that did not empty for so long stands there (RFC 8289, Section 3, has 100 ms for a router; ours is some round trips of a radio link).
-const STANDING: Duration = Duration::from_millis(250);
-/// Our choice: requests and signs of life are less than a packet in that time; an upload that fills any uplink is more.
+/// Our choice: requests and signs of life are less than a packet in [`STANDING`]; an upload that fills any uplink is more.
 const UPLOAD_BYTES: u64 = 1_000;
 /// Our choice: what stands there for longer and varies is a queue, whoever made it.
 const MAY_BE_PATH: Duration = Duration::from_secs(1);
@@ -124,7 +122,7 @@ impl UplinkDelay {
             (stands.level, stands.flat_since) = (stood, now);
         }
         if now.saturating_since(stands.flat_since) >= FLAT {
-            self.shortest = self.shortest.map(|shortest| shortest + stood.as_nanos() as i64);
+            self.shortest = self.shortest.map(|shortest| shortest.saturating_add(stood.as_nanos() as i64));
             self.met = now;
             self.recent.reset(now, queue.saturating_sub(stood));
             self.stands = None;

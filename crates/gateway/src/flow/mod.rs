@@ -355,7 +355,8 @@ impl Flow {
             + self.modulation.bytes()
             + self.flight.memory()
             + self.board.memory()
-            + self.recovery.memory();
+            + self.recovery.memory()
+            + self.upload.as_ref().map_or(0, |_| Upload::MEMORY as u64);
         *all_kept = (*all_kept + kept).saturating_sub(core::mem::replace(&mut self.charged, kept));
     }
 

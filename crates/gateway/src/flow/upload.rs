@@ -71,16 +71,20 @@ impl Upload {
         Upload {
             edge,
             newest: (0, 0),
-            passed: VecDeque::new(),
+            passed: VecDeque::with_capacity(ACKS),
             rtt,
             reached: 0,
-            gaps: Vec::new(),
+            gaps: Vec::with_capacity(GAPS),
             lost: 0,
             unreported: 0,
             own: Own::default(),
             first: true,
         }
     }
+
+    /// Bytes of memory that it takes.
+    pub(super) const MEMORY: usize =
+        size_of::<Upload>() + ACKS * size_of::<Passed>() + GAPS * size_of::<Gap>();
 
     /// An ACK passes. Only the first of a tick of the server's clock is remembered: its answer would be taken for that of the others.
     fn on_passed(&mut self, passed: Passed) {
@@ -139,7 +143,8 @@ impl Flow {
         let uplink = self.uplink.as_ref()?;
         let end = tcp.seq().unwrap_near(uplink.sent()) + len;
         if self.upload.is_none() {
-            if uplink.sent() - uplink.first() <= FIRST_FLIGHT * segment || tcp.timestamps().is_none() {
+            let is_short = uplink.sent() - uplink.first() <= FIRST_FLIGHT * segment;
+            if is_short || tcp.timestamps().is_none() || !self.has_room(ctx, Upload::MEMORY) {
                 return None;
             }
             let rtt = self.totals.rtt_min.unwrap_or_default();

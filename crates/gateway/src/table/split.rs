@@ -34,7 +34,7 @@ impl Table {
 
     /// What the subscriber of the member in this place has sent up.
     pub(crate) fn uploaded(&self, id: u32) -> u64 {
-        self.subscribers[self.entries[id as usize].member.subscriber() as usize].path().uploaded
+        self.subscribers[self.entries[id as usize].member.subscriber() as usize].uploaded()
     }
 
     /// Adds a place for the split flow `pair` of a client; none if the table is full.

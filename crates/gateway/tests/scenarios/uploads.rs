@@ -1,13 +1,14 @@
 //! An upload through a slow uplink: the client's modem has a deep buffer before the gateway.
 
-use paceline_gateway::GatewayConfig;
 use paceline_gateway::config::{QueueBoundConfig, QueueBoundMode};
+use paceline_gateway::{Gateway, GatewayConfig};
 use paceline_path::{QueueLimit, RateProcess};
 use paceline_wire::{Duration, Rate};
 
 use crate::kit::accelerated::run;
 use crate::kit::connection::{EndpointConfig, Workload};
-use crate::kit::scenario::{FlowSpec, Path, Report, modern_client};
+use crate::kit::scenario::{Flow, FlowSpec, Path, Report, modern_client};
+use crate::kit::sim::Sim;
 
 fn unbounded() -> GatewayConfig {
     let queue_bound = QueueBoundConfig { uploads: QueueBoundMode::None, ..QueueBoundConfig::default() };
@@ -16,6 +17,16 @@ fn unbounded() -> GatewayConfig {
 
 /// A bulk upload, and what it came to. The checker says whether a window edge moved back, or was beyond the server's own.
 fn upload(config: GatewayConfig, mbps: f64, client: EndpointConfig, sends: Workload) -> Report {
+    let (sim, flow) = simulate(config, mbps, client, sends);
+    sim.upload(flow)
+}
+
+fn simulate(
+    config: GatewayConfig,
+    mbps: f64,
+    client: EndpointConfig,
+    sends: Workload,
+) -> (Sim<Gateway>, Flow) {
     let path = Path {
         uplink_rate: RateProcess::Constant(Rate::from_mbps(mbps)),
         uplink_queue: QueueLimit::Bytes(1_000_000),
@@ -29,8 +40,7 @@ fn upload(config: GatewayConfig, mbps: f64, client: EndpointConfig, sends: Workl
         server_sends: Workload::Silent,
         ..FlowSpec::download(client)
     };
-    let (sim, flow) = run(config, &path, &spec, 30, 1);
-    sim.upload(flow)
+    run(config, &path, &spec, 30, 1)
 }
 
 #[test]
@@ -47,6 +57,19 @@ fn the_modems_buffer_stays_short_at_the_same_throughput() {
         let change = after.goodput_mbps / before.goodput_mbps;
         assert!(change >= 0.95, "{mbps}: {change:.3}, {after:?}");
     }
+}
+
+#[test]
+fn what_is_kept_of_an_upload_is_charged_and_without_memory_it_is_left_alone() {
+    let kept = |config: GatewayConfig| {
+        let (sim, flow) = simulate(config, 1.0, modern_client(1_000_000), Workload::Endless);
+        (sim.gateway.buffered_bytes(), sim.upload(flow).received_bytes)
+    };
+    let mut full = GatewayConfig::default();
+    full.limits.max_buffer_bytes = 1_000;
+    let (before, after, full) = (kept(unbounded()), kept(GatewayConfig::default()), kept(full));
+    assert!(after.0 >= before.0 + 1_000, "{after:?} {before:?}");
+    assert_eq!(full, before);
 }
 
 /// Nothing tells what answers what: such a client is left alone.
