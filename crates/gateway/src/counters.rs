@@ -77,6 +77,10 @@ counters! {
     server_retransmissions_passed,
     /// Segments of servers whose bytes differ from those that came before in their place: the later ones count.
     differing_copies,
+    /// Segments of servers dropped, as they came on an old promise and too much waited.
+    stale_promises_dropped,
+    /// Segments of servers marked by ECN for that.
+    stale_promises_marked,
     /// Clients that dropped data which they had reported by SACK.
     reneged,
     /// Bytes of payload that were kept at most.

@@ -54,6 +54,9 @@ pub(crate) struct PathEstimate {
     /// Bytes that the subscriber has sent up, without those of acknowledgements.
     #[cfg_attr(feature = "serde", serde(default))]
     pub(crate) uploaded: u64,
+    /// Data waits for room: the link is full.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub(crate) full: bool,
     /// Why the gateway cannot help: flows pass through as if it were not there.
     #[cfg_attr(feature = "serde", serde(default))]
     pub(crate) passes: Option<Reason>,
@@ -100,6 +103,9 @@ pub(crate) struct Subscriber {
     scheduled: bool,
     /// The bound has held a packet back since the last ACK.
     limited: bool,
+    /// Before that.
+    #[cfg_attr(feature = "serde", serde(default))]
+    full: bool,
     /// Bytes of TCP that it has sent up.
     #[cfg_attr(feature = "serde", serde(default))]
     uploaded: u64,
@@ -148,6 +154,7 @@ impl Subscriber {
             base_rtt: BaseRtt::default(),
             scheduled: config.schedule.mode == ScheduleMode::ReceptionRate,
             limited: false,
+            full: false,
             uploaded: 0,
             uplink: Duration::ZERO,
             late_acks: LateAcks::default(),
@@ -165,7 +172,8 @@ impl Subscriber {
         match &self.bound {
             Some(bound) => {
                 let share = bound.rate().mul_ratio(1, u64::from((self.flows - self.ended).max(1)));
-                PathEstimate { rtt: bound.rtt_min(), share, uploaded, passes: self.passes, upload }
+                let (passes, full) = (self.passes, self.full);
+                PathEstimate { rtt: bound.rtt_min(), share, uploaded, full, passes, upload }
             }
             None => {
                 PathEstimate { rtt: self.base_rtt.rtt_min(), uploaded, upload, ..PathEstimate::default() }
@@ -347,7 +355,7 @@ impl Subscriber {
             paced: report.paced,
             crowded,
         });
-        self.limited = false;
+        self.full = core::mem::take(&mut self.limited);
         self.passes = match bound.has_short_buffer(now) {
             _ if self.late_acks.are_late() => Some(Reason::LateAcks),
             true => Some(Reason::ShortBuffer),

@@ -39,6 +39,8 @@ pub(crate) struct WindowInput {
     pub(crate) pool_share: u64,
     /// The most that is promised before there is a rate.
     pub(crate) first: u64,
+    /// The subscriber's flows wait for room.
+    pub(crate) full: bool,
     /// The gateway no longer keeps anything: only what was promised before goes beyond the client's own window.
     pub(crate) passes: bool,
 }
@@ -155,8 +157,11 @@ impl VirtualWindow {
     /// late needs, for a server that comes back from a break.
     fn sized(&mut self, input: &WindowInput, now: Instant) -> u64 {
         let unanswered = self.unanswered.on_ack(now, input.ack, input.server_rtt);
-        // The first two flights of a Linux server (RFC 6928), and room for what SWS avoidance holds back.
-        let floor = (20 * input.segment).max(self.doubling(input, unanswered).saturating_sub(input.received));
+        // The first two flights of a Linux server (RFC 6928), and room for what SWS avoidance holds back. On a full link the second would only
+        // wait here.
+        let flights = if input.full { 10 } else { 20 };
+        let floor =
+            (flights * input.segment).max(self.doubling(input, unanswered).saturating_sub(input.received));
         let Some(rate) = input.rate else {
             return input.received + floor.max(input.client_window.min(input.first));
         };
@@ -208,6 +213,7 @@ mod tests {
             target: Duration::from_millis(20),
             pool_share: u64::MAX,
             first: FIRST_WINDOW,
+            full: false,
             passes: false,
         }
     }

@@ -177,6 +177,18 @@ fn repairs(to: &mut Encoder<'_>, now: &Snapshot) -> fmt::Result {
         None,
         counters.differing_copies,
     )?;
+    to.counter(
+        "stale_promises_dropped",
+        "Packets of servers dropped because too much waited and the window could not say so",
+        None,
+        counters.stale_promises_dropped,
+    )?;
+    to.counter(
+        "stale_promises_marked",
+        "Packets of servers marked by ECN for that",
+        None,
+        counters.stale_promises_marked,
+    )?;
     to.counter("clients_reneged", "Clients that dropped data they had reported", None, counters.reneged)
 }
 

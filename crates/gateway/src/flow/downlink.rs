@@ -94,7 +94,7 @@ impl Flow {
         }
     }
 
-    fn on_data(&mut self, ctx: &mut Context<'_>, start: u64, end: u64, packet: Packet) {
+    fn on_data(&mut self, ctx: &mut Context<'_>, start: u64, end: u64, mut packet: Packet) {
         if end <= self.board.una() {
             // The client has it, so the ACK was lost on the way to the server, or is on its way: the client answers.
             self.filter.expect_reply();
@@ -130,7 +130,9 @@ impl Flow {
             }
             return ctx.pass_to_client(packet);
         }
-        self.keep(ctx, start, end, packet);
+        if !self.refuses(ctx, start, &mut packet) {
+            self.keep(ctx, start, end, packet);
+        }
     }
 
     fn cannot_keep(&self, ctx: &Context<'_>, start: u64, end: u64) -> Option<PassReason> {

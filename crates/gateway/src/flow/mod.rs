@@ -17,6 +17,7 @@ mod recovery;
 mod resumption;
 #[cfg(feature = "serde")]
 mod sound;
+mod stale_promise;
 mod tail_probe;
 mod timers;
 mod trial;
@@ -59,6 +60,7 @@ use overshoot::Overshoot;
 pub(crate) use path_mtu::PathMtu;
 use recovery::Recovery;
 use resumption::Resumption;
+use stale_promise::StalePromise;
 use timers::Timers;
 use upload::Upload;
 use watch::Watch;
@@ -164,6 +166,8 @@ pub(crate) struct Flow {
     overshoot: Overshoot,
     /// Packets without data, each behind the data below its position.
     bare: VecDeque<(u64, Packet)>,
+    #[cfg_attr(feature = "serde", serde(default))]
+    stale_promise: StalePromise,
     /// The server's newest bytes, which it sent again before they had left.
     #[cfg_attr(feature = "serde", serde(default))]
     tail_probe: Option<Range<u64>>,
@@ -239,6 +243,7 @@ impl Flow {
             recovery: Recovery::default(),
             overshoot: Overshoot::default(),
             bare: VecDeque::new(),
+            stale_promise: StalePromise::default(),
             tail_probe: None,
             rtt: RttEstimator::default(),
             rtt_sample: None,

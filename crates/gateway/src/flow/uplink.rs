@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use paceline_wire::{Duration, Flags, Packet};
+use paceline_wire::{Duration, Flags, Packet, Rate};
 
 use super::acceptance::OfClient;
 use super::recovery::Left;
@@ -321,12 +321,16 @@ impl Flow {
             0 => 0,
             _ => self.right_edge.saturating_sub(ack),
         };
+        // A flow that begins on a full link has its share of it.
+        let share = self.path.share;
+        let begins = (self.path.full && share > Rate::ZERO).then_some(share);
+        let rate = self.rate.carried().map(|rate| rate.max(share)).or(begins);
         let input = WindowInput {
             ack,
             client_window,
             received: self.received,
             waiting: self.waiting(),
-            rate: self.rate.carried().map(|rate| rate.max(self.path.share)),
+            rate,
             round_trip: self.smoothed_rtt() + self.server_rtt.get() + self.modulation.delay(),
             server_rtt: self.server_rtt.get(),
             sample: self.rtt_sample.take(),
@@ -341,6 +345,7 @@ impl Flow {
                 self.promised,
             ),
             first: self.first_window(),
+            full: self.path.full,
             passes: self.gave_up || self.shows_own_window(),
         };
         let config = &ctx.config.virtual_window;

@@ -39,6 +39,8 @@ struct Direction {
     arrived: RangeSet<u64>,
     /// Not yet forwarded: start to (end, order of arrival).
     waiting: BTreeMap<u64, (u64, u64)>,
+    /// Others left before these: start to end. What is dropped comes again before it leaves.
+    overtaken: BTreeMap<u64, u64>,
     arrivals: u64,
     left: u64,
     acks: HashSet<u32>,
@@ -169,6 +171,7 @@ impl Direction {
         if tcp.flags().contains(Flags::FIN) {
             self.over = Some(end);
         }
+        self.overtaken.retain(|at, to| *to <= start || *at >= end);
         self.arrivals += 1;
         if end > self.left {
             self.waiting.entry(start.max(self.left)).or_insert((end, self.arrivals));
@@ -189,15 +192,16 @@ impl Direction {
             return Some(format!("data that never came: {start}..{end}"));
         }
         if end <= self.left {
-            return None;
+            let held = self.overtaken.range(start..end).next().map(|(at, to)| (*at, *to));
+            return held.map(|(at, to)| format!("others overtook {at}..{to}, which leaves now"));
         }
         let own = self.waiting.range(..end).next_back().map_or(u64::MAX, |(_, v)| v.1);
-        let overtaken =
-            self.waiting.range(..start).find(|(at, v)| v.0 <= start && **at >= self.left && v.1 < own);
-        let finding = overtaken.map(|(at, v)| format!("{start}..{end} overtakes {at}..{}", v.0));
+        let before = self.waiting.range(..start);
+        let overtaken = before.filter(|(at, v)| v.0 <= start && **at >= self.left && v.1 < own);
+        self.overtaken.extend(overtaken.map(|(at, v)| (*at, v.0)));
         self.left = end;
         self.waiting.retain(|_, v| v.0 > end);
-        finding
+        None
     }
 
     fn range(&mut self, tcp: &Tcp<'_>) -> (u64, u64) {

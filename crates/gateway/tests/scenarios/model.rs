@@ -193,7 +193,7 @@ fn the_checker_sees_every_fault_it_is_there_for() {
         ("shrinks", "moves back"),
         ("corrupts", "wrong checksum"),
         ("invents", "never came"),
-        ("overtakes", "overtakes"),
+        ("overtakes", "overtook"),
     ] {
         let mut sim = world(Faulty { fault, ..Faulty::default() }, &Path::thesis(), 1);
         sim.add_flow(&FlowSpec::download(xp_client(XP_WINDOW)));

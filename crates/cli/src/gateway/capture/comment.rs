@@ -132,6 +132,8 @@ const INCOMING: Words = &[
     (|c| c.server_retransmissions_absorbed, "dropped: the server sent again what is kept here"),
     (|c| c.server_retransmissions_passed, "the server sent this again; passed on"),
     (|c| c.differing_copies, "its bytes differ from those that came before; these count"),
+    (|c| c.stale_promises_dropped, "dropped: too much waits, and the server was promised more before"),
+    (|c| c.stale_promises_marked, "marked (ECN): too much waits, and the server was promised more before"),
     (|c| c.path_mtus_lowered, "what is kept is too large for the path: it leaves as smaller packets"),
     (|c| c.split_drops_no_memory, "dropped: payload memory is used up"),
     (|c| c.split_bad_checksums, "dropped: wrong checksum"),
