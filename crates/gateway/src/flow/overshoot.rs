@@ -8,6 +8,8 @@ use paceline_wire::{Duration, Instant};
 /// Our choice: as long as a bound's answer about losses holds, and each time twice as long.
 const HOLDS: Duration = Duration::from_secs(10);
 const HOLDS_MAX: Duration = Duration::from_secs(600);
+/// Our choice: a megabyte more was repeated than was new. A hole now and then costs less than what is sent beyond the window gains.
+const REPEATS_MAX: u64 = 1 << 20;
 /// Our choice: what is discarded within this time of the first belongs to the same mistake.
 const ONE: Duration = Duration::from_secs(2);
 
@@ -19,12 +21,26 @@ pub(super) struct Overshoot {
     holds: Duration,
     /// The right edge of the window in the newest ACK that advanced.
     edge: u64,
+    /// Bytes that Eq. (12) repeated beyond as many that were new.
+    #[cfg_attr(feature = "serde", serde(default))]
+    repeats: u64,
 }
 
 impl Overshoot {
-    /// An ACK advanced.
-    pub(super) fn on_advance(&mut self, right_edge: u64) {
+    /// An ACK advanced, by so many bytes.
+    pub(super) fn on_advance(&mut self, right_edge: u64, bytes: u64) {
         self.edge = right_edge;
+        self.repeats = self.repeats.saturating_sub(bytes);
+    }
+
+    /// Behind a hole so many bytes lay beyond the window, and leave again (Eq. (12)).
+    pub(super) fn on_repeats(&mut self, now: Instant, bytes: u64) -> bool {
+        self.repeats = self.repeats.saturating_add(bytes);
+        if self.repeats <= REPEATS_MAX {
+            return false;
+        }
+        self.repeats = 0;
+        self.on_discard(now)
     }
 
     /// The client had no room for the segment that ends here when it had all before it: if it is missing, the client has discarded it.
@@ -33,12 +49,14 @@ impl Overshoot {
     }
 
     /// A packet beyond the right edge of the client's window has arrived, and was not kept.
-    pub(super) fn on_discard(&mut self, now: Instant) {
+    /// Returns whether it is the first of its mistake.
+    pub(super) fn on_discard(&mut self, now: Instant) -> bool {
         if self.at.is_some_and(|at| now.saturating_since(at) < ONE) {
-            return;
+            return false;
         }
         self.at = Some(now);
         self.holds = (self.holds * 2).clamp(HOLDS, HOLDS_MAX);
+        true
     }
 
     /// Nothing is sent beyond the client's window.
@@ -52,11 +70,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn more_repeats_than_news_are_a_mistake() {
+        let (mut overshoot, at) = (Overshoot::default(), |s: u64| Instant::ZERO + Duration::from_secs(s));
+        for _ in 0..1_000 {
+            assert!(!overshoot.on_repeats(at(5), 100_000));
+            overshoot.on_advance(0, 100_000);
+        }
+        assert!((0..20).any(|_| overshoot.on_repeats(at(5), 100_000)) && overshoot.is_on(at(14)));
+    }
+
+    #[test]
     fn a_mistake_counts_for_ten_seconds_and_the_next_one_for_twenty() {
         let (mut overshoot, at) = (Overshoot::default(), |s: u64| Instant::ZERO + Duration::from_secs(s));
         assert!(!overshoot.is_on(at(5)));
-        overshoot.on_discard(at(5));
-        overshoot.on_discard(at(6));
+        assert!(overshoot.on_discard(at(5)));
+        assert!(!overshoot.on_discard(at(6)));
         assert!(overshoot.is_on(at(14)) && !overshoot.is_on(at(15)));
         overshoot.on_discard(at(20));
         assert!(overshoot.is_on(at(39)) && !overshoot.is_on(at(40)));

@@ -217,8 +217,9 @@ impl Flow {
         if !self.handshake.sack() && !carried_head {
             return;
         }
-        if !self.handshake.sack() && self.overshoot.had_no_room(gone.end) {
-            self.overshoot.on_discard(ctx.now);
+        if !self.handshake.sack() && self.overshoot.had_no_room(gone.end) && self.overshoot.on_discard(ctx.now) {
+            // So was all that lies behind it. One repair a round trip (RFC 6582) would take a minute for it.
+            self.board.mark_lost(gone.start.max(una)..self.board.sent());
         }
         self.suspect(ctx, gone);
     }
@@ -305,8 +306,12 @@ impl Flow {
             let segment = chunk.segment_len().max(1);
             chunk.start + (edge - chunk.start) / segment * segment
         });
-        let bytes = self.board.mark_lost(from.max(una + 1)..self.board.sent());
+        let mut bytes = self.board.mark_lost(from.max(una + 1)..self.board.sent());
         ctx.counters.proactive_retransmissions += bytes.div_ceil(self.segment());
+        if !self.handshake.sack() && self.overshoot.on_repeats(ctx.now, bytes) {
+            // What lies within the window has holes that nothing tells of, each of which would take a round trip (RFC 6582).
+            bytes += self.board.mark_lost(una + 1..self.board.sent());
+        }
         bytes
     }
 

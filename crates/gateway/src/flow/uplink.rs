@@ -111,7 +111,7 @@ impl Flow {
             self.same_window = 0;
         }
         if ack > self.board.una() {
-            self.overshoot.on_advance(ack + window);
+            self.overshoot.on_advance(ack + window, ack - self.board.una());
         }
         self.window = window;
         self.window_max = self.window_max.max(window);
