@@ -33,16 +33,16 @@ build: setup ## the paceline program, as demo and test use it
 setup: # installs a Rust toolchain and a linker when they are missing
 	@scripts/setup
 
-prove: setup ## the scenarios in the virtual-time kernel: results/, docs/results.md, and their bounds
+prove: setup ## the scenarios in the virtual-time kernel: results/, docs/evidence/results.md, and their bounds
 	tests/kernel-lab/prove $(SCENARIOS)
 
-live: build ## the scenarios on this machine's own kernel, in network namespaces: results/, docs/results.md (root)
+live: build ## the scenarios on this machine's own kernel, in network namespaces: results/, docs/evidence/results.md (root)
 	@for name in $(or $(SCENARIOS),$(basename $(notdir $(wildcard scenarios/accelerator/*.toml)))); do \
 		$(PACELINE) run scenarios/accelerator/$$name.toml --on lab --out results/live/$$name $(ARGS) || exit 1; \
 	done
 	$(CARGO) xtask results
 
-rivals: build ## the gateway beside a server's own CUBIC and BBR and a proxy of kernel sockets, in the simulator: docs/rivals.md
+rivals: build ## the gateway beside a server's own CUBIC and BBR and a proxy of kernel sockets, in the simulator: docs/evidence/rivals.md
 	@for name in $(or $(SCENARIOS),$(RIVALS)); do \
 		$(PACELINE) run scenarios/rivals/$$name.toml --on sim --runs 3 --out results/sim/$$name $(ARGS) || exit 1; \
 	done
@@ -54,7 +54,7 @@ live-rivals: build # the same on this machine's own kernel (root)
 	done
 	$(CARGO) xtask rivals
 
-split: build ## the gateway's own senders, in the simulator: docs/split.md
+split: build ## the gateway's own senders, in the simulator: docs/evidence/split.md
 	@for name in $(or $(SCENARIOS),$(SPLIT)); do \
 		$(PACELINE) run scenarios/split/$$name.toml --on sim --out results/sim/$$name $(ARGS) || exit 1; \
 	done
@@ -66,10 +66,10 @@ live-split: build # the same on this machine's own kernel (root)
 	done
 	$(CARGO) xtask split
 
-results: setup ## docs/results.md and the bounds again, from what is in results/
+results: setup ## docs/evidence/results.md and the bounds again, from what is in results/
 	$(CARGO) xtask results
 
-reproduce: setup ## the published experiments in the simulator: results/reproduce, docs/reproduction.md (half an hour; resumable)
+reproduce: setup ## the published experiments in the simulator: results/reproduce, docs/evidence/reproduction.md (half an hour; resumable)
 	$(CARGO) run --release --locked --package paceline-cli -- reproduce or $(ARGS)
 	$(CARGO) run --release --locked --package paceline-cli -- reproduce printed $(ARGS)
 	$(CARGO) run --release --locked --package paceline-cli -- reproduce accelerator $(ARGS)
@@ -132,7 +132,7 @@ floods: setup ## each flood beside honest flows: acceleration, completion times,
 	PACELINE=$(TARGET)/release/paceline tests/scale/floods.py
 	PACELINE=$(TARGET)/release/paceline tests/scale/injection.py 100
 
-speed: ## how fast the simulator is: time, instructions, memory, and ns-3 beside it (docs/speed.md)
+speed: ## how fast the simulator is: time, instructions, memory, and ns-3 beside it (docs/evidence/speed.md)
 	$(CARGO) bench --locked --package paceline-sim
 	benches/ns3/run
 

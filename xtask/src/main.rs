@@ -1,13 +1,15 @@
 //! Checks and reports of this repository: `cargo xtask check` before every commit, `cargo xtask results` after the proofs,
 //! `cargo xtask reproduction` after `paceline reproduce`, `cargo xtask virtual-lab` before it, `cargo xtask compare` after
 //! scripts/compare-traces, `cargo xtask rivals` after `make rivals`, `cargo xtask split` after `make split`, `cargo xtask auto`
-//! after scripts/profiles, `cargo xtask advisories DIRECTORY` with a newer checkout of the advisory database.
+//! after scripts/profiles, `cargo xtask advisories DIRECTORY` with a newer checkout of the advisory database, `cargo xtask moved OLD NEW`
+//! where sealed pages name a file that has moved.
 
 mod advisories;
 mod auto;
 mod compare;
 mod fuzz;
 mod licenses;
+mod links;
 mod model;
 mod purity;
 mod reproduction;
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
             advisories::check(&root),
             fuzz::check(&root),
             seal::check(&root),
+            links::check(&root),
             words::check(&root),
         ]
         .into_iter()
@@ -48,10 +51,13 @@ fn main() -> ExitCode {
         Some("rivals") => rivals::write(&root).unwrap_or_else(|error| vec![error]),
         Some("split") => split::write(&root).unwrap_or_else(|error| vec![error]),
         Some("seal-earlier") => seal::seal_earlier(&root).unwrap_or_else(|error| vec![error]),
+        Some("moved") if arguments.len() == 3 => {
+            seal::moved(&root, &arguments[1], &arguments[2]).unwrap_or_else(|error| vec![error])
+        }
         Some("virtual-lab") => virtual_lab::write(&root).unwrap_or_else(|error| vec![error]),
         _ => {
             vec![
-                "usage: cargo xtask check|results|reproduction|compare|auto|rivals|split|virtual-lab|advisories DIRECTORY"
+                "usage: cargo xtask check|results|reproduction|compare|auto|rivals|split|virtual-lab|advisories DIRECTORY|moved OLD NEW"
                     .to_string(),
             ]
         }

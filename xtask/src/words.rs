@@ -2,8 +2,13 @@
 
 use std::path::Path;
 
-const PAGES: [&str; 5] =
-    ["README.md", "CONTRIBUTING.md", "docs/operating.md", "docs/gateway.md", "docs/glossary.md"];
+const PAGES: [&str; 5] = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "docs/guide/operating.md",
+    "docs/reference/configuration.md",
+    "docs/reference/glossary.md",
+];
 
 /// ../shared/style.md has the rule, and examples.
 const WORDS_MAX: usize = 25;

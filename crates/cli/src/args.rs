@@ -105,7 +105,7 @@ pub(crate) struct DemoArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// Scenario file (docs/scenario.md describes every key)
+    /// Scenario file (docs/reference/scenario.md describes every key)
     #[arg(value_name = "SCENARIO.toml")]
     pub(crate) scenario: PathBuf,
     /// Where to run
@@ -127,7 +127,7 @@ pub(crate) struct RunArgs {
     /// Do runs again that are there already
     #[arg(long)]
     pub(crate) fresh: bool,
-    /// Print one JSON object (docs/results-schema.md) instead of a table
+    /// Print one JSON object (docs/reference/results-schema.md) instead of a table
     #[arg(long)]
     pub(crate) json: bool,
     /// Only print the names of the variants
@@ -164,7 +164,7 @@ pub(crate) enum On {
 
 #[derive(Debug, Args)]
 pub(crate) struct SweepArgs {
-    /// Scenario file (docs/scenario.md describes every key)
+    /// Scenario file (docs/reference/scenario.md describes every key)
     #[arg(value_name = "SCENARIO.toml")]
     pub(crate) scenario: PathBuf,
     /// A key and its values: a list (radio.rtt=50ms,100ms) or a range with a number of steps (radio.rtt=50ms..200ms:4, or
@@ -295,7 +295,7 @@ pub(crate) struct EmulateArgs {
     /// Interface towards the clients
     #[arg(value_name = "IFACE_DOWN")]
     pub(crate) down: String,
-    /// The link as TOML: the keys of `radio` in docs/scenario.md; the options below override it
+    /// The link as TOML: the keys of `radio` in docs/reference/scenario.md; the options below override it
     #[arg(long, value_name = "FILE")]
     pub(crate) link: Option<PathBuf>,
     /// Propagation there and back, such as 100ms

@@ -289,7 +289,7 @@ mod tests {
 
     #[test]
     fn the_documented_defaults_are_the_defaults() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/gateway.md");
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/configuration.md");
         let document = fs::read_to_string(path).unwrap();
         let blocks: Vec<&str> =
             document.split("```toml\n").skip(1).filter_map(|b| b.split("```").next()).collect();

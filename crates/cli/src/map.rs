@@ -1,5 +1,5 @@
 //! `paceline map`: points drawn by seed over both sides of the path, each in the simulator without gateway and with it, and where
-//! somebody is worse off. docs/map.md says what is drawn and how to read what comes out.
+//! somebody is worse off. docs/evidence/map.md says what is drawn and how to read what comes out.
 
 mod bounds;
 mod clients;

@@ -24,7 +24,7 @@ struct Prediction {
     flow_error: FlowError,
 }
 
-/// Over a grid of paths: docs/reproduction.md.
+/// Over a grid of paths: docs/evidence/reproduction.md.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 struct FlowError {
     mean: f64,

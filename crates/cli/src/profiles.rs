@@ -1,6 +1,6 @@
 //! `paceline profiles`: what `auto` reaches beside every fixed profile of the gateway, on scenarios and traces, in the simulator.
 //!
-//! Hosts and links are as the file has them; of its gateway nothing is kept. docs/auto.md has the figures of all files that there are.
+//! Hosts and links are as the file has them; of its gateway nothing is kept. docs/design/auto.md has the figures of all files that there are.
 
 mod cells;
 mod judge;

@@ -1,4 +1,4 @@
-//! What every run yields, whatever it ran on: schema 1. docs/results-schema.md documents each field.
+//! What every run yields, whatever it ran on: schema 1. docs/reference/results-schema.md documents each field.
 
 mod metric;
 mod store;

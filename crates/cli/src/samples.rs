@@ -5,7 +5,7 @@
 //!
 //!     PACELINE_RENEW_SAMPLES=1 cargo test -p paceline-cli samples
 //!
-//! and the pages are made anew, too. Not sampled: docs/compare.md, whose traces are not in the repository, and docs/results.md, whose
+//! and the pages are made anew, too. Not sampled: docs/evidence/compare.md, whose traces are not in the repository, and docs/evidence/results.md, whose
 //! kernel is not the simulator's.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! What an experiment is: hosts, gateway, links, flows, what is varied, how often it is repeated. docs/scenario.md documents
+//! What an experiment is: hosts, gateway, links, flows, what is varied, how often it is repeated. docs/reference/scenario.md documents
 //! every key. Nothing here knows where the experiment runs.
 
 mod check;

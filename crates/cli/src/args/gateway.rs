@@ -37,7 +37,7 @@ pub(crate) struct GatewayArgs {
     /// Addresses of the clients, such as 10.0.0.0/8; several with commas
     #[arg(long, value_name = "PREFIX", value_delimiter = ',', requires = "tun")]
     pub(crate) clients: Vec<IpNet>,
-    /// Configuration and policy (docs/operating.md) as TOML; what it leaves out is as in the profile. SIGHUP reads it again
+    /// Configuration and policy (docs/guide/operating.md) as TOML; what it leaves out is as in the profile. SIGHUP reads it again
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// Only say whether this file would be taken
@@ -65,7 +65,7 @@ pub(crate) struct GatewayArgs {
     /// that it was started with
     #[arg(long)]
     pub(crate) take_over: bool,
-    /// Append a JSON line to this file for each flow that ends (docs/operating.md)
+    /// Append a JSON line to this file for each flow that ends (docs/guide/operating.md)
     #[arg(long, value_name = "FILE")]
     pub(crate) records: Option<PathBuf>,
     /// What is logged to stderr
@@ -194,7 +194,7 @@ pub(crate) struct FlowsArgs {
     /// The gateway's control socket [default: that of the only gateway that runs]
     #[arg(long, value_name = "FILE")]
     pub(crate) control: Option<PathBuf>,
-    /// Print one JSON object (docs/operating.md) instead of tables
+    /// Print one JSON object (docs/guide/operating.md) instead of tables
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -275,7 +275,7 @@ fn wait(epoll: &Epoll, events: &mut [EpollEvent]) -> io::Result<usize> {
 
 const LISTENER: u64 = u64::MAX;
 const EVENTS_MAX: usize = 256;
-/// Our choice: more than the 1,250 new flows a second of 10 Gbit/s (docs/scale.md).
+/// Our choice: more than the 1,250 new flows a second of 10 Gbit/s (docs/evidence/scale.md).
 const BEGIN_PER_SECOND: f64 = 2_000.0;
 const BACKLOG: i32 = 1024;
 /// Fits a processor's cache.

@@ -37,7 +37,7 @@ pub(super) fn load(path: &Path, args: &ProfilesArgs) -> Result<ScenarioFile> {
     parse_varied(path, &text, args.of.duration, &[profiles])
 }
 
-/// The fixed profiles that an operator would choose from, under the names of docs/auto.md, and `auto`.
+/// The fixed profiles that an operator would choose from, under the names of docs/design/auto.md, and `auto`.
 fn profiles() -> Vec<Case> {
     let sender = |congestion: &str| {
         [

@@ -85,7 +85,7 @@ impl<C: Serialize> Report<C> {
         serde_json::to_string_pretty(self).map_err(|error| Error::failed(error.to_string()))
     }
 
-    /// Keeps it for docs/reproduction.md.
+    /// Keeps it for docs/evidence/reproduction.md.
     pub(super) fn save(&self, path: &Path) -> Result<()> {
         write_whole(path, &(self.to_json()? + "\n"))
     }

@@ -95,7 +95,7 @@ fn every_counter_is_exported() {
 
 #[test]
 fn every_metric_is_documented() {
-    let guide = include_str!("../../../../../docs/operating.md");
+    let guide = include_str!("../../../../../docs/guide/operating.md");
     let text = crate::gateway::plain_text::of(&exported());
     let names: Vec<&str> =
         text.lines().filter_map(|line| Some(line.strip_prefix("# TYPE ")?.split_once(' ')?.0)).collect();
@@ -104,7 +104,7 @@ fn every_metric_is_documented() {
         .iter()
         .filter(|name| !guide.contains(&format!("`{name}`")) && !guide.contains(&format!("`{name}{{")))
         .collect();
-    assert!(missing.is_empty(), "docs/operating.md has no row of {missing:?}");
+    assert!(missing.is_empty(), "docs/guide/operating.md has no row of {missing:?}");
 }
 
 #[test]
