@@ -1,6 +1,6 @@
 //! The operator's file: keys of the gateway's configuration, and rules for flows and subscribers.
 //!
-//! What the gateway cannot do is refused with its line, never ignored. docs/guide/operating.md documents every key.
+//! What the gateway cannot do is refused with its line, never ignored. docs/reference/policy.md documents every key.
 
 mod rule;
 mod words;

@@ -1,5 +1,5 @@
 //! Flows and subscribers as JSON: what `paceline flows` prints, `paceline top` reads, and flow records hold.
-//! docs/guide/operating.md documents each field.
+//! docs/reference/metrics.md documents each field.
 
 use std::net::{IpAddr, SocketAddr};
 

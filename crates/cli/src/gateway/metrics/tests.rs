@@ -95,16 +95,16 @@ fn every_counter_is_exported() {
 
 #[test]
 fn every_metric_is_documented() {
-    let guide = include_str!("../../../../../docs/guide/operating.md");
+    let page = include_str!("../../../../../docs/reference/metrics.md");
     let text = crate::gateway::plain_text::of(&exported());
     let names: Vec<&str> =
         text.lines().filter_map(|line| Some(line.strip_prefix("# TYPE ")?.split_once(' ')?.0)).collect();
     assert!(names.len() > 40);
     let missing: Vec<&&str> = names
         .iter()
-        .filter(|name| !guide.contains(&format!("`{name}`")) && !guide.contains(&format!("`{name}{{")))
+        .filter(|name| !page.contains(&format!("`{name}`")) && !page.contains(&format!("`{name}{{")))
         .collect();
-    assert!(missing.is_empty(), "docs/guide/operating.md has no row of {missing:?}");
+    assert!(missing.is_empty(), "docs/reference/metrics.md has no row of {missing:?}");
 }
 
 #[test]

@@ -131,7 +131,7 @@ fn a_reload_says_what_it_leaves() {
 #[test]
 fn the_documented_policy_is_right() {
     let document =
-        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/operating.md")).unwrap();
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/policy.md")).unwrap();
     let block = document.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
     let config = parsed(block).unwrap();
     assert_eq!((config.sharing.flows.len(), config.sharing.subscribers.len()), (8, 1));
@@ -147,11 +147,11 @@ fn every_key_of_a_rule_is_documented() {
     let keys: Vec<&str> =
         told.split_once("expected one of").unwrap().1.split('`').skip(1).step_by(2).collect();
     assert!(keys.len() > 10 && keys.contains(&"virtual-window"), "{told}");
-    let guide = include_str!("../../../../../docs/guide/operating.md");
+    let guide = include_str!("../../../../../docs/reference/policy.md");
     let rows: Vec<&str> = guide.lines().filter(|line| line.starts_with("| `")).collect();
     for key in keys {
         let quoted = format!("`{key}`");
         let named = |row: &&str| row.split('|').nth(1).is_some_and(|cell| cell.contains(&quoted));
-        assert!(rows.iter().any(named), "{key} has no row in docs/guide/operating.md");
+        assert!(rows.iter().any(named), "{key} has no row in docs/reference/policy.md");
     }
 }
