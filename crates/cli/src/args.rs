@@ -25,7 +25,7 @@ use serde::de::{Deserialize, IntoDeserializer};
 
 use crate::units::{Rate, Size, Time};
 
-/// Speeds up TCP over mobile access links, and measures it on real packets.
+/// A gateway that makes TCP fast over mobile access links, and the tools to measure it.
 #[derive(Debug, Parser)]
 #[command(name = "paceline", version, max_term_width = 100, after_help = EXIT_CODES)]
 pub(crate) struct Cli {
@@ -35,24 +35,24 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Download over an emulated radio link without and with acceleration, and show the difference (needs root)
+    /// Compare a download without and with the gateway over an emulated radio link (needs root)
     Demo(DemoArgs),
-    /// Run a scenario file and print or store its results
+    /// Run a scenario file
     Run(RunArgs),
-    /// Run a scenario in the simulator over lists and ranges of any of its keys
+    /// Run a scenario over lists and ranges of its keys, in the simulator
     Sweep(SweepArgs),
-    /// Run every sender with every receiver, with and without gateway, on one scenario or trace in the simulator
+    /// Compare every sender and receiver, with and without gateway, in the simulator
     Compare(CompareArgs),
-    /// Run scenarios and traces through every profile of the gateway, and judge what `auto` makes of them
+    /// Compare `auto` with every other profile of the gateway, in the simulator
     Profiles(ProfilesArgs),
-    /// Run points drawn by seed with and without gateway, and say where somebody is worse off with it
+    /// Draw paths by seed, and find those on which the gateway makes somebody worse off
     Map(MapArgs),
-    /// Run published experiments anew in the simulator, and set the numbers side by side
+    /// Run published experiments in the simulator, and compare the numbers
     #[command(subcommand)]
     Reproduce(ReproduceCommand),
-    /// Compute what loss recovery costs on a path, by formula and at once
+    /// Compute by formula what loss recovery costs on a path
     Predict(PredictArgs),
-    /// Accelerate the TCP flows that pass between two interfaces, or through a TUN device (needs root)
+    /// Run the gateway between two interfaces, or through a TUN device (needs root)
     Gateway(GatewayCommand),
     /// Write man pages and shell completions, for packages
     #[command(hide = true)]
@@ -64,14 +64,14 @@ pub(crate) enum Command {
     Flows(FlowsArgs),
     /// Watch the flows and subscribers of the running gateway in the terminal
     Top(TopArgs),
-    /// Have the running gateway capture a flow on both of its sides, with what it did to each packet, as pcapng
+    /// Capture one flow on both sides of the running gateway (annotated pcapng)
     Capture(CaptureArgs),
-    /// Join two interfaces by a link with a rate, a queue, delay and losses (needs root)
+    /// Join two interfaces by an emulated link (needs root)
     Emulate(EmulateArgs),
-    /// Look at, make, convert and draw traces of link rates
+    /// Inspect, generate, convert and plot link traces
     #[command(subcommand)]
     Trace(TraceCommand),
-    /// Measure what the gateway costs, beside kernel forwarding and a forwarder that does nothing (needs root)
+    /// Measure the cost of the gateway beside kernel forwarding (needs root)
     #[command(subcommand)]
     Bench(BenchCommand),
 }
@@ -111,26 +111,26 @@ pub(crate) struct RunArgs {
     /// Where to run
     #[arg(long, value_enum, default_value_t = On::Lab)]
     pub(crate) on: On,
-    /// Repetitions of each variant, with seeds that count upwards [default: as the scenario says]
+    /// Runs of each variant; each run has the next seed [default: as the scenario says]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) runs: Option<u32>,
     #[command(flatten)]
     pub(crate) of: Selection,
-    /// Runs at the same time; in the lab more than the machine can bear distorts what is measured
+    /// Parallel runs. Too many distort lab results.
     /// [default: 1 in the lab, one for each core in the simulator]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) jobs: Option<u32>,
-    /// Folder for results; runs that are there already are not done again
-    /// [default: results/NAME, with -sim or -both behind it]
+    /// Folder for results. Runs that it already holds are not repeated.
+    /// [default: results/NAME, results/NAME-sim or results/NAME-both]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Do runs again that are there already
+    /// Repeat finished runs
     #[arg(long)]
     pub(crate) fresh: bool,
     /// Print one JSON object (docs/reference/results-schema.md) instead of a table
     #[arg(long)]
     pub(crate) json: bool,
-    /// Only print the names of the variants
+    /// Print the names of the variants, and run nothing
     #[arg(long)]
     pub(crate) list: bool,
     /// Fail (exit code 1) if a bound of the scenario is missed
@@ -147,7 +147,7 @@ pub(crate) struct Selection {
     /// Length of each run, such as 10s [default: as the scenario says]
     #[arg(long, value_name = "TIME")]
     pub(crate) duration: Option<Time>,
-    /// Only variants whose name has these comma-separated parts; may be given several times
+    /// Run only variants whose name has these comma-separated parts (repeatable)
     #[arg(long, value_name = "VARIANT")]
     pub(crate) only: Vec<String>,
 }
@@ -156,9 +156,9 @@ pub(crate) struct Selection {
 pub(crate) enum On {
     /// Real packets between kernel sockets in network namespaces (needs root)
     Lab,
-    /// The simulator: no privilege, no packets, the same result for the same seed on every machine
+    /// The simulator. It needs no privilege, and one seed gives one result on every machine
     Sim,
-    /// First the simulator, then the lab, and the difference between them (needs root)
+    /// First the simulator, then the lab, with the difference (needs root)
     Both,
 }
 
@@ -167,22 +167,22 @@ pub(crate) struct SweepArgs {
     /// Scenario file (docs/reference/scenario.md describes every key)
     #[arg(value_name = "SCENARIO.toml")]
     pub(crate) scenario: PathBuf,
-    /// A key and its values: a list (radio.rtt=50ms,100ms) or a range with a number of steps (radio.rtt=50ms..200ms:4, or
-    /// :4log for even ratios); may be given several times, every combination is run
+    /// A key with its values (repeatable; every combination is run).
+    /// A list: radio.rtt=50ms,100ms. A range with its number of steps: radio.rtt=50ms..200ms:4, or :4log for even ratios
     #[arg(long, value_name = "KEY=VALUES")]
     pub(crate) vary: Vec<String>,
-    /// Repetitions of each combination, with seeds that count upwards
+    /// Runs of each combination; each run has the next seed
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) runs: u32,
     #[command(flatten)]
     pub(crate) of: Selection,
-    /// Runs at the same time [default: one for each core]
+    /// Parallel runs [default: one for each core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) jobs: Option<u32>,
-    /// Folder for results; runs that are there already are not done again [default: results/NAME-sweep]
+    /// Folder for results. Runs that it already holds are not repeated. [default: results/NAME-sweep]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Do runs again that are there already
+    /// Repeat finished runs
     #[arg(long)]
     pub(crate) fresh: bool,
     /// Print one JSON object instead of a table
@@ -195,37 +195,37 @@ pub(crate) struct CompareArgs {
     /// Scenario file (.toml), or a trace of the radio downlink's rate
     #[arg(value_name = "SCENARIO.toml|TRACE")]
     pub(crate) scenario: PathBuf,
-    /// A sender: names of algorithms joined by +, such as reno+fack; may be given several times [default: every algorithm]
+    /// A sender: names of algorithms joined by +, such as reno+fack (repeatable) [default: every algorithm]
     #[arg(long, value_name = "NAME")]
     pub(crate) sender: Vec<String>,
-    /// A receiver; may be given several times [default: every one]
+    /// A receiver (repeatable) [default: every one]
     #[arg(long, value_name = "NAME")]
     pub(crate) receiver: Vec<String>,
-    /// What stands before the radio link: none, gateway, gateway-drwa (only lowers the window of the client) or gateway-split
-    /// (splits every flow). May be given several times [default: every one]
+    /// What stands before the radio link (repeatable): none, gateway, gateway-drwa (only lowers the client's window) or
+    /// gateway-split (splits every flow) [default: every one]
     #[arg(long, value_name = "NAME")]
     pub(crate) gateway: Vec<String>,
-    /// How many transfers each flow of the scenario has, for Jain's index [default: as the scenario says]
+    /// Transfers of each flow, for Jain's index [default: as the scenario says]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub(crate) flows: Option<u32>,
-    /// Of a trace: propagation there and back
+    /// Round-trip time without queues, for a trace
     #[arg(long, value_name = "TIME", default_value = "100ms")]
     pub(crate) rtt: Time,
-    /// Of a trace: what may wait before the radio link
+    /// Limit of the queue before the radio link, for a trace
     #[arg(long, value_name = "LIMIT", default_value = "1000packets")]
     pub(crate) queue: String,
-    /// Repetitions of each scheme, with seeds that count upwards
+    /// Runs of each scheme; each run has the next seed
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) runs: u32,
     #[command(flatten)]
     pub(crate) of: Selection,
-    /// Runs at the same time [default: one for each core]
+    /// Parallel runs [default: one for each core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) jobs: Option<u32>,
-    /// Folder for the plot and the runs; runs that are there already are not done again [default: results/NAME-compare]
+    /// Folder for the plot and the runs. Runs that it already holds are not repeated. [default: results/NAME-compare]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Do runs again that are there already
+    /// Repeat finished runs
     #[arg(long)]
     pub(crate) fresh: bool,
     /// Print one JSON object instead of a table
@@ -241,25 +241,25 @@ pub(crate) struct PredictArgs {
     /// Round-trip time without queues, such as 100ms
     #[arg(long, value_name = "TIME")]
     pub(crate) rtt: Time,
-    /// Share of packets that are lost at random, for whole flows
+    /// Share of packets that are lost at random
     #[arg(long, value_name = "SHARE", value_parser = parse_probability, default_value = "0.1%")]
     pub(crate) loss: Probability,
-    /// Packets lost in a row, for one recovery
+    /// Packets that one recovery has lost in a row
     #[arg(long, value_name = "PACKETS", default_value_t = 10)]
     pub(crate) burst: u32,
     /// Receive window, such as 260kb or 180packets [default: 1.08 times rate x RTT]
     #[arg(long, value_name = "SIZE", value_parser = parse_queue)]
     pub(crate) window: Option<QueueLimit>,
-    /// What the link charges for a full packet, headers included
+    /// Size of a full packet on the link, headers included
     #[arg(long, value_name = "SIZE", default_value = "1500b")]
     pub(crate) packet: Size,
-    /// How the congestion window grows, and what a loss leaves of it
+    /// Growth of the congestion window, and its decrease after a loss
     #[arg(long, value_enum, default_value_t = GrowthArg::Cubic)]
     pub(crate) congestion_control: GrowthArg,
-    /// What happens when a retransmission is lost, too
+    /// How the sender finds that a retransmission is lost
     #[arg(long, value_enum, default_value_t = LostRepairArg::Detected)]
     pub(crate) lost_repair: LostRepairArg,
-    /// Share of the link that a flow should use: the smallest rate x RTT is shown at which it no longer does
+    /// Share of the link that a flow should use. The output shows the smallest rate x RTT at which it no longer does
     #[arg(long, value_name = "SHARE", value_parser = parse_probability, default_value = "80%")]
     pub(crate) efficiency: Probability,
     /// Print one JSON object instead of tables
@@ -270,9 +270,9 @@ pub(crate) struct PredictArgs {
 /// How a congestion window grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum GrowthArg {
-    /// Keeps 0.7 of it (RFC 9438)
+    /// Keeps 0.7 of the window (RFC 9438)
     Cubic,
-    /// Keeps half of it (RFC 5681)
+    /// Keeps half of the window (RFC 5681)
     Reno,
 }
 
@@ -295,10 +295,10 @@ pub(crate) struct EmulateArgs {
     /// Interface towards the clients
     #[arg(value_name = "IFACE_DOWN")]
     pub(crate) down: String,
-    /// The link as TOML: the keys of `radio` in docs/reference/scenario.md; the options below override it
+    /// The link as TOML, with the keys of `radio` in docs/reference/scenario.md. The options below override it
     #[arg(long, value_name = "FILE")]
     pub(crate) link: Option<PathBuf>,
-    /// Propagation there and back, such as 100ms
+    /// Round-trip time without queues, such as 100ms
     #[arg(long, value_name = "TIME")]
     pub(crate) rtt: Option<Time>,
     /// Rate towards the clients, such as 7.2mbit
@@ -323,13 +323,13 @@ pub(crate) struct EmulateArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TraceCommand {
-    /// Length, mean, variation, percentiles and outages
+    /// Print length, mean, variation, percentiles and outages
     Info(TraceInput),
-    /// Make a trace from a model; mean and variation are parameters
+    /// Generate a trace from a model
     Generate(TraceGenerate),
     /// Rewrite a trace in another format
     Convert(TraceConvert),
-    /// Draw rate over time as SVG
+    /// Plot rate over time as SVG
     Plot(TracePlot),
 }
 
@@ -341,7 +341,7 @@ pub(crate) struct TraceInput {
     /// Format of FILE [default: told from its first line]
     #[arg(long, value_enum)]
     pub(crate) format: Option<TraceFormatArg>,
-    /// CSV column with the rate in Mbit/s [default: the only one named so]
+    /// CSV column with the rate in Mbit/s [default: the only column with such a name]
     #[arg(long, value_name = "NAME")]
     pub(crate) column: Option<String>,
     /// What missing rows or values mean
@@ -355,11 +355,11 @@ pub(crate) struct TraceInput {
 /// How a trace is written down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TraceFormatArg {
-    /// One line for each chance to deliver 1500 bytes: its time in milliseconds
+    /// One line for each opportunity to deliver 1500 bytes: its time in milliseconds
     Mahimahi,
     /// Header line, rows with commas
     Csv,
-    /// Second, blank, Mbit/s
+    /// One line a second: the second, a blank, Mbit/s
     OneSecond,
 }
 
@@ -367,7 +367,7 @@ pub(crate) enum TraceFormatArg {
 pub(crate) enum GapsArg {
     /// An error that names the line
     Refuse,
-    /// The last value goes on
+    /// The last value holds
     Hold,
     /// Nothing is delivered
     Zero,
@@ -436,13 +436,13 @@ pub(crate) struct TracePlot {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchCommand {
-    /// CPU per packet and per Gbit/s with 1, 100 and 1000 flows, memory per flow, latency added at idle
+    /// Measure CPU per packet and per Gbit/s, memory per flow, and latency added at idle
     Gateway(BenchArgs),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct BenchArgs {
-    /// Interleaved runs of each kind; medians are reported
+    /// Interleaved runs of each kind. The medians are reported
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) runs: u32,
     /// Length of one run
@@ -451,13 +451,13 @@ pub(crate) struct BenchArgs {
     /// Numbers of flows
     #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [1, 100, 1000])]
     pub(crate) flows: Vec<u32>,
-    /// Client addresses that the flows are spread over, each a subscriber of its own
+    /// Client addresses that share the flows. Each is a subscriber
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u8).range(1..=250))]
     pub(crate) clients: u8,
-    /// What the servers send, all flows together and each as much as the others, such as 500mbit; otherwise as much as passes
+    /// Rate of all servers together, such as 500mbit [default: as much as passes]
     #[arg(long, value_name = "RATE")]
     pub(crate) offered: Option<Rate>,
-    /// Every packet at most as long as on the wire, as with network cards without offloads; otherwise super-packets pass
+    /// Send packets of wire size only, as network cards without offloads do [default: super-packets]
     #[arg(long)]
     pub(crate) wire_size: bool,
     /// Largest IP packet between the hosts
@@ -469,8 +469,8 @@ pub(crate) struct BenchArgs {
     /// Print one JSON object instead of tables
     #[arg(long)]
     pub(crate) json: bool,
-    /// Fail (exit code 1) if the gateway passes less than 0.8 of what the null forwarder does, or, splitting flows, 0.5; or if a packet
-    /// of more flows takes over 1.3 times the processor time of one of 10
+    /// Fail (exit code 1) if a bound is missed. Throughput relative to the null forwarder: 0.8, split flows 0.5. CPU time
+    /// of a packet relative to 10 flows: 1.3
     #[arg(long)]
     pub(crate) check: bool,
 }
