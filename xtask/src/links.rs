@@ -1,4 +1,4 @@
-//! Every link of a page leads somewhere, and every page that any file names is there.
+//! Every link of a page leads somewhere. Every page that any file names is there, and every source that a page names.
 
 use std::path::Path;
 
@@ -8,6 +8,9 @@ const NAMED: [&str; 4] = [".md", ".toml", ".svg", ".png"];
 /// Files that name pages in words: sources, scripts, data.
 const WITH_NAMES: [&str; 8] =
     ["*.md", "*.rs", "*.toml", "*.py", "Makefile", "NOTICE", "scripts/*", "tests/*/prove"];
+
+/// Pages that say where a behaviour is, by file.
+const PAGES_OF_SOURCES: [&str; 2] = ["ARCHITECTURE.md", "CONTRIBUTING.md"];
 
 /// One finding for each link and each name without a file.
 pub(crate) fn check(root: &Path) -> Result<Vec<String>, String> {
@@ -26,6 +29,12 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>, String> {
             let missing = named(&text).into_iter().filter(|name| !root.join(name).exists());
             findings.extend(missing.map(|name| format!("{file}: names {name}, which is not there")));
         }
+    }
+    for page in PAGES_OF_SOURCES {
+        let text = crate::read(root, page)?;
+        let is_there = |name: &str| root.join("crates").join(name).exists() || root.join(name).exists();
+        let missing = sources(&text).into_iter().filter(|name| !is_there(name));
+        findings.extend(missing.map(|name| format!("{page}: names {name}, which is not there")));
     }
     Ok(findings)
 }
@@ -77,6 +86,19 @@ fn named(text: &str) -> Vec<&str> {
         .collect()
 }
 
+/// The sources that a page names in code: `gateway/src/flow/` or `crates/gateway/src/table.rs`, below crates/. A name in capitals stands for
+/// one to be chosen.
+fn sources(page: &str) -> Vec<&str> {
+    page.split('`')
+        .skip(1)
+        .step_by(2)
+        .map(|code| code.strip_prefix("crates/").unwrap_or(code))
+        .filter(|code| code.contains("/src/") || code.contains("/tests/"))
+        .filter(|code| !code.contains(|c: char| c.is_uppercase() || c.is_whitespace() || c == '*'))
+        .filter(|code| code.ends_with(".rs") || code.ends_with('/'))
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,6 +130,12 @@ mod tests {
         let plot = concat!("docs/", "c.svg");
         let text = format!("see {page}. include_str!(\"../../{plot}\") docs/folder /usr/docs/x.md");
         assert_eq!(named(&text), [page, plot]);
+    }
+
+    #[test]
+    fn sources_are_named_below_crates() {
+        let page = "`crates/tcp/src/rtt.rs` `gateway/src/flow/` `tcp/src/congestion/NAME.rs` `make test` tcp/src/a.rs";
+        assert_eq!(sources(page), ["tcp/src/rtt.rs", "gateway/src/flow/"]);
     }
 
     /// `make test` runs this, so that a page that moves without its readers turns it red.
