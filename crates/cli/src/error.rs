@@ -3,6 +3,8 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use paceline_linux::SystemError;
+
 /// What every command returns.
 pub(crate) type Result<T> = std::result::Result<T, Error>;
 
@@ -51,6 +53,15 @@ impl Error {
                 Error::privilege(format!("{message}; run as root (sudo), or choose a place you may write to"))
             }
             _ => Error::failed(message),
+        }
+    }
+
+    /// An error of the system: those that root would not have get their own exit code.
+    pub(crate) fn system(error: SystemError) -> Self {
+        if error.is_permission() {
+            Error::privilege(error.to_string())
+        } else {
+            Error::failed(error.to_string())
         }
     }
 

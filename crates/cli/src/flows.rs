@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::gateway::control;
 use crate::gateway::rows::{FlowRow, Report, SubscriberRow};
 use crate::output::say;
-use crate::result::{fitted, new_table};
+use crate::table::{fitted, new_table};
 use crate::units::counted;
 
 pub(crate) fn command(args: &FlowsArgs) -> Result<()> {

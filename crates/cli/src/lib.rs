@@ -6,6 +6,7 @@ mod capture;
 mod compare;
 mod cpu_time;
 mod demo;
+mod doctor;
 #[cfg(test)]
 mod documented;
 mod emulate;
@@ -13,6 +14,7 @@ mod error;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod exercise;
+mod files;
 mod flows;
 mod gateway;
 mod help_files;
@@ -20,9 +22,11 @@ mod interrupt;
 mod kept;
 mod map;
 mod output;
+mod percentiles;
 mod plot;
 mod pool;
 mod predict;
+mod profile;
 mod profiles;
 mod reproduce;
 mod result;
@@ -31,6 +35,8 @@ mod run;
 mod samples;
 mod scenario;
 mod sweep;
+mod table;
+mod toml_text;
 mod top;
 mod trace;
 mod units;

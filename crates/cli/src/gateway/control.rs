@@ -19,8 +19,8 @@ use serde_json::json;
 
 use super::board::Board;
 use super::capture::{Desk, Interfaces, Wanted};
+use super::options::beside;
 use super::rows::{FlowRow, Prefixes, Report, SCHEMA, SubscriberRow};
-use crate::args::beside;
 use crate::error::{Error, Result};
 
 /// Where the gateway of this name listens unless it is told otherwise.

@@ -1,9 +1,8 @@
 use super::*;
-use crate::scenario::Profile;
-use paceline_gateway::config::{FlowAction, Prefer};
+use paceline_gateway::config::{FlowAction, Prefer, Profile};
 
 fn parsed(text: &str) -> std::result::Result<GatewayConfig, String> {
-    let base = Profile::Full.config().unwrap();
+    let base = Profile::Full.config();
     parse(Path::new("p.toml"), text, &base, &["eth1", "eth2"]).map_err(|error| error.to_string())
 }
 
