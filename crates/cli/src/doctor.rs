@@ -5,10 +5,10 @@ use serde_json::json;
 
 use crate::args::DoctorArgs;
 use crate::error::{Error, Result};
-use crate::gateway::doctor::{Finding, Status, examine};
 use crate::output::say;
 use crate::table::new_table;
 use crate::units::counted;
+use paceline_service::doctor::{Finding, Status, examine};
 
 pub(crate) fn command(args: &DoctorArgs) -> Result<()> {
     let findings = examine(&args.gateway.options())?;

@@ -10,11 +10,9 @@ mod doctor;
 #[cfg(test)]
 mod documented;
 mod emulate;
-mod error;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod exercise;
-mod files;
 mod flows;
 mod gateway;
 mod help_files;
@@ -22,7 +20,6 @@ mod interrupt;
 mod kept;
 mod map;
 mod output;
-mod percentiles;
 mod plot;
 mod pool;
 mod predict;
@@ -36,14 +33,13 @@ mod samples;
 mod scenario;
 mod sweep;
 mod table;
-mod toml_text;
 mod top;
 mod trace;
-mod units;
 
 use std::process::ExitCode;
 
 use clap::Parser;
+use paceline_service::{error, files, percentiles, toml_text, units};
 
 use args::{BenchCommand, Cli, Command, ReproduceCommand};
 use error::{Error, Result};

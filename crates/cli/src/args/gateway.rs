@@ -9,10 +9,10 @@ use ipnet::IpNet;
 use paceline_linux::Slice;
 use tracing_subscriber::filter::LevelFilter;
 
-use crate::gateway::capture::SNAP_MAX;
-use crate::gateway::options::Options;
 use crate::profile::Profile;
 use crate::units::{Size, Time};
+use paceline_service::Options;
+use paceline_service::capture::SNAP_MAX;
 
 #[derive(Clone, Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use paceline_gateway::GatewayConfig;
 
-use super::options::Options;
 use super::{policy, workers};
+use crate::Options;
 use crate::error::{Error, Result};
 
 /// The profile with what the file changes.

@@ -18,8 +18,8 @@ use signal_hook::iterator::Signals;
 
 use super::drive::confine;
 use super::notify::Supervisor;
-use super::options::Options;
 use super::{attach, handover, successor};
+use crate::Options;
 use crate::error::{Error, Result};
 
 /// Starts the workers, starts them again when they die, and hands signals on, until one ends everything.

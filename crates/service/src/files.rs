@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::error::{Error, Result};
 
 /// Writes under another name first, so that a killed program leaves no half file.
-pub(crate) fn write_whole(path: &Path, text: &str) -> Result<()> {
+pub fn write_whole(path: &Path, text: &str) -> Result<()> {
     let mut partial = path.as_os_str().to_owned();
     partial.push(".partial");
     fs::write(&partial, text)

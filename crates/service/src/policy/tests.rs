@@ -146,7 +146,7 @@ fn every_key_of_a_rule_is_documented() {
     let keys: Vec<&str> =
         told.split_once("expected one of").unwrap().1.split('`').skip(1).step_by(2).collect();
     assert!(keys.len() > 10 && keys.contains(&"virtual-window"), "{told}");
-    let guide = include_str!("../../../../../docs/operating.md");
+    let guide = include_str!("../../../../docs/operating.md");
     let rows: Vec<&str> = guide.lines().filter(|line| line.starts_with("| `")).collect();
     for key in keys {
         let quoted = format!("`{key}`");

@@ -5,15 +5,18 @@ use serde::{Deserialize, Serialize};
 
 /// Null where nothing was measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
-pub(crate) struct Percentiles {
-    pub(crate) p50: Option<f64>,
-    pub(crate) p95: Option<f64>,
-    pub(crate) p99: Option<f64>,
+pub struct Percentiles {
+    /// The median.
+    pub p50: Option<f64>,
+    /// The 95th percentile.
+    pub p95: Option<f64>,
+    /// The 99th percentile.
+    pub p99: Option<f64>,
 }
 
 impl Percentiles {
     /// Of times in milliseconds, to three digits.
-    pub(crate) fn of_ms(samples: impl IntoIterator<Item = f64>) -> Self {
+    pub fn of_ms(samples: impl IntoIterator<Item = f64>) -> Self {
         let Ok(mut histogram) = Histogram::<u64>::new(3) else {
             return Percentiles::default();
         };
@@ -27,7 +30,7 @@ impl Percentiles {
     }
 
     /// From `count` samples whose quantiles in milliseconds `at` tells.
-    pub(crate) fn of_histogram(count: u64, at: impl Fn(f64) -> f64) -> Self {
+    pub fn of_histogram(count: u64, at: impl Fn(f64) -> f64) -> Self {
         if count == 0 {
             return Percentiles::default();
         }

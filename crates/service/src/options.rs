@@ -11,43 +11,43 @@ use crate::error::{Error, Result};
 
 /// Between which interfaces a gateway stands, how it is configured, and what it tells to whom.
 #[derive(Clone, Debug)]
-pub(crate) struct Options {
+pub struct Options {
     /// Interface towards the servers.
-    pub(crate) wan: Option<String>,
+    pub wan: Option<String>,
     /// Interface towards the clients.
-    pub(crate) radio: Option<String>,
+    pub radio: Option<String>,
     /// The TUN device to which the clients' packets are routed; without one the gateway stands between two ports of a bridge.
-    pub(crate) tun: Option<String>,
+    pub tun: Option<String>,
     /// Addresses of the clients, behind a TUN device.
-    pub(crate) clients: Vec<IpNet>,
+    pub clients: Vec<IpNet>,
     /// Which parts are on, as far as the file leaves them; `None` where no gateway is wanted.
-    pub(crate) base: Option<GatewayConfig>,
+    pub base: Option<GatewayConfig>,
     /// The operator's file, which SIGHUP reads again.
-    pub(crate) config: Option<PathBuf>,
+    pub config: Option<PathBuf>,
     /// Gets the counters, once a second and at the end.
-    pub(crate) stats_json: Option<PathBuf>,
+    pub stats_json: Option<PathBuf>,
     /// Gets what happens to each flow, one JSON object a line.
-    pub(crate) events: Option<PathBuf>,
+    pub events: Option<PathBuf>,
     /// Gets window, rate, RTT and delay of each flow as CSV.
-    pub(crate) series: Option<PathBuf>,
+    pub series: Option<PathBuf>,
     /// Where metrics are exported, on a loopback address.
-    pub(crate) metrics: Option<SocketAddr>,
+    pub metrics: Option<SocketAddr>,
     /// The control socket, if not the default one.
-    pub(crate) control: Option<PathBuf>,
+    pub control: Option<PathBuf>,
     /// Take over from the gateway that runs between these interfaces.
-    pub(crate) take_over: bool,
+    pub take_over: bool,
     /// Gets a JSON line for each flow that ends.
-    pub(crate) records: Option<PathBuf>,
+    pub records: Option<PathBuf>,
     /// No gateway: packets pass as they come.
-    pub(crate) forward_only: bool,
+    pub forward_only: bool,
     /// End when this process is no longer the parent.
-    pub(crate) parent: Option<i32>,
+    pub parent: Option<i32>,
     /// How many processes serve the subscribers.
-    pub(crate) workers: u32,
+    pub workers: u32,
     /// Which of these this process is.
-    pub(crate) worker: Option<u32>,
+    pub worker: Option<u32>,
     /// The file that keeps the window shifts of rescaled flows, if not the default one.
-    pub(crate) shift_file: Option<PathBuf>,
+    pub shift_file: Option<PathBuf>,
 }
 
 impl Options {

@@ -23,8 +23,8 @@ use serde::{Deserialize, Serialize};
 
 use super::attach::Attached;
 use super::control;
-use super::options::Options;
 use super::totals::Totals;
+use crate::Options;
 use crate::error::{Error, Result};
 
 /// What comes with descriptors and state: one line of JSON.

@@ -11,9 +11,9 @@ use paceline_wire::Node;
 
 use super::attach::{Absence, Attached, Refresh, Which};
 use super::handover::Inherited;
-use super::options::Options;
 use super::rescaling::{Rescaling, Running};
 use super::successor;
+use crate::Options;
 use crate::error::{Error, Result};
 
 /// What befalls a gateway besides packets.

@@ -1,7 +1,7 @@
 //! TOML that somebody wrote: what is wrong with it and where; one table over another.
 
 /// Turns serde's "unknown field `los`, expected one of `loss`, ..." into a suggestion.
-pub(crate) fn explain(message: &str) -> String {
+pub fn explain(message: &str) -> String {
     let message = message.lines().next().unwrap_or(message);
     if let Some((given, _)) =
         message.strip_prefix("invalid type: ").and_then(|m| m.split_once(", expected a string"))
@@ -28,20 +28,20 @@ pub(crate) fn explain(message: &str) -> String {
 }
 
 /// The one of `known` that was probably meant.
-pub(crate) fn nearest<'a>(given: &str, known: &[&'a str]) -> Option<&'a str> {
+pub fn nearest<'a>(given: &str, known: &[&'a str]) -> Option<&'a str> {
     let (distance, name) =
         known.iter().map(|name| (strsim::damerau_levenshtein(given, name), *name)).min()?;
     (distance <= 1 + given.len() / 4).then_some(name)
 }
 
 /// The line, from 1, at which a span starts.
-pub(crate) fn line_of(text: &str, span: Option<std::ops::Range<usize>>) -> usize {
+pub fn line_of(text: &str, span: Option<std::ops::Range<usize>>) -> usize {
     let start = span.map_or(0, |span| span.start.min(text.len()));
     1 + text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count()
 }
 
 /// Puts every leaf of `changes` into `table`.
-pub(crate) fn merge(table: &mut toml::Table, changes: &toml::Table) {
+pub fn merge(table: &mut toml::Table, changes: &toml::Table) {
     for (key, value) in changes {
         match (table.get_mut(key), value) {
             (Some(toml::Value::Table(inner)), toml::Value::Table(changes)) => merge(inner, changes),

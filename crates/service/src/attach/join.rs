@@ -13,8 +13,8 @@ use paceline_linux::{
 use paceline_wire::{Duration, Instant};
 
 use super::super::handover::{Inherited, Place, Role};
-use super::super::options::Options;
 use super::{MARK, distinct};
+use crate::Options;
 use crate::error::{Error, Result};
 
 /// What a gateway has in its place besides the devices of its event loop.
@@ -46,11 +46,11 @@ pub(super) enum Routes {
 
 /// Which packets are this gateway's.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::gateway) struct Which {
+pub(crate) struct Which {
     /// UDP passes it as well.
-    pub(in crate::gateway) datagrams: bool,
+    pub(crate) datagrams: bool,
     /// Its part of the subscribers, if not all.
-    pub(in crate::gateway) slice: Option<Slice>,
+    pub(crate) slice: Option<Slice>,
 }
 
 /// Joins the interfaces, which are as `place` needs them.

@@ -6,27 +6,31 @@ mod rules;
 
 use serde::Serialize;
 
-use super::options::Options;
 use super::{configuration, control, http, policy};
+use crate::Options;
 use crate::error::Result;
 
 /// What was found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Finding {
-    pub(crate) status: Status,
+pub struct Finding {
+    /// Whether it is as it should be.
+    pub status: Status,
     /// What was looked at.
-    pub(crate) check: &'static str,
+    pub check: &'static str,
     /// The interface, or `machine`.
-    pub(crate) subject: String,
-    pub(crate) finding: String,
+    pub subject: String,
+    /// In a sentence.
+    pub finding: String,
     /// What to do, where something is to be done.
     #[serde(rename = "do", skip_serializing_if = "Option::is_none")]
-    pub(crate) remedy: Option<String>,
+    pub remedy: Option<String>,
 }
 
+/// How well a gateway would run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Status {
+pub enum Status {
+    /// As it should be.
     Ok,
     /// It works, but not as well, or not in all cases.
     Warning,
@@ -76,7 +80,7 @@ pub(super) struct Site<'a> {
 }
 
 /// Looks at the machine as a gateway with these options would use it.
-pub(crate) fn examine(options: &Options) -> Result<Vec<Finding>> {
+pub fn examine(options: &Options) -> Result<Vec<Finding>> {
     let (wan, radio) = options.interfaces()?;
     let site = Site { wan, radio, tun: options.tun.as_deref() };
     let mut found = machine(site);

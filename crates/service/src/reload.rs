@@ -6,8 +6,8 @@ use std::thread;
 use paceline_gateway::{Gateway, GatewayConfig};
 
 use super::board::Reloads;
-use super::options::Options;
 use super::{configuration, notify, policy};
+use crate::Options;
 use crate::error::Result;
 
 /// The configuration in force, and the one that is being read.

@@ -16,7 +16,7 @@ use paceline_linux::{EventLoop, Housekeeping};
 use paceline_wire::{Duration, Instant};
 
 use super::handover::{Inherited, Place};
-use super::options::Options;
+use crate::Options;
 use crate::error::{Error, Result};
 use join::Joined;
 pub(super) use join::Which;
