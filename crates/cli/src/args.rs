@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use gateway::{
-    CaptureArgs, DoctorArgs, FlowsArgs, GatewayAction, GatewayArgs, GatewayCommand, TopArgs, beside,
+    CaptureArgs, DoctorArgs, FlowsArgs, GatewayAction, GatewayArgs, GatewayCommand, TopArgs,
 };
 pub(crate) use map::{MapArgs, ModeArg};
 use paceline_path::QueueLimit;

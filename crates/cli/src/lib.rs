@@ -6,10 +6,10 @@ mod capture;
 mod compare;
 mod cpu_time;
 mod demo;
+mod doctor;
 #[cfg(test)]
 mod documented;
 mod emulate;
-mod error;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod exercise;
@@ -23,6 +23,7 @@ mod output;
 mod plot;
 mod pool;
 mod predict;
+mod profile;
 mod profiles;
 mod reproduce;
 mod result;
@@ -31,13 +32,14 @@ mod run;
 mod samples;
 mod scenario;
 mod sweep;
+mod table;
 mod top;
 mod trace;
-mod units;
 
 use std::process::ExitCode;
 
 use clap::Parser;
+use paceline_service::{error, files, percentiles, toml_text, units};
 
 use args::{BenchCommand, Cli, Command, ReproduceCommand};
 use error::{Error, Result};

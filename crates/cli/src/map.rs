@@ -22,11 +22,12 @@ use std::collections::HashMap;
 
 use crate::args::{MapArgs, ModeArg};
 use crate::error::{Error, Result};
+use crate::files::write_whole;
 use crate::interrupt;
 use crate::kept;
 use crate::output::say;
 use crate::pool::cores;
-use crate::result::{SCHEMA, write_whole};
+use crate::result::SCHEMA;
 use crate::run::simulated;
 use judge::{Cell, judged};
 pub(crate) use point::Kind;

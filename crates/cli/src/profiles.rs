@@ -7,9 +7,11 @@ mod judge;
 
 use crate::args::ProfilesArgs;
 use crate::error::{Error, Result};
+use crate::files::write_whole;
 use crate::output::say;
-use crate::result::{SCHEMA, new_table, write_whole};
+use crate::result::SCHEMA;
 use crate::run::simulated::{self, Simulated};
+use crate::table::new_table;
 use judge::{Cell, Verdict};
 
 pub(crate) fn command(args: &ProfilesArgs) -> Result<()> {

@@ -17,10 +17,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::cpu_time::CpuTime;
 use crate::kept::Values;
+use crate::profile::Profile;
 use crate::result::Run;
 use crate::run::lab::Watch;
 use crate::run::sim;
-use crate::scenario::{Profile, ScenarioFile, Variant, load_file, parse};
+use crate::scenario::{ScenarioFile, Variant, load_file, parse};
 
 /// One run of a page, under a name.
 pub(crate) struct Cell {

@@ -1,7 +1,7 @@
 //! Options of the gateway, and of the commands that look at it.
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -9,10 +9,10 @@ use ipnet::IpNet;
 use paceline_linux::Slice;
 use tracing_subscriber::filter::LevelFilter;
 
-use crate::error::{Error, Result};
-use crate::gateway::capture::SNAP_MAX;
-use crate::scenario::Profile;
+use crate::profile::Profile;
 use crate::units::{Size, Time};
+use paceline_service::Options;
+use paceline_service::capture::SNAP_MAX;
 
 #[derive(Clone, Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
@@ -108,61 +108,29 @@ pub(crate) struct DoctorArgs {
 }
 
 impl GatewayArgs {
-    /// The interfaces towards servers and clients.
-    pub(crate) fn interfaces(&self) -> Result<(&str, &str)> {
-        match (&self.wan, &self.radio) {
-            (Some(wan), Some(radio)) => Ok((wan, radio)),
-            _ => Err(Error::input("which interfaces? give --wan IFACE and --radio IFACE")),
+    /// As the gateway takes them.
+    pub(crate) fn options(&self) -> Options {
+        Options {
+            wan: self.wan.clone(),
+            radio: self.radio.clone(),
+            tun: self.tun.clone(),
+            clients: self.clients.clone(),
+            base: self.profile.config(),
+            config: self.config.clone(),
+            stats_json: self.stats_json.clone(),
+            events: self.events.clone(),
+            series: self.series.clone(),
+            metrics: self.metrics,
+            control: self.control.clone(),
+            take_over: self.take_over,
+            records: self.records.clone(),
+            forward_only: self.forward_only,
+            parent: self.parent,
+            workers: self.workers,
+            worker: self.worker,
+            shift_file: self.shift_file.clone(),
         }
     }
-}
-
-impl GatewayArgs {
-    /// What is this gateway's own on this machine is called so.
-    pub(crate) fn name(&self) -> Result<String> {
-        let (wan, radio) = self.interfaces()?;
-        Ok(match self.worker {
-            Some(worker) => format!("{wan}-{radio}-{worker}"),
-            None => format!("{wan}-{radio}"),
-        })
-    }
-
-    /// With the files and the port of the worker that it is.
-    pub(crate) fn of_worker(&self) -> GatewayArgs {
-        let mut args = self.clone();
-        let Some(worker) = self.worker else { return args };
-        let files = [
-            &mut args.control,
-            &mut args.shift_file,
-            &mut args.records,
-            &mut args.events,
-            &mut args.series,
-            &mut args.stats_json,
-        ];
-        for path in files.into_iter().flatten() {
-            *path = beside(path, worker);
-        }
-        if let Some(address) = &mut args.metrics {
-            address.set_port(address.port().saturating_add(worker as u16));
-        }
-        args
-    }
-
-    /// Its part of the subscribers, whose names have so many bits in IPv4 and IPv6.
-    pub(crate) fn slice(&self, (prefix_v4, prefix_v6): (u8, u8)) -> Option<Slice> {
-        self.worker.map(|index| Slice { index, of: self.workers, prefix_v4, prefix_v6 })
-    }
-}
-
-/// The file of a worker: `a/b.c` becomes `a/b-0.c`.
-pub(crate) fn beside(path: &Path, worker: u32) -> PathBuf {
-    let mut name = path.file_stem().unwrap_or_default().to_owned();
-    name.push(format!("-{worker}"));
-    if let Some(extension) = path.extension() {
-        name.push(".");
-        name.push(extension);
-    }
-    path.with_file_name(name)
 }
 
 /// The lowest level that is logged.

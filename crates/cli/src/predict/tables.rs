@@ -4,7 +4,7 @@ use paceline_theory::or::flow::{LARGEST_ERROR, MEAN_ERROR};
 
 use super::{FlowRow, Prediction, RecoveryRow};
 use crate::output::say;
-use crate::result::new_table;
+use crate::table::new_table;
 use crate::units::tidy;
 
 pub(super) fn print(prediction: &Prediction) {

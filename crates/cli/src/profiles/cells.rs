@@ -7,7 +7,8 @@ use toml::{Table, Value};
 use crate::args::ProfilesArgs;
 use crate::compare::scenario_of_trace;
 use crate::error::{Error, Result};
-use crate::scenario::{Case, ScenarioFile, Vary, explain, parse_varied};
+use crate::scenario::{Case, ScenarioFile, Vary, parse_varied};
+use crate::toml_text::explain;
 
 /// What a flow passes through unchanged.
 pub(super) const PASS: &str = "pass";

@@ -6,8 +6,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::error::{Error, Result};
+use crate::files::write_whole;
 use crate::output::say;
-use crate::result::{new_table, write_whole};
+use crate::table::new_table;
 use crate::units::tidy;
 
 /// What `--json` prints.

@@ -12,7 +12,7 @@ use toml::Spanned;
 
 use super::words::Words;
 use super::{RULES_MAX, Wrong, too_many};
-use crate::scenario::nearest;
+use crate::toml_text::nearest;
 use crate::units::{Rate, Size, Time};
 
 #[derive(Deserialize)]

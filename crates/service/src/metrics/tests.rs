@@ -2,8 +2,8 @@ use paceline_gateway::Counters;
 use paceline_wire::{Duration, Instant};
 
 use super::*;
-use crate::gateway::board::Reloads;
-use crate::gateway::totals::Totals;
+use crate::board::Reloads;
+use crate::totals::Totals;
 
 pub(crate) fn snapshot() -> Snapshot {
     let mut totals = Totals::default();
@@ -95,8 +95,8 @@ fn every_counter_is_exported() {
 
 #[test]
 fn every_metric_is_documented() {
-    let page = include_str!("../../../../../docs/reference/metrics.md");
-    let text = crate::gateway::plain_text::of(&exported());
+    let page = include_str!("../../../../docs/reference/metrics.md");
+    let text = crate::plain_text::of(&exported());
     let names: Vec<&str> =
         text.lines().filter_map(|line| Some(line.strip_prefix("# TYPE ")?.split_once(' ')?.0)).collect();
     assert!(names.len() > 40);

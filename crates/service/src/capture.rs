@@ -27,21 +27,26 @@ pub(super) use file::Interfaces;
 /// What to capture, and how much of it at most.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub(crate) struct Wanted {
+pub struct Wanted {
+    /// Nothing: any, if `server` is given.
+    pub client: Option<IpAddr>,
     /// Nothing: any.
-    pub(crate) client: Option<IpAddr>,
-    pub(crate) client_port: Option<u16>,
-    pub(crate) server: Option<IpAddr>,
-    pub(crate) server_port: Option<u16>,
-    pub(crate) seconds: u64,
-    pub(crate) bytes: u64,
+    pub client_port: Option<u16>,
+    /// Nothing: any, if `client` is given.
+    pub server: Option<IpAddr>,
+    /// Nothing: any.
+    pub server_port: Option<u16>,
+    /// How long at most.
+    pub seconds: u64,
+    /// How much at most.
+    pub bytes: u64,
     /// Of each packet.
-    pub(crate) snap: u32,
+    pub snap: u32,
 }
 
 impl Wanted {
     /// Why it cannot be had.
-    pub(crate) fn problem(&self) -> Option<&'static str> {
+    pub fn problem(&self) -> Option<&'static str> {
         if self.client.is_none() && self.server.is_none() {
             return Some("name the client's or the server's address");
         }
@@ -312,7 +317,7 @@ fn bytes_of(packet: &Packet, snap: usize) -> (Vec<u8>, u32) {
 const SECONDS_MAX: u64 = 3600;
 const BYTES_MAX: u64 = 1 << 30;
 /// As tcpdump's; more than a super-packet.
-pub(crate) const SNAP_MAX: u32 = 262_144;
+pub const SNAP_MAX: u32 = 262_144;
 /// Our choice: 16 MiB, a tenth of a second at 1 Gbit/s, which a disk may be late.
 const QUEUED_BYTES_MAX: usize = 16 << 20;
 const QUEUED_PACKETS_MAX: usize = 16_384;

@@ -19,7 +19,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::error::{Error, Result};
-use crate::scenario::{explain, line_of, merge};
+use crate::toml_text::{explain, line_of, merge};
 use rule::{Rule, Subscriber};
 
 /// The whole file. Keys of the configuration are taken from the text a second time, to be laid over the profile.

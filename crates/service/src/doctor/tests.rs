@@ -9,7 +9,7 @@ fn of<'a>(findings: &'a [Finding], check: &str) -> Vec<&'a Finding> {
 
 fn examined(lab: &Lab, tun: bool) -> Vec<Finding> {
     let site = Site { wan: "g0", radio: "g1", tun: tun.then_some("paceline0") };
-    lab.gateway.run(|| examine(site)).unwrap()
+    lab.gateway.run(|| machine(site)).unwrap()
 }
 
 #[test]
@@ -20,7 +20,7 @@ fn a_bridge_is_found_well_and_what_is_broken_is_named() {
     }
     let lab = Lab::build(LabConfig::default()).unwrap();
     let findings = examined(&lab, false);
-    assert!(findings.iter().all(|one| one.status != Status::Problem), "{}", table(&findings));
+    assert!(findings.iter().all(|one| one.status != Status::Problem), "{findings:#?}");
     assert_eq!(of(&findings, "bridge")[0].status, Status::Ok);
     assert_eq!(of(&findings, "driver")[0].finding, "veth");
 
@@ -45,7 +45,7 @@ fn a_router_is_asked_for_forwarding() {
     }
     let lab = Lab::build(LabConfig { gateway: GatewayKind::Routed, ..LabConfig::default() }).unwrap();
     let findings = examined(&lab, true);
-    assert!(of(&findings, "forwarding").iter().all(|one| one.status == Status::Ok), "{}", table(&findings));
+    assert!(of(&findings, "forwarding").iter().all(|one| one.status == Status::Ok), "{findings:#?}");
     lab.gateway.set_sysctls(&[("net.ipv4.ip_forward", "0"), ("net.ipv4.conf.g0.rp_filter", "1")]).unwrap();
     let findings = examined(&lab, true);
     assert_eq!(of(&findings, "forwarding")[0].remedy.as_deref(), Some("sysctl -w net.ipv4.ip_forward=1"));
@@ -54,7 +54,7 @@ fn a_router_is_asked_for_forwarding() {
 
 #[test]
 fn what_is_not_there_is_a_problem() {
-    let findings = examine(Site { wan: "nosuch0", radio: "nosuch1", tun: None });
+    let findings = machine(Site { wan: "nosuch0", radio: "nosuch1", tun: None });
     assert_eq!(of(&findings, "interface").iter().filter(|one| one.status == Status::Problem).count(), 2);
     // Every problem comes with a remedy.
     assert!(findings.iter().all(|one| one.status == Status::Ok || one.remedy.is_some()));

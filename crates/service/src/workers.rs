@@ -16,43 +16,44 @@ use paceline_gateway::config::LimitsConfig;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR2};
 use signal_hook::iterator::Signals;
 
+use super::drive::confine;
 use super::notify::Supervisor;
-use super::{attach, confine, handover, successor};
-use crate::args::GatewayArgs;
+use super::{attach, handover, successor};
+use crate::Options;
 use crate::error::{Error, Result};
 
 /// Starts the workers, starts them again when they die, and hands signals on, until one ends everything.
-pub(super) fn run(args: &GatewayArgs, config: &GatewayConfig) -> Result<()> {
+pub(super) fn run(options: &Options, config: &GatewayConfig) -> Result<()> {
     if config.sharing.capacity_mbps.is_some() {
         return Err(Error::input(
             "`sharing.capacity-mbps` is about all subscribers together, whom several workers do not see; give one or the other",
         ));
     }
-    if args.tun.is_some() {
+    if options.tun.is_some() {
         return Err(Error::input(
             "several workers stand between two ports of a bridge only, not behind a TUN; leave out --workers, or --tun",
         ));
     }
-    if args.take_over {
+    if options.take_over {
         return Err(Error::input(
             "several workers are replaced by sending SIGUSR2 to the process that started them",
         ));
     }
     // Otherwise each of them would say so, again and again.
-    attach::place(&GatewayArgs { worker: Some(0), ..args.clone() })?;
+    attach::place(&Options { worker: Some(0), ..options.clone() })?;
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM, SIGUSR2])
         .map_err(|error| Error::io("watch for signals", &error))?;
     // What it starts needs no more, either.
     confine();
-    let workers: io::Result<Vec<Worker>> = (0..args.workers).map(Worker::start).collect();
+    let workers: io::Result<Vec<Worker>> = (0..options.workers).map(Worker::start).collect();
     let mut workers = workers.map_err(|error| Error::io("start a worker", &error))?;
     let mut supervisor = Supervisor::default();
     supervisor.start();
-    let mut awaited: Vec<u32> = (0..args.workers).collect();
+    let mut awaited: Vec<u32> = (0..options.workers).collect();
     loop {
         for signal in signals.pending() {
             match signal {
-                SIGHUP if args.config.is_some() => {
+                SIGHUP if options.config.is_some() => {
                     workers.iter().for_each(|worker| worker.signal(Signal::SIGHUP))
                 }
                 SIGUSR2 => workers.iter_mut().for_each(Worker::succeed),
@@ -63,7 +64,7 @@ pub(super) fn run(args: &GatewayArgs, config: &GatewayConfig) -> Result<()> {
             }
         }
         workers.iter_mut().for_each(Worker::look);
-        awaited.retain(|worker| !answers(args, *worker));
+        awaited.retain(|worker| !answers(options, *worker));
         if awaited.is_empty() {
             supervisor.beat(None);
         }
@@ -90,9 +91,9 @@ pub(super) fn memory_bytes(limits: &LimitsConfig) -> usize {
     pool_bytes(limits).saturating_add(flows).saturating_add(PROGRAM_BYTES)
 }
 
-fn answers(args: &GatewayArgs, worker: u32) -> bool {
-    let args = GatewayArgs { worker: Some(worker), ..args.clone() }.of_worker();
-    handover::control_path(&args).is_ok_and(|path| std::os::unix::net::UnixStream::connect(path).is_ok())
+fn answers(options: &Options, worker: u32) -> bool {
+    let options = Options { worker: Some(worker), ..options.clone() }.of_worker();
+    handover::control_path(&options).is_ok_and(|path| std::os::unix::net::UnixStream::connect(path).is_ok())
 }
 
 /// Signals end them in order.

@@ -9,74 +9,77 @@ use paceline_wire::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 /// Raised whenever a field changes its meaning or goes; new fields do not raise it.
-pub(crate) const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 1;
 
 /// The answer to a look at a running gateway.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub(crate) struct Report {
-    pub(crate) schema: u32,
-    pub(crate) program: String,
-    pub(crate) wan: String,
-    pub(crate) radio: String,
-    pub(crate) uptime_s: f64,
+#[allow(missing_docs, reason = "the operator's guide documents each field")]
+pub struct Report {
+    pub schema: u32,
+    pub program: String,
+    pub wan: String,
+    pub radio: String,
+    pub uptime_s: f64,
     /// Why the gateway is not in its place, if it is not.
     #[serde(default)]
-    pub(crate) absent: Option<String>,
-    pub(crate) flows: Vec<FlowRow>,
-    pub(crate) subscribers: Vec<SubscriberRow>,
+    pub absent: Option<String>,
+    pub flows: Vec<FlowRow>,
+    pub subscribers: Vec<SubscriberRow>,
 }
 
 /// One flow.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub(crate) struct FlowRow {
-    pub(crate) client: SocketAddr,
-    pub(crate) server: SocketAddr,
-    pub(crate) subscriber: String,
-    pub(crate) mode: String,
+#[allow(missing_docs, reason = "the operator's guide documents each field")]
+pub struct FlowRow {
+    pub client: SocketAddr,
+    pub server: SocketAddr,
+    pub subscriber: String,
+    pub mode: String,
     /// Why, if the mode `auto` decided; the newest decision.
     #[serde(default)]
-    pub(crate) reason: Option<String>,
-    pub(crate) stage: String,
-    pub(crate) age_s: f64,
-    pub(crate) idle_s: f64,
-    pub(crate) weight: u32,
-    pub(crate) rescaled: bool,
-    pub(crate) gave_up: bool,
-    pub(crate) rtt_ms: Option<f64>,
-    pub(crate) rtt_min_ms: Option<f64>,
-    pub(crate) server_rtt_ms: Option<f64>,
-    pub(crate) rate_mbps: Option<f64>,
-    pub(crate) client_window_bytes: u64,
-    pub(crate) in_flight_bytes: u64,
-    pub(crate) waiting_bytes: u64,
-    pub(crate) buffered_bytes: u64,
-    pub(crate) ack_delay_ms: f64,
-    pub(crate) downlink_bytes: u64,
-    pub(crate) uplink_bytes: u64,
-    pub(crate) mean_wait_ms: f64,
-    pub(crate) retransmissions: u64,
-    pub(crate) retransmitted_bytes: u64,
-    pub(crate) server_retransmissions: u64,
-    pub(crate) lost_bytes: u64,
-    pub(crate) timeouts: u64,
+    pub reason: Option<String>,
+    pub stage: String,
+    pub age_s: f64,
+    pub idle_s: f64,
+    pub weight: u32,
+    pub rescaled: bool,
+    pub gave_up: bool,
+    pub rtt_ms: Option<f64>,
+    pub rtt_min_ms: Option<f64>,
+    pub server_rtt_ms: Option<f64>,
+    pub rate_mbps: Option<f64>,
+    pub client_window_bytes: u64,
+    pub in_flight_bytes: u64,
+    pub waiting_bytes: u64,
+    pub buffered_bytes: u64,
+    pub ack_delay_ms: f64,
+    pub downlink_bytes: u64,
+    pub uplink_bytes: u64,
+    pub mean_wait_ms: f64,
+    pub retransmissions: u64,
+    pub retransmitted_bytes: u64,
+    pub server_retransmissions: u64,
+    pub lost_bytes: u64,
+    pub timeouts: u64,
 }
 
 /// One subscriber.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub(crate) struct SubscriberRow {
-    pub(crate) subscriber: String,
-    pub(crate) flows: u32,
-    pub(crate) weight: u32,
-    pub(crate) in_flight_bytes: u64,
-    pub(crate) limit_bytes: Option<u64>,
-    pub(crate) rate_mbps: Option<f64>,
-    pub(crate) rtt_min_ms: Option<f64>,
+#[allow(missing_docs, reason = "the operator's guide documents each field")]
+pub struct SubscriberRow {
+    pub subscriber: String,
+    pub flows: u32,
+    pub weight: u32,
+    pub in_flight_bytes: u64,
+    pub limit_bytes: Option<u64>,
+    pub rate_mbps: Option<f64>,
+    pub rtt_min_ms: Option<f64>,
     #[serde(default)]
-    pub(crate) other_downlink_bytes: u64,
+    pub other_downlink_bytes: u64,
     #[serde(default)]
-    pub(crate) other_uplink_bytes: u64,
+    pub other_uplink_bytes: u64,
     #[serde(default)]
-    pub(crate) other_waiting_bytes: u64,
+    pub other_waiting_bytes: u64,
 }
 
 /// A flow that is over: one line of a file of records.
@@ -254,6 +257,8 @@ pub(crate) mod tests {
         assert_eq!((row.rtt_ms, row.server_rtt_ms), (Some(101.5), None));
         assert_eq!((row.rate_mbps, row.mean_wait_ms), (Some(7.2), 2.5));
         assert_eq!(row.subscriber, "10.0.0.2");
+        let row = SubscriberRow::new(&subscriber(), prefixes);
+        assert_eq!((row.rate_mbps, row.rtt_min_ms, row.limit_bytes), (Some(9.6), Some(100.0), Some(150_000)));
         assert_eq!(prefixes.show("2001:db8::".parse().unwrap()), "2001:db8::/64");
     }
 }

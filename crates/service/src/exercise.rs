@@ -1,4 +1,5 @@
-//! What must hold of the operator's file, of requests and of answers, whatever they say.
+//! What must hold of the operator's file, of requests, of answers and of another process's state, whatever they say. Shared by fuzz
+//! targets and by the replay of their corpora.
 #![allow(clippy::unwrap_used, reason = "a check that fails ends the test")]
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -6,6 +7,8 @@ use std::path::Path;
 
 use paceline_gateway::{Gateway, GatewayConfig, RADIO, WAN};
 use paceline_wire::{Duration, Flags, FlowKey, Instant, Node, Packet, Payload, TcpRepr};
+
+pub use super::handover::exercise::state;
 
 use super::control::Request;
 use super::http::{self, Asked};
@@ -71,5 +74,38 @@ pub fn report(data: &[u8]) {
     let written = serde_json::to_string(&report).unwrap();
     let again: Report = serde_json::from_str(&written).unwrap();
     assert_eq!(serde_json::to_string(&again).unwrap(), written);
-    crate::top::exercise(report, again);
+}
+
+#[cfg(test)]
+#[path = "../../../fuzz/replay.rs"]
+mod replayed;
+
+#[cfg(test)]
+mod tests {
+    use super::replayed::replay;
+
+    #[test]
+    fn policies_replayed() {
+        replay("policy", 2_000, super::policy);
+    }
+
+    #[test]
+    fn metrics_requests_replayed() {
+        replay("http", 20_000, super::http);
+    }
+
+    #[test]
+    fn control_requests_replayed() {
+        replay("request", 20_000, super::request);
+    }
+
+    #[test]
+    fn reports_replayed() {
+        replay("report", 5_000, super::report);
+    }
+
+    #[test]
+    fn states_replayed() {
+        replay("state", 500, super::state);
+    }
 }

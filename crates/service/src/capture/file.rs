@@ -20,11 +20,11 @@ use super::{QUEUED_BYTES_MAX, Shared, Taken};
 
 /// What the file calls the gateway's two sides.
 #[derive(Clone, Debug)]
-pub(in crate::gateway) struct Interfaces {
+pub(crate) struct Interfaces {
     /// Towards servers, towards clients.
-    pub(in crate::gateway) names: [String; 2],
+    pub(crate) names: [String; 2],
     /// Packets have no link header: they come by a TUN device.
-    pub(in crate::gateway) raw: bool,
+    pub(crate) raw: bool,
 }
 
 /// Until the packet thread ends the capture, `bytes` are written, or the reader has gone.

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use super::attach::Attached;
 use super::control;
 use super::totals::Totals;
-use crate::args::GatewayArgs;
+use crate::Options;
 use crate::error::{Error, Result};
 
 /// What comes with descriptors and state: one line of JSON.
@@ -93,7 +93,7 @@ pub(super) struct Memory {
 
 /// What the predecessor has.
 pub(super) struct Estate<'a> {
-    pub(super) args: &'a GatewayArgs,
+    pub(super) options: &'a Options,
     pub(super) flows_file: &'a Path,
     pub(super) started: Instant,
     pub(super) totals: Totals,
@@ -127,13 +127,13 @@ pub(super) fn give(stream: &UnixStream, node: &Gateway, estate: Estate<'_>) -> i
     passed.extend(rule.as_ref().map(|(socket, _)| (Role::Rule, socket.as_fd())));
     passed.extend(estate.metrics.map(|listener| (Role::Metrics, listener)));
     let (roles, descriptors): (Vec<Role>, Vec<BorrowedFd<'_>>) = passed.into_iter().unzip();
-    let (wan, radio) = estate.args.interfaces().map_err(io::Error::other)?;
+    let (wan, radio) = estate.options.interfaces().map_err(io::Error::other)?;
     let offer = Offer {
         format: FORMAT,
         program: PROGRAM.to_owned(),
         wan: wan.to_owned(),
         radio: radio.to_owned(),
-        tun: estate.args.tun.clone(),
+        tun: estate.options.tun.clone(),
         flows_file: estate.flows_file.to_owned(),
         place,
         fresh_until_ns: rule.as_ref().map_or(0, |(_, until)| until.as_nanos()),
@@ -159,9 +159,9 @@ pub(super) struct Inherited {
 }
 
 /// Asks the gateway that runs for everything. It waits from here on, until [`Inherited::confirm`] or the end of the connection.
-pub(super) fn ask(args: &GatewayArgs, flows_file: &Path) -> Result<Inherited> {
-    let (wan, radio) = args.interfaces()?;
-    let path = control_path(args)?;
+pub(super) fn ask(options: &Options, flows_file: &Path) -> Result<Inherited> {
+    let (wan, radio) = options.interfaces()?;
+    let path = control_path(options)?;
     let failed = |error: &io::Error| {
         Error::io(format_args!("take over from the gateway at {}", path.display()), error)
     };
@@ -181,7 +181,7 @@ pub(super) fn ask(args: &GatewayArgs, flows_file: &Path) -> Result<Inherited> {
     let offer: Offer = serde_json::from_str(&line)
         .map_err(|_| Error::failed(format!("{} cannot hand over; it said: {line}", path.display())))?;
     let is_same = offer.format == FORMAT
-        && (offer.wan.as_str(), offer.radio.as_str(), &offer.tun) == (wan, radio, &args.tun)
+        && (offer.wan.as_str(), offer.radio.as_str(), &offer.tun) == (wan, radio, &options.tun)
         && offer.flows_file == flows_file
         && offer.roles.len() == descriptors.len();
     if !is_same {
@@ -249,9 +249,9 @@ pub(super) fn wait_for_end(stream: &UnixStream) {
 }
 
 /// Where the gateway with these options listens.
-pub(super) fn control_path(args: &GatewayArgs) -> Result<PathBuf> {
-    let default = control::default_path(&args.name()?);
-    Ok(args.control.clone().unwrap_or(default))
+pub(super) fn control_path(options: &Options) -> Result<PathBuf> {
+    let default = control::default_path(&options.name()?);
+    Ok(options.control.clone().unwrap_or(default))
 }
 
 fn read_line(stream: &UnixStream) -> io::Result<String> {

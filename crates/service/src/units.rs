@@ -9,46 +9,53 @@ use serde::de::{Deserialize, Deserializer, Error as _};
 
 /// A data rate: `7.2mbit`, `900kbit`, `1gbit` per second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Rate(WireRate);
+pub struct Rate(WireRate);
 
 /// A span of time: `100ms`, `1.5s`, `20us`, `2min`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Time(WireDuration);
+pub struct Time(WireDuration);
 
 /// An amount of data: `17kb` (1000 bytes), `64kib` (1024), `3mb`, `1500b`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Size(u64);
+pub struct Size(u64);
 
 impl Rate {
-    pub(crate) fn to_wire(self) -> WireRate {
+    /// As the packet path counts.
+    pub fn to_wire(self) -> WireRate {
         self.0
     }
 }
 
 impl Time {
-    pub(crate) const fn from_millis(ms: u64) -> Self {
+    /// So many milliseconds.
+    pub const fn from_millis(ms: u64) -> Self {
         Time(WireDuration::from_millis(ms))
     }
 
-    pub(crate) fn to_wire(self) -> WireDuration {
+    /// As the packet path counts.
+    pub fn to_wire(self) -> WireDuration {
         self.0
     }
 
-    pub(crate) fn to_std(self) -> std::time::Duration {
+    /// As the standard library counts.
+    pub fn to_std(self) -> std::time::Duration {
         std::time::Duration::from_nanos(self.0.as_nanos())
     }
 
-    pub(crate) fn seconds(self) -> f64 {
+    /// In seconds.
+    pub fn seconds(self) -> f64 {
         self.0.as_secs_f64()
     }
 }
 
 impl Size {
-    pub(crate) const fn from_bytes(bytes: u64) -> Self {
+    /// So many bytes.
+    pub const fn from_bytes(bytes: u64) -> Self {
         Size(bytes)
     }
 
-    pub(crate) fn bytes(self) -> u64 {
+    /// In bytes.
+    pub fn bytes(self) -> u64 {
         self.0
     }
 }
@@ -96,13 +103,13 @@ impl fmt::Display for Time {
 }
 
 /// `number` with at most six digits after the point and no trailing zeros.
-pub(crate) fn tidy(number: f64) -> String {
+pub fn tidy(number: f64) -> String {
     let text = format!("{number:.6}");
     text.trim_end_matches('0').trim_end_matches('.').to_string()
 }
 
 /// As in `1 flow`, `2 flows`.
-pub(crate) fn counted(count: usize, what: &str) -> String {
+pub fn counted(count: usize, what: &str) -> String {
     match count {
         1 => format!("1 {what}"),
         _ => format!("{count} {what}s"),

@@ -19,8 +19,8 @@ use serde_json::json;
 
 use super::board::Board;
 use super::capture::{Desk, Interfaces, Wanted};
+use super::options::beside;
 use super::rows::{FlowRow, Prefixes, Report, SCHEMA, SubscriberRow};
-use crate::args::beside;
 use crate::error::{Error, Result};
 
 /// Where the gateway of this name listens unless it is told otherwise.
@@ -234,7 +234,7 @@ impl Write for Patient<'_> {
 }
 
 /// Asks the gateway at `path`, or the only one that runs; all its workers, where it has several.
-pub(crate) fn ask(path: Option<&Path>) -> Result<Report> {
+pub fn ask(path: Option<&Path>) -> Result<Report> {
     let paths = match path {
         Some(path) => workers_at(path),
         None => the_only_sockets(Path::new(FOLDER))?,
@@ -264,7 +264,7 @@ fn ask_one(path: &Path) -> Result<Report> {
 }
 
 /// Asks for a capture; what can be read from the answer is the file.
-pub(crate) fn ask_capture(path: Option<&Path>, wanted: &Wanted) -> Result<impl Read + use<>> {
+pub fn ask_capture(path: Option<&Path>, wanted: &Wanted) -> Result<impl Read + use<>> {
     let path = chosen(path)?;
     let mut ask = serde_json::to_value(wanted).map_err(|error| Error::failed(error.to_string()))?;
     ask["get"] = "capture".into();

@@ -14,9 +14,8 @@ use paceline_wire::{Duration, Instant};
 
 use super::super::handover::{Inherited, Place, Role};
 use super::{MARK, distinct};
-use crate::args::GatewayArgs;
+use crate::Options;
 use crate::error::{Error, Result};
-use crate::run::lab::system;
 
 /// What a gateway has in its place besides the devices of its event loop.
 #[derive(Debug)]
@@ -47,51 +46,51 @@ pub(super) enum Routes {
 
 /// Which packets are this gateway's.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::gateway) struct Which {
+pub(crate) struct Which {
     /// UDP passes it as well.
-    pub(in crate::gateway) datagrams: bool,
+    pub(crate) datagrams: bool,
     /// Its part of the subscribers, if not all.
-    pub(in crate::gateway) slice: Option<Slice>,
+    pub(crate) slice: Option<Slice>,
 }
 
 /// Joins the interfaces, which are as `place` needs them.
 pub(super) fn join(
     event_loop: &mut EventLoop,
-    args: &GatewayArgs,
+    options: &Options,
     place: Place,
     which: Which,
     mtu: u32,
 ) -> Result<Joined> {
-    match (place, &args.tun) {
-        (Place::Bridged, _) => bridged(event_loop, args, which),
+    match (place, &options.tun) {
+        (Place::Bridged, _) => bridged(event_loop, options, which),
         (Place::Alone, _) => {
-            open_ports(event_loop, args, [Filter::All, Filter::All])?;
+            open_ports(event_loop, options, [Filter::All, Filter::All])?;
             Ok(Joined::Alone)
         }
         (Place::Routed, tun) => {
-            routed(event_loop, tun.as_deref().unwrap_or_default(), args, which.datagrams, mtu)
+            routed(event_loop, tun.as_deref().unwrap_or_default(), options, which.datagrams, mtu)
         }
     }
 }
 
-fn bridged(event_loop: &mut EventLoop, args: &GatewayArgs, which: Which) -> Result<Joined> {
+fn bridged(event_loop: &mut EventLoop, options: &Options, which: Which) -> Result<Joined> {
     let Which { datagrams, slice } = which;
-    let (wan, radio) = args.interfaces()?;
-    let own = Netlink::open().and_then(|netlink| netlink.host_addresses()).map_err(system)?;
+    let (wan, radio) = options.interfaces()?;
+    let own = Netlink::open().and_then(|netlink| netlink.host_addresses()).map_err(Error::system)?;
     let filters = [Side::Destination, Side::Source].map(|side| Filter::Tcp {
         except_destinations: own.clone(),
         datagrams,
         slice: slice.map(|slice| (slice, side)),
     });
-    open_ports(event_loop, args, filters)?;
-    let config = FailOpenConfig::new(&args.name()?, &[wan, radio], own);
+    open_ports(event_loop, options, filters)?;
+    let config = FailOpenConfig::new(&options.name()?, &[wan, radio], own);
     let config = FailOpenConfig { datagrams, slice, ..config };
-    let (rule, since) = FailOpen::install(&config).map_err(system)?;
+    let (rule, since) = FailOpen::install(&config).map_err(Error::system)?;
     Ok(Joined::Bridged { rule, stale_before: Some(since) })
 }
 
-fn open_ports(event_loop: &mut EventLoop, args: &GatewayArgs, filters: [Filter; 2]) -> Result<()> {
-    let (wan, radio) = args.interfaces()?;
+fn open_ports(event_loop: &mut EventLoop, options: &Options, filters: [Filter; 2]) -> Result<()> {
+    let (wan, radio) = options.interfaces()?;
     for ((port, name), filter) in [(WAN, wan), (RADIO, radio)].into_iter().zip(filters) {
         let config = PacketSocketConfig { filter, ..PacketSocketConfig::default() };
         let socket = PacketSocket::open(name, &config)
@@ -107,25 +106,25 @@ fn open_ports(event_loop: &mut EventLoop, args: &GatewayArgs, filters: [Filter; 
 fn routed(
     event_loop: &mut EventLoop,
     tun: &str,
-    args: &GatewayArgs,
+    options: &Options,
     datagrams: bool,
     mtu: u32,
 ) -> Result<Joined> {
-    let (wan, radio) = args.interfaces()?;
-    let netlink = Netlink::open().map_err(system)?;
+    let (wan, radio) = options.interfaces()?;
+    let netlink = Netlink::open().map_err(Error::system)?;
     let device =
         Tun::open(tun).map_err(|error| Error::io(format_args!("make the TUN device {tun}"), &error))?;
     // The way through it shall take whatever the interfaces take; what is too big for one of them is told there.
     let mtu = mtu.min(TUN_MTU_MAX);
-    netlink.set_mtu(tun, mtu).map_err(system)?;
-    netlink.set_queue_length(tun, TUN_QUEUE_PACKETS).map_err(system)?;
+    netlink.set_mtu(tun, mtu).map_err(Error::system)?;
+    netlink.set_queue_length(tun, TUN_QUEUE_PACKETS).map_err(Error::system)?;
     event_loop
-        .add(tun_device(device, args))
+        .add(tun_device(device, options))
         .map_err(|error| Error::io(format_args!("use the TUN device {tun}"), &error))?;
-    overhear(event_loop, args);
-    let (ports, clients) = routed_places(tun, args)?;
+    overhear(event_loop, options);
+    let (ports, clients) = routed_places(tun, options)?;
     let ports: Vec<&str> = ports.iter().map(String::as_str).collect();
-    let config = FailOpenConfig::marking(&args.name()?, &ports, MARK);
+    let config = FailOpenConfig::marking(&options.name()?, &ports, MARK);
     let config = FailOpenConfig { datagrams, ..config };
     let rule = match FailOpen::install(&config) {
         Ok((rule, _)) => Some(rule),
@@ -145,18 +144,18 @@ fn routed(
 pub(super) fn adopt(
     event_loop: &mut EventLoop,
     inherited: &mut Inherited,
-    args: &GatewayArgs,
+    options: &Options,
     datagrams: bool,
     mtu: u32,
 ) -> Result<Joined> {
-    let (wan, radio) = args.interfaces()?;
+    let (wan, radio) = options.interfaces()?;
     let failed = |error: io::Error| Error::io("take over the devices", &error);
-    match &args.tun {
+    match &options.tun {
         Some(tun) => {
             let device = inherited.take(Role::Device).map_err(failed)?;
-            let device = tun_device(Tun::adopt(device, tun), args);
+            let device = tun_device(Tun::adopt(device, tun), options);
             event_loop.add(device).map_err(failed)?;
-            overhear(event_loop, args);
+            overhear(event_loop, options);
         }
         None => {
             for port in [WAN, RADIO] {
@@ -169,41 +168,41 @@ pub(super) fn adopt(
     let rule = |inherited: &mut Inherited, config: &FailOpenConfig| {
         let fresh_until = Instant::from_nanos(inherited.offer.fresh_until_ns);
         let socket = inherited.take(Role::Rule).ok();
-        socket.map(|socket| FailOpen::adopt(config, socket, fresh_until)).transpose().map_err(system)
+        socket.map(|socket| FailOpen::adopt(config, socket, fresh_until)).transpose().map_err(Error::system)
     };
     Ok(match inherited.offer.place {
         Place::Alone => Joined::Alone,
         Place::Bridged => {
             // The addresses are those that the rule has already.
-            let config = FailOpenConfig::new(&args.name()?, &[wan, radio], Vec::new());
+            let config = FailOpenConfig::new(&options.name()?, &[wan, radio], Vec::new());
             let missing = || Error::failed("the other gateway has kept its rule");
             let rule = rule(inherited, &config)?.ok_or_else(missing)?;
             Joined::Bridged { rule, stale_before: None }
         }
         Place::Routed => {
-            let tun = args.tun.as_deref().unwrap_or_default();
-            let (ports, clients) = routed_places(tun, args)?;
+            let tun = options.tun.as_deref().unwrap_or_default();
+            let (ports, clients) = routed_places(tun, options)?;
             let ports: Vec<&str> = ports.iter().map(String::as_str).collect();
-            let rule = rule(inherited, &FailOpenConfig::marking(&args.name()?, &ports, MARK))?;
+            let rule = rule(inherited, &FailOpenConfig::marking(&options.name()?, &ports, MARK))?;
             let config = TunRoutesConfig::new(tun, &[wan], &[radio], clients);
             let config = TunRoutesConfig { mark: rule.as_ref().map(|_| MARK), datagrams, ..config };
-            let routes = Routes::Laid(TunRoutes::adopt(&config).map_err(system)?, config);
+            let routes = Routes::Laid(TunRoutes::adopt(&config).map_err(Error::system)?, config);
             Joined::Routed { rule, routes, mtu }
         }
     })
 }
 
-fn tun_device(tun: Tun, args: &GatewayArgs) -> Device {
-    Device::Tun { tun, clients: args.clients.clone(), wan: WAN, radio: RADIO }
+fn tun_device(tun: Tun, options: &Options) -> Device {
+    Device::Tun { tun, clients: options.clients.clone(), wan: WAN, radio: RADIO }
 }
 
 /// Messages of a smaller path MTU pass a routed gateway by, and reach it as copies: of those that the host forwards, and of its own, as
 /// both leave by the interface towards whom they are for. What it hears is no part of what a successor needs.
-fn overhear(event_loop: &mut EventLoop, args: &GatewayArgs) {
-    if args.forward_only {
+fn overhear(event_loop: &mut EventLoop, options: &Options) {
+    if options.forward_only {
         return;
     }
-    let (Some(wan), Some(radio)) = (&args.wan, &args.radio) else { return };
+    let (Some(wan), Some(radio)) = (&options.wan, &options.radio) else { return };
     for name in distinct(wan, radio) {
         let added = Overheard::open(name)
             .and_then(|from| event_loop.add(Device::Overheard { port: OVERHEARD, from }));
@@ -216,11 +215,11 @@ fn overhear(event_loop: &mut EventLoop, args: &GatewayArgs) {
 }
 
 /// The interfaces of a routed gateway, and its clients.
-fn routed_places(tun: &str, args: &GatewayArgs) -> Result<(Vec<String>, Vec<Prefix>)> {
-    let (wan, radio) = args.interfaces()?;
+fn routed_places(tun: &str, options: &Options) -> Result<(Vec<String>, Vec<Prefix>)> {
+    let (wan, radio) = options.interfaces()?;
     let mut ports: Vec<String> = distinct(wan, radio).into_iter().map(str::to_owned).collect();
     ports.push(tun.to_owned());
-    let clients = args.clients.iter().map(|client| Prefix::new(client.network(), client.prefix_len()));
+    let clients = options.clients.iter().map(|client| Prefix::new(client.network(), client.prefix_len()));
     Ok((ports, clients.collect()))
 }
 
@@ -301,13 +300,13 @@ impl Joined {
     /// Hands everything back to the kernel.
     pub(super) fn leave(self) -> Result<()> {
         match self {
-            Joined::Bridged { rule, .. } => rule.remove().map_err(system),
+            Joined::Bridged { rule, .. } => rule.remove().map_err(Error::system),
             Joined::Routed { rule, routes, .. } => {
                 if let Some(rule) = rule {
-                    rule.remove().map_err(system)?;
+                    rule.remove().map_err(Error::system)?;
                 }
                 match routes {
-                    Routes::Laid(routes, _) => routes.remove().map_err(system),
+                    Routes::Laid(routes, _) => routes.remove().map_err(Error::system),
                     Routes::Waiting(_) => Ok(()),
                 }
             }

@@ -1,35 +1,36 @@
-//! `paceline gateway doctor`: looks at the machine as a gateway would use it, and says what to do.
+//! Looks at the machine as a gateway would use it, and says what to do.
 
 mod network;
 mod process;
 mod rules;
 
-use comfy_table::{ColumnConstraint, Width};
 use serde::Serialize;
-use serde_json::json;
 
-use super::{control, http, policy};
-use crate::args::{DoctorArgs, GatewayArgs};
-use crate::error::{Error, Result};
-use crate::output::say;
-use crate::result::new_table;
-use crate::units::counted;
+use super::{configuration, control, http, policy};
+use crate::Options;
+use crate::error::Result;
 
 /// What was found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Finding {
-    status: Status,
-    check: &'static str,
+pub struct Finding {
+    /// Whether it is as it should be.
+    pub status: Status,
+    /// What was looked at.
+    pub check: &'static str,
     /// The interface, or `machine`.
-    subject: String,
-    finding: String,
+    pub subject: String,
+    /// In a sentence.
+    pub finding: String,
+    /// What to do, where something is to be done.
     #[serde(rename = "do", skip_serializing_if = "Option::is_none")]
-    remedy: Option<String>,
+    pub remedy: Option<String>,
 }
 
+/// How well a gateway would run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Status {
+pub enum Status {
+    /// As it should be.
     Ok,
     /// It works, but not as well, or not in all cases.
     Warning,
@@ -78,37 +79,28 @@ pub(super) struct Site<'a> {
     tun: Option<&'a str>,
 }
 
-pub(super) fn command(args: &DoctorArgs) -> Result<()> {
-    let (wan, radio) = args.gateway.interfaces()?;
-    let site = Site { wan, radio, tun: args.gateway.tun.as_deref() };
-    let mut findings = examine(site);
-    findings.extend(options(&args.gateway, site).into_iter().flat_map(|findings| findings.found));
-    let problems = findings.iter().filter(|one| one.status == Status::Problem).count();
-    let warnings = findings.iter().filter(|one| one.status == Status::Warning).count();
-    if args.json {
-        say!("{}", json!({ "schema": 1, "problems": problems, "warnings": warnings, "findings": findings }));
-    } else {
-        say!("{}", table(&findings).trim_end());
-    }
-    match problems {
-        0 => Ok(()),
-        some => Err(Error::failed(format!("{}; the table says what to do", counted(some, "problem")))),
-    }
+/// Looks at the machine as a gateway with these options would use it.
+pub fn examine(options: &Options) -> Result<Vec<Finding>> {
+    let (wan, radio) = options.interfaces()?;
+    let site = Site { wan, radio, tun: options.tun.as_deref() };
+    let mut found = machine(site);
+    found.extend(of_options(options, site).into_iter().flat_map(|findings| findings.found));
+    Ok(found)
 }
 
 /// What else the gateway was to be started with.
-fn options(args: &GatewayArgs, site: Site<'_>) -> Vec<Findings> {
+fn of_options(options: &Options, site: Site<'_>) -> Vec<Findings> {
     let default = || control::default_path(&format!("{}-{}", site.wan, site.radio));
     let mut all: Vec<Findings> =
-        process::running(&args.control.clone().unwrap_or_else(default)).into_iter().collect();
-    if let Some(path) = &args.config {
+        process::running(&options.control.clone().unwrap_or_else(default)).into_iter().collect();
+    if let Some(path) = &options.config {
         let findings = Findings::of("configuration", &path.display().to_string());
-        all.push(match super::configuration(args, Some(path)) {
+        all.push(match configuration::load(options, Some(path)) {
             Ok(config) => findings.ok(policy::summary(&config)),
             Err(error) => findings.problem(error.to_string(), "write what the line asks for"),
         });
     }
-    if let Some(address) = args.metrics {
+    if let Some(address) = options.metrics {
         let findings = Findings::of("metrics", &address.to_string());
         all.push(match http::check(address) {
             Ok(()) => findings.ok("on a loopback address"),
@@ -118,7 +110,7 @@ fn options(args: &GatewayArgs, site: Site<'_>) -> Vec<Findings> {
     all
 }
 
-fn examine(site: Site<'_>) -> Vec<Finding> {
+fn machine(site: Site<'_>) -> Vec<Finding> {
     let mut all = Vec::new();
     all.extend(process::capabilities());
     all.extend(process::scheduling());
@@ -130,39 +122,6 @@ fn examine(site: Site<'_>) -> Vec<Finding> {
     all.extend(rules::rules(site));
     all.into_iter().flat_map(|findings| findings.found).collect()
 }
-
-fn table(findings: &[Finding]) -> String {
-    let mut table = new_table(5, &["", "check", "of", "found", "what to do"]);
-    // Sentences are broken, in a file too.
-    if table.width().is_none() {
-        table.set_width(WIDTH);
-    }
-    // A command that is to be copied is not broken within a word.
-    if let Some(remedies) = table.column_mut(4) {
-        remedies.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(REMEDY_WIDTH)));
-    }
-    for one in findings {
-        let status = match one.status {
-            Status::Ok => "ok",
-            Status::Warning => "warning",
-            Status::Problem => "PROBLEM",
-        };
-        table.add_row(vec![
-            status,
-            one.check,
-            &one.subject,
-            &one.finding,
-            one.remedy.as_deref().unwrap_or_default(),
-        ]);
-    }
-    format!("{table}\n")
-}
-
-/// The longest word of most remedies, `net.bridge.bridge-nf-call-ip6tables=0`, and blanks.
-const REMEDY_WIDTH: u16 = 40;
-
-/// Where there is no terminal. Our choice: what fits into a mail or an issue.
-const WIDTH: u16 = 100;
 
 #[cfg(test)]
 mod tests;

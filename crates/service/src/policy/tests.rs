@@ -1,9 +1,8 @@
 use super::*;
-use crate::scenario::Profile;
-use paceline_gateway::config::{FlowAction, Prefer};
+use paceline_gateway::config::{FlowAction, Prefer, Profile};
 
 fn parsed(text: &str) -> std::result::Result<GatewayConfig, String> {
-    let base = Profile::Full.config().unwrap();
+    let base = Profile::Full.config();
     parse(Path::new("p.toml"), text, &base, &["eth1", "eth2"]).map_err(|error| error.to_string())
 }
 
@@ -147,7 +146,7 @@ fn every_key_of_a_rule_is_documented() {
     let keys: Vec<&str> =
         told.split_once("expected one of").unwrap().1.split('`').skip(1).step_by(2).collect();
     assert!(keys.len() > 10 && keys.contains(&"virtual-window"), "{told}");
-    let guide = include_str!("../../../../../docs/reference/policy.md");
+    let guide = include_str!("../../../../docs/reference/policy.md");
     let rows: Vec<&str> = guide.lines().filter(|line| line.starts_with("| `")).collect();
     for key in keys {
         let quoted = format!("`{key}`");

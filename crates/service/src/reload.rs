@@ -7,7 +7,7 @@ use paceline_gateway::{Gateway, GatewayConfig};
 
 use super::board::Reloads;
 use super::{configuration, notify, policy};
-use crate::args::GatewayArgs;
+use crate::Options;
 use crate::error::Result;
 
 /// The configuration in force, and the one that is being read.
@@ -24,13 +24,13 @@ impl Reload {
     }
 
     /// Reads the file; what an earlier call still reads is forgotten.
-    pub(super) fn start(&mut self, args: &GatewayArgs) {
+    pub(super) fn start(&mut self, options: &Options) {
         let (sender, reading) = channel();
-        let args = args.clone();
+        let options = options.clone();
         self.reading = Some(reading);
         thread::spawn(move || {
             notify::reloading();
-            let read = configuration(&args, args.config.as_deref());
+            let read = configuration::load(&options, options.config.as_deref());
             let status = match &read {
                 Ok(config) => policy::summary(config),
                 Err(error) => format!("the old configuration stays in force: {error}"),

@@ -16,9 +16,8 @@ use paceline_linux::{EventLoop, Housekeeping};
 use paceline_wire::{Duration, Instant};
 
 use super::handover::{Inherited, Place};
-use crate::args::GatewayArgs;
+use crate::Options;
 use crate::error::{Error, Result};
-use crate::run::lab::system;
 use join::Joined;
 pub(super) use join::Which;
 use links::{Fit, Links};
@@ -26,7 +25,7 @@ use links::{Fit, Links};
 /// The gateway's place in the network, and whether it is there.
 #[derive(Debug)]
 pub(super) struct Attached {
-    args: GatewayArgs,
+    options: Options,
     place: Place,
     which: Which,
     netlink: Netlink,
@@ -56,22 +55,22 @@ pub(super) enum Refresh {
 }
 
 /// Finds out how a gateway with these options will stand between its interfaces, before it makes anything.
-pub(super) fn place(args: &GatewayArgs) -> Result<Place> {
-    let netlink = Netlink::open().map_err(system)?;
-    let (wan, radio) = args.interfaces()?;
-    if wan == radio && args.tun.is_none() {
+pub(super) fn place(options: &Options) -> Result<Place> {
+    let netlink = Netlink::open().map_err(Error::system)?;
+    let (wan, radio) = options.interfaces()?;
+    if wan == radio && options.tun.is_none() {
         return Err(Error::input(format!(
             "--wan and --radio are both {wan}; a gateway stands between two interfaces, or behind a TUN device (--tun)"
         )));
     }
-    let links = Links::look(&netlink, &distinct(wan, radio)).map_err(system)?;
+    let links = Links::look(&netlink, &distinct(wan, radio)).map_err(Error::system)?;
     if let Some(name) = links.missing() {
         return Err(Error::input(format!("there is no interface {name}; `ip link` lists them")));
     }
-    refuse_others(args)?;
+    refuse_others(options)?;
     match links.place() {
-        _ if args.tun.is_some() => Ok(Place::Routed),
-        Some(Place::Alone) if args.worker.is_some() => {
+        _ if options.tun.is_some() => Ok(Place::Routed),
+        Some(Place::Alone) if options.worker.is_some() => {
             Err(Error::input(format!("several workers need {wan} and {radio} to be ports of one bridge")))
         }
         Some(place) => Ok(place),
@@ -83,10 +82,11 @@ pub(super) fn place(args: &GatewayArgs) -> Result<Place> {
 
 /// Two gateways at one interface would both forward what comes in there. That a second one has the same name is told when it installs
 /// its rule; the other workers are no strangers.
-fn refuse_others(args: &GatewayArgs) -> Result<()> {
-    let (wan, radio) = args.interfaces()?;
+fn refuse_others(options: &Options) -> Result<()> {
+    let (wan, radio) = options.interfaces()?;
     let own = format!("paceline-{wan}-{radio}");
-    let is_own = |table: &str| table == own || args.worker.is_some() && table.starts_with(&format!("{own}-"));
+    let is_own =
+        |table: &str| table == own || options.worker.is_some() && table.starts_with(&format!("{own}-"));
     // Without nftables there is nobody to be found.
     let chains = base_chains().unwrap_or_default();
     let other = chains.iter().find(|chain| {
@@ -113,20 +113,21 @@ impl Attached {
     /// Puts the gateway into its place, in that of another process where there is one.
     pub(super) fn new(
         event_loop: &mut EventLoop,
-        args: &GatewayArgs,
+        options: &Options,
         which: Which,
         inherited: Option<&mut Inherited>,
     ) -> Result<Attached> {
-        let (wan, radio) = args.interfaces()?;
-        let place = inherited.as_ref().map_or_else(|| place(args), |inherited| Ok(inherited.offer.place))?;
-        let names = distinct(wan, radio).into_iter().chain(args.tun.as_deref());
-        let priority = args.tun.is_some().then_some(tun_routes::PRIORITY);
-        let watch = LinkWatch::open(&names.collect::<Vec<_>>(), priority).map_err(system)?;
+        let (wan, radio) = options.interfaces()?;
+        let place =
+            inherited.as_ref().map_or_else(|| place(options), |inherited| Ok(inherited.offer.place))?;
+        let names = distinct(wan, radio).into_iter().chain(options.tun.as_deref());
+        let priority = options.tun.is_some().then_some(tun_routes::PRIORITY);
+        let watch = LinkWatch::open(&names.collect::<Vec<_>>(), priority).map_err(Error::system)?;
         event_loop.watch(watch).map_err(|error| Error::io("watch the interfaces", &error))?;
-        let netlink = Netlink::open().map_err(system)?;
-        let links = Links::look(&netlink, &distinct(wan, radio)).map_err(system)?;
+        let netlink = Netlink::open().map_err(Error::system)?;
+        let links = Links::look(&netlink, &distinct(wan, radio)).map_err(Error::system)?;
         let mut attached = Attached {
-            args: args.clone(),
+            options: options.clone(),
             place,
             which,
             netlink,
@@ -144,8 +145,8 @@ impl Attached {
         }
         if let Some(inherited) = inherited {
             let mtu = attached.links.mtu();
-            attached.joined = Some(join::adopt(event_loop, inherited, args, which.datagrams, mtu)?);
-            attached.indices = attached.present().map_err(system)?;
+            attached.joined = Some(join::adopt(event_loop, inherited, options, which.datagrams, mtu)?);
+            attached.indices = attached.present().map_err(Error::system)?;
         } else {
             match attached.links.fit(place) {
                 Fit::Fits => attached.join(event_loop)?,
@@ -222,9 +223,9 @@ impl Attached {
     }
 
     fn join(&mut self, event_loop: &mut EventLoop) -> Result<()> {
-        self.joined = Some(join::join(event_loop, &self.args, self.place, self.which, self.links.mtu())?);
+        self.joined = Some(join::join(event_loop, &self.options, self.place, self.which, self.links.mtu())?);
         self.absence = None;
-        self.indices = self.present().map_err(system)?;
+        self.indices = self.present().map_err(Error::system)?;
         let (wan, radio) = self.interfaces();
         tracing::info!("in place: packets between {wan} and {radio} pass the gateway");
         Ok(())
@@ -252,12 +253,12 @@ impl Attached {
     /// The numbers of the interfaces, and of the TUN.
     fn present(&self) -> std::result::Result<Vec<u32>, paceline_linux::SystemError> {
         let names = self.names();
-        let names = names.iter().map(String::as_str).chain(self.args.tun.as_deref()).collect::<Vec<_>>();
+        let names = names.iter().map(String::as_str).chain(self.options.tun.as_deref()).collect::<Vec<_>>();
         Ok(Links::look(&self.netlink, &names)?.indices())
     }
 
     fn interfaces(&self) -> (&str, &str) {
-        (self.args.wan.as_deref().unwrap_or_default(), self.args.radio.as_deref().unwrap_or_default())
+        (self.options.wan.as_deref().unwrap_or_default(), self.options.radio.as_deref().unwrap_or_default())
     }
 
     fn names(&self) -> Vec<String> {
@@ -283,7 +284,7 @@ impl Attached {
             (Place::Routed | Place::Alone, _) => return Ok(None),
         };
         let (wan, radio) = self.interfaces();
-        Ok(Some(RescaleConfig::new(&self.args.name()?, &distinct(wan, radio), mark)))
+        Ok(Some(RescaleConfig::new(&self.options.name()?, &distinct(wan, radio), mark)))
     }
 
     /// What a successor has to know and to have, besides the devices.

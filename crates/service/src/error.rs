@@ -3,12 +3,14 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use paceline_linux::SystemError;
+
 /// What every command returns.
-pub(crate) type Result<T> = std::result::Result<T, Error>;
+pub type Result<T> = std::result::Result<T, Error>;
 
 /// The class of an error decides the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// A run failed, or a file could not be written.
     Failed,
     /// Bad arguments, or a file that does not say what it should.
@@ -21,30 +23,34 @@ pub(crate) enum Kind {
 
 /// An error with its exit code.
 #[derive(Debug)]
-pub(crate) struct Error {
+pub struct Error {
     kind: Kind,
     message: String,
 }
 
 impl Error {
-    pub(crate) fn failed(message: impl Into<String>) -> Self {
+    /// Exit code 1.
+    pub fn failed(message: impl Into<String>) -> Self {
         Error { kind: Kind::Failed, message: message.into() }
     }
 
-    pub(crate) fn input(message: impl Into<String>) -> Self {
+    /// Exit code 2.
+    pub fn input(message: impl Into<String>) -> Self {
         Error { kind: Kind::Input, message: message.into() }
     }
 
-    pub(crate) fn privilege(message: impl Into<String>) -> Self {
+    /// Exit code 3.
+    pub fn privilege(message: impl Into<String>) -> Self {
         Error { kind: Kind::Privilege, message: message.into() }
     }
 
-    pub(crate) fn interrupted() -> Self {
+    /// Exit code 130.
+    pub fn interrupted() -> Self {
         Error { kind: Kind::Interrupted, message: "interrupted; everything is cleaned up".into() }
     }
 
     /// An I/O error with what was being done: "cannot read x.toml: No such file or directory".
-    pub(crate) fn io(doing: impl fmt::Display, error: &std::io::Error) -> Self {
+    pub fn io(doing: impl fmt::Display, error: &std::io::Error) -> Self {
         let message = format!("cannot {doing}: {error}");
         match error.kind() {
             std::io::ErrorKind::PermissionDenied => {
@@ -54,12 +60,22 @@ impl Error {
         }
     }
 
-    pub(crate) fn kind(&self) -> Kind {
+    /// An error of the system: those that root would not have get their own exit code.
+    pub fn system(error: SystemError) -> Self {
+        if error.is_permission() {
+            Error::privilege(error.to_string())
+        } else {
+            Error::failed(error.to_string())
+        }
+    }
+
+    /// What kind of error it is.
+    pub fn kind(&self) -> Kind {
         self.kind
     }
 
     /// 1 failed, 2 bad input (clap's own code too), 3 privilege, 130 interrupted (128 + SIGINT).
-    pub(crate) fn exit_code(&self) -> ExitCode {
+    pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self.kind {
             Kind::Failed => 1,
             Kind::Input => 2,

@@ -21,7 +21,9 @@ use super::attach::{self, Absence, Which};
 use super::board::{Board, Collector, Snapshot};
 use super::capture::{Desk, Interfaces, Watched};
 use super::control::{self, Control, Identity};
+use super::drive::{Around, Handed, Handing, Moment, drive};
 use super::handover::{self, Estate, Inherited, Role};
+use super::http;
 use super::metrics::{Labels, Metrics};
 use super::notify::Supervisor;
 use super::observer::{Log, Shared, Tap};
@@ -30,15 +32,13 @@ use super::reload::Reload;
 use super::rescaling::Rescaling;
 use super::rows::Prefixes;
 use super::workers;
-use super::{Around, Handed, Handing, Moment, drive, http};
-use crate::args::GatewayArgs;
+use crate::Options;
 use crate::error::{Error, Result};
-use crate::result::Percentiles;
-use crate::run::lab::system;
+use crate::percentiles::Percentiles;
 use crate::units::counted;
 
 /// Runs until a signal comes.
-pub(super) fn run(args: &GatewayArgs, config: GatewayConfig) -> Result<()> {
+pub(super) fn run(options: &Options, config: GatewayConfig) -> Result<()> {
     let config_prefixes = (config.sharing.subscriber_prefix_v4, config.sharing.subscriber_prefix_v6);
     let datagrams = config.sharing.other == OtherMode::Shared;
     let pool_bytes = Some(workers::pool_bytes(&config.limits));
@@ -50,20 +50,20 @@ pub(super) fn run(args: &GatewayArgs, config: GatewayConfig) -> Result<()> {
         config.limits.max_flows
     );
     // Before any file is made.
-    args.metrics.map_or(Ok(()), http::check)?;
-    if !args.take_over {
-        attach::place(args)?;
+    options.metrics.map_or(Ok(()), http::check)?;
+    if !options.take_over {
+        attach::place(options)?;
     }
-    let path = flows_file(args)?;
-    if args.take_over {
+    let path = flows_file(options)?;
+    if options.take_over {
         // From here on a gateway of this priority stands still for this process, and waits for so long only; on a busy machine an
         // ordinary one would not get the processor in time. Without the privilege it tries as it is; `drive` tells of that.
         let _ = timer::schedule_realtime();
     }
-    let mut inherited = args.take_over.then(|| handover::ask(args, &path)).transpose()?;
+    let mut inherited = options.take_over.then(|| handover::ask(options, &path)).transpose()?;
     let started = inherited.as_ref().and_then(|inherited| Some(inherited.memory.as_ref()?.started));
     let started = started.unwrap_or_else(clock::now);
-    let log = Log::create(started, args.events.as_deref(), args.series.as_deref(), inherited.is_some())
+    let log = Log::create(started, options.events.as_deref(), options.series.as_deref(), inherited.is_some())
         .map_err(|error| Error::io("create the logs", &error))?;
     let log: Shared = Arc::new(Mutex::new(log));
     let store = match &mut inherited {
@@ -73,10 +73,10 @@ pub(super) fn run(args: &GatewayArgs, config: GatewayConfig) -> Result<()> {
         }
         None => ShiftFile::open(&path, config.limits.max_flows),
     }
-    .map_err(system)?;
+    .map_err(Error::system)?;
     let open_flows = store.load();
     let rescaling = Rescaling::new(&open_flows);
-    let mut service = Service::new(args, started, log.clone(), &config, inherited.as_mut())?;
+    let mut service = Service::new(options, started, log.clone(), &config, inherited.as_mut())?;
     service.flows = Some(store.descriptor().map_err(|error| Error::io("keep the flow file", &error))?);
     if let Some(memory) = inherited.as_ref().and_then(|inherited| inherited.memory.as_ref()) {
         log.lock().unwrap_or_else(PoisonError::into_inner).totals = memory.totals;
@@ -94,11 +94,11 @@ pub(super) fn run(args: &GatewayArgs, config: GatewayConfig) -> Result<()> {
             Fallback::Reset => node.end(flow),
         }
     }
-    let slice = args.slice(config_prefixes);
+    let slice = options.slice(config_prefixes);
     let mut node = Watched::new(node, service.desk.clone());
     let which = Which { datagrams, slice };
     let around = Around { rescaling: Some(rescaling), inherited, which, pool_bytes };
-    drive(args, &mut node, around, |node| node.split_flows() > 0, |node, moment| service.on(node, moment))
+    drive(options, &mut node, around, |node| node.split_flows() > 0, |node, moment| service.on(node, moment))
 }
 
 /// Drawn anew by each process; the standard library asks the system for it.
@@ -116,14 +116,14 @@ fn take_over(config: GatewayConfig, tap: Box<Tap>, state: TakenOver, split: Vec<
 }
 
 /// Where what outlives the process is kept.
-fn flows_file(args: &GatewayArgs) -> Result<PathBuf> {
-    let default = ShiftFile::default_path(&args.name()?);
-    Ok(args.shift_file.clone().unwrap_or(default))
+fn flows_file(options: &Options) -> Result<PathBuf> {
+    let default = ShiftFile::default_path(&options.name()?);
+    Ok(options.shift_file.clone().unwrap_or(default))
 }
 
 /// What goes on beside the packets.
 struct Service<'a> {
-    args: &'a GatewayArgs,
+    options: &'a Options,
     identity: Identity,
     log: Shared,
     board: Arc<Board>,
@@ -150,16 +150,16 @@ struct Service<'a> {
 impl<'a> Service<'a> {
     /// Opens everything, so that what cannot be opened is told before packets pass.
     fn new(
-        args: &'a GatewayArgs,
+        options: &'a Options,
         started: Instant,
         log: Shared,
         config: &GatewayConfig,
         mut inherited: Option<&mut Inherited>,
     ) -> Result<Service<'a>> {
         let prefixes = Prefixes::new(&config.sharing);
-        let (wan, radio) = args.interfaces()?;
+        let (wan, radio) = options.interfaces()?;
         let board = Arc::new(Board::default());
-        let ports = match &args.tun {
+        let ports = match &options.tun {
             Some(tun) => vec![tun.clone()],
             None => vec!["wan".to_owned(), "radio".to_owned()],
         };
@@ -172,24 +172,24 @@ impl<'a> Service<'a> {
             },
             packet_memory_limit_bytes: workers::pool_bytes(&config.limits),
         };
-        let listener = match args.metrics {
+        let listener = match options.metrics {
             Some(address) => Some(metrics_listener(address, inherited.as_deref_mut())?),
             None => None,
         };
         let scrapes = listener.as_ref().and_then(|listener| listener.try_clone().ok());
         let scraped = listener.map(|listener| (listener, Metrics::new(board.clone(), labels)));
         let control = match inherited.and_then(|inherited| inherited.take(Role::Control).ok()) {
-            Some(socket) => Some(Control::adopt(&handover::control_path(args)?, socket)),
-            None => bind_control(args)?,
+            Some(socket) => Some(Control::adopt(&handover::control_path(options)?, socket)),
+            None => bind_control(options)?,
         };
-        let records = args.records.as_deref().map(|path| Records::create(path, prefixes)).transpose()?;
-        let interfaces = match &args.tun {
+        let records = options.records.as_deref().map(|path| Records::create(path, prefixes)).transpose()?;
+        let interfaces = match &options.tun {
             Some(tun) => [wan, radio].map(|name| format!("{tun} ({name})")),
             None => [wan, radio].map(str::to_owned),
         };
-        let interfaces = Interfaces { names: interfaces, raw: args.tun.is_some() };
+        let interfaces = Interfaces { names: interfaces, raw: options.tun.is_some() };
         Ok(Service {
-            args,
+            options,
             identity: Identity {
                 wan: wan.to_owned(),
                 radio: radio.to_owned(),
@@ -231,7 +231,7 @@ impl<'a> Service<'a> {
                 if let Some(recorder) = &self.recorder {
                     recorder.reopen();
                 }
-                self.reload.start(self.args);
+                self.reload.start(self.options);
                 Ok(())
             }
             Moment::Stopped(handing) => self.stopped(node, handing),
@@ -250,11 +250,11 @@ impl<'a> Service<'a> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner).scribe.start();
         self.supervisor.start();
         let (wan, radio) = (&self.identity.wan, &self.identity.radio);
-        match self.args.worker {
+        match self.options.worker {
             None => tracing::info!("started between {wan} and {radio}"),
             Some(worker) => tracing::info!(
                 "worker {worker} of {} started between {wan} and {radio}, for the subscribers whose addresses fall to it",
-                self.args.workers
+                self.options.workers
             ),
         }
         Ok(())
@@ -307,7 +307,7 @@ impl<'a> Service<'a> {
     fn write_stats(&self, node: &Gateway, housekeeping: Option<&mut Housekeeping<'_>>) -> io::Result<()> {
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         let written = log.flush();
-        let Some(path) = &self.args.stats_json else { return written };
+        let Some(path) = &self.options.stats_json else { return written };
         let sojourn = Percentiles::of_histogram(log.sojourn.count(), |quantile| {
             log.sojourn.quantile(quantile).as_secs_f64() * 1e3
         });
@@ -336,9 +336,9 @@ impl<'a> Service<'a> {
             (log.flush(), log.totals)
         };
         warn_once(&mut self.unwritten, &flushed);
-        let path = flows_file(self.args).map_err(io::Error::other)?;
+        let path = flows_file(self.options).map_err(io::Error::other)?;
         let estate = Estate {
-            args: self.args,
+            options: self.options,
             flows_file: &path,
             started: self.identity.started,
             totals,
@@ -397,11 +397,11 @@ fn metrics_listener(address: SocketAddr, inherited: Option<&mut Inherited>) -> R
 }
 
 /// A place that was asked for must be there; the default one only should.
-fn bind_control(args: &GatewayArgs) -> Result<Option<Control>> {
-    if let Some(path) = &args.control {
+fn bind_control(options: &Options) -> Result<Option<Control>> {
+    if let Some(path) = &options.control {
         return Control::bind(path).map(Some);
     }
-    let bound = Control::bind(&control::default_path(&args.name()?));
+    let bound = Control::bind(&control::default_path(&options.name()?));
     if let Err(error) = &bound {
         tracing::warn!("{error}; `paceline flows` and `paceline top` cannot see this gateway");
     }
