@@ -2,7 +2,7 @@
 //! `cargo xtask reproduction` after `paceline reproduce`, `cargo xtask virtual-lab` before it, `cargo xtask compare` after
 //! scripts/compare-traces, `cargo xtask rivals` after `make rivals`, `cargo xtask split` after `make split`, `cargo xtask auto`
 //! after scripts/profiles, `cargo xtask advisories DIRECTORY` with a newer checkout of the advisory database, `cargo xtask moved OLD NEW`
-//! where sealed pages name a file that has moved.
+//! where sealed pages name a file that has moved, `cargo xtask verdicts` after any page of evidence.
 
 mod advisories;
 mod auto;
@@ -18,6 +18,7 @@ mod rivals;
 mod seal;
 mod split;
 mod tidy;
+mod verdicts;
 mod virtual_lab;
 mod words;
 
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
             seal::check(&root),
             links::check(&root),
             words::check(&root),
+            verdicts::check(&root),
         ]
         .into_iter()
         .flat_map(|outcome| outcome.unwrap_or_else(|error| vec![error]))
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
         Some("compare") => compare::write(&root).unwrap_or_else(|error| vec![error]),
         Some("rivals") => rivals::write(&root).unwrap_or_else(|error| vec![error]),
         Some("split") => split::write(&root).unwrap_or_else(|error| vec![error]),
+        Some("verdicts") => verdicts::write(&root).unwrap_or_else(|error| vec![error]),
         Some("seal-earlier") => seal::seal_earlier(&root).unwrap_or_else(|error| vec![error]),
         Some("moved") if arguments.len() == 3 => {
             seal::moved(&root, &arguments[1], &arguments[2]).unwrap_or_else(|error| vec![error])
@@ -57,7 +60,7 @@ fn main() -> ExitCode {
         Some("virtual-lab") => virtual_lab::write(&root).unwrap_or_else(|error| vec![error]),
         _ => {
             vec![
-                "usage: cargo xtask check|results|reproduction|compare|auto|rivals|split|virtual-lab|advisories DIRECTORY|moved OLD NEW"
+                "usage: cargo xtask check|results|reproduction|compare|auto|rivals|split|verdicts|virtual-lab|advisories DIRECTORY|moved OLD NEW"
                     .to_string(),
             ]
         }
