@@ -97,6 +97,7 @@ map: setup ## POINTS (10,000) drawn paths and a tenth of each other kind, with a
 lint: ## formatting, clippy (warnings are errors), the rules of CONTRIBUTING.md that a program can check
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) clippy --package paceline-cli --no-default-features --locked -- -D warnings
 	$(CARGO) xtask check
 
 doc: ## API documentation, private items included; warnings are errors

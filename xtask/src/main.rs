@@ -4,10 +4,12 @@
 //! after scripts/profiles, `cargo xtask advisories DIRECTORY` with a newer checkout of the advisory database.
 
 mod advisories;
+mod arrows;
 mod auto;
 mod compare;
 mod fuzz;
 mod licenses;
+mod linked;
 mod model;
 mod purity;
 mod reproduction;
@@ -29,6 +31,8 @@ fn main() -> ExitCode {
         Some("check") => [
             tidy::check(&root),
             purity::check(&root),
+            arrows::check(&root),
+            linked::check(&root),
             licenses::check(&root),
             advisories::check(&root),
             fuzz::check(&root),

@@ -167,6 +167,7 @@ pub(crate) struct FlowsArgs {
     pub(crate) json: bool,
 }
 
+#[cfg(feature = "top")]
 #[derive(Debug, Args)]
 pub(crate) struct TopArgs {
     /// The gateway's control socket [default: that of the only gateway that runs]
