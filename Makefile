@@ -97,6 +97,7 @@ map: setup ## run POINTS drawn paths with and without gateway, and a tenth of ea
 lint: ## check formatting, clippy, and the rules of CONTRIBUTING.md; warnings are errors
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) clippy --package paceline-cli --no-default-features --locked -- -D warnings
 	$(CARGO) xtask check
 
 doc: ## build the API documentation, private items included; warnings are errors

@@ -5,10 +5,12 @@
 //! where sealed pages name a file that has moved, `cargo xtask verdicts` after any page of evidence.
 
 mod advisories;
+mod arrows;
 mod auto;
 mod compare;
 mod fuzz;
 mod licenses;
+mod linked;
 mod links;
 mod model;
 mod purity;
@@ -32,6 +34,8 @@ fn main() -> ExitCode {
         Some("check") => [
             tidy::check(&root),
             purity::check(&root),
+            arrows::check(&root),
+            linked::check(&root),
             licenses::check(&root),
             advisories::check(&root),
             fuzz::check(&root),

@@ -1,6 +1,7 @@
 //! What must hold whatever a file, a request or another process says. Shared by fuzz targets and by the replay of their corpora.
 
 /// `data`: the text of a scenario file.
+#[cfg(feature = "lab")]
 pub fn scenario(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     // Files that are named are read, and traces are made: both only take time.
@@ -23,16 +24,19 @@ pub fn scenario(data: &[u8]) {
 }
 
 /// `data`: a gateway's answer, as `paceline top` shows it.
+#[cfg(feature = "top")]
 pub fn report(data: &[u8]) {
     let Ok(report) = serde_json::from_slice::<paceline_service::rows::Report>(data) else { return };
     crate::top::exercise(report.clone(), report);
 }
 
 #[cfg(test)]
+#[cfg(all(feature = "lab", feature = "top"))]
 #[path = "../../../fuzz/replay.rs"]
 mod replayed;
 
 #[cfg(test)]
+#[cfg(all(feature = "lab", feature = "top"))]
 mod tests {
     use super::replayed::replay;
 

@@ -167,6 +167,7 @@ pub(crate) struct FlowsArgs {
     pub(crate) json: bool,
 }
 
+#[cfg(feature = "top")]
 #[derive(Debug, Args)]
 pub(crate) struct TopArgs {
     /// Control socket of the gateway [default: that of the only running gateway]
