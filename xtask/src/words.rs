@@ -3,13 +3,22 @@
 use std::path::Path;
 
 /// As git matches them: a star is any characters, slashes too.
-const PAGES: [&str; 6] = [
+const PAGES: [&str; 15] = [
     "README.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
     "docs/guide/*.md",
     "docs/reference/*.md",
     "docs/design/*.md",
+    "docs/evidence/ad-hoc.md",
+    "docs/evidence/comparators.md",
+    "docs/evidence/cost.md",
+    "docs/evidence/fuzz.md",
+    "docs/evidence/map.md",
+    "docs/evidence/packetdrill.md",
+    "docs/evidence/scale.md",
+    "docs/evidence/speed.md",
+    "tests/kernel-lab/README.md",
 ];
 
 /// What follows on a page is generated.
