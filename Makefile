@@ -20,29 +20,29 @@ SPLIT := split-profiles split-tables split-three-bdp split-uplink
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
 
-demo: build ## a real download without and with acceleration, under a minute (root)
+demo: build ## compare a real download without and with the gateway; under a minute (root)
 	@$(PACELINE) demo
 
-test: setup ## every test; without root, those that need no privilege
+test: setup ## run every test; without root, those that need no privilege
 	$(CARGO) test --workspace --locked --no-fail-fast
 	@scripts/left-out
 
-build: setup ## the paceline program, as demo and test use it
+build: setup ## build the paceline program, as demo and test use it
 	$(CARGO) build --locked --package paceline-cli
 
 setup: # installs a Rust toolchain and a linker when they are missing
 	@scripts/setup
 
-prove: setup ## the scenarios in the virtual-time kernel: results/, docs/results.md, and their bounds
+prove: setup ## run the scenarios in the virtual-time kernel, and judge their bounds (docs/evidence/results.md; an hour and more)
 	tests/kernel-lab/prove $(SCENARIOS)
 
-live: build ## the scenarios on this machine's own kernel, in network namespaces: results/, docs/results.md (root)
+live: build ## run the scenarios on this machine's kernel, in network namespaces (docs/evidence/results.md; root)
 	@for name in $(or $(SCENARIOS),$(basename $(notdir $(wildcard scenarios/accelerator/*.toml)))); do \
 		$(PACELINE) run scenarios/accelerator/$$name.toml --on lab --out results/live/$$name $(ARGS) || exit 1; \
 	done
 	$(CARGO) xtask results
 
-rivals: build ## the gateway beside a server's own CUBIC and BBR and a proxy of kernel sockets, in the simulator: docs/rivals.md
+rivals: build ## compare the gateway with CUBIC, BBR and a proxy of kernel sockets, in the simulator (docs/evidence/rivals.md)
 	@for name in $(or $(SCENARIOS),$(RIVALS)); do \
 		$(PACELINE) run scenarios/rivals/$$name.toml --on sim --runs 3 --out results/sim/$$name $(ARGS) || exit 1; \
 	done
@@ -54,7 +54,7 @@ live-rivals: build # the same on this machine's own kernel (root)
 	done
 	$(CARGO) xtask rivals
 
-split: build ## the gateway's own senders, in the simulator: docs/split.md
+split: build ## run the gateway's own senders in the simulator (docs/evidence/split.md)
 	@for name in $(or $(SCENARIOS),$(SPLIT)); do \
 		$(PACELINE) run scenarios/split/$$name.toml --on sim --out results/sim/$$name $(ARGS) || exit 1; \
 	done
@@ -66,10 +66,10 @@ live-split: build # the same on this machine's own kernel (root)
 	done
 	$(CARGO) xtask split
 
-results: setup ## docs/results.md and the bounds again, from what is in results/
+results: setup ## write docs/evidence/results.md again from results/, and judge the bounds
 	$(CARGO) xtask results
 
-reproduce: setup ## the published experiments in the simulator: results/reproduce, docs/reproduction.md (half an hour; resumable)
+reproduce: setup ## run the published experiments in the simulator (docs/evidence/reproduction.md; half an hour)
 	$(CARGO) run --release --locked --package paceline-cli -- reproduce or $(ARGS)
 	$(CARGO) run --release --locked --package paceline-cli -- reproduce printed $(ARGS)
 	$(CARGO) run --release --locked --package paceline-cli -- reproduce accelerator $(ARGS)
@@ -78,10 +78,10 @@ reproduce: setup ## the published experiments in the simulator: results/reproduc
 	$(CARGO) run --release --locked --package paceline-cli -- reproduce rre $(ARGS)
 	$(CARGO) xtask reproduction
 
-long: setup ## LONG_RUNS drawn downloads of 1,000 s and more, from seed LONG_FROM on: what the first minute had, the rest has
+long: setup ## run LONG_RUNS drawn downloads of 1,000 s and more, from seed LONG_FROM on; the rest must keep what the first minute had
 	LONG_FROM=$(LONG_FROM) LONG_RUNS=$(LONG_RUNS) LONG_ALL=1 $(CARGO) test --release --locked --package paceline-sim --test long -- --nocapture
 
-harm: setup ## where the gateway once made somebody worse off: scenarios/harm in the simulator, judged against no gateway
+harm: setup ## run scenarios/harm in the simulator: paths on which the gateway once made somebody worse off
 	$(CARGO) build --release --locked --package paceline-cli
 	@for file in scenarios/harm/*.toml; do \
 		name=$$(basename $$file .toml); \
@@ -89,50 +89,51 @@ harm: setup ## where the gateway once made somebody worse off: scenarios/harm in
 	done
 	scripts/harm
 
-map: setup ## POINTS (10,000) drawn paths and a tenth of each other kind, with and without gateway: results/map (hours; resumable)
+map: setup ## run POINTS drawn paths with and without gateway, and a tenth of each other kind (docs/evidence/map.md; hours)
 	$(CARGO) run --release --locked --package paceline-cli -- map --kind path --count $(POINTS) $(ARGS)
 	$(CARGO) run --release --locked --package paceline-cli -- map --kind mixed --kind mixed-down --kind clients \
 		--count $$(($(POINTS) / 10)) $(ARGS)
 
-lint: ## formatting, clippy (warnings are errors), the rules of CONTRIBUTING.md that a program can check
+lint: ## check formatting, clippy, and the rules of CONTRIBUTING.md; warnings are errors
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) clippy --package paceline-cli --no-default-features --locked -- -D warnings
 	$(CARGO) xtask check
 
-doc: ## API documentation, private items included; warnings are errors
+doc: ## build the API documentation, private items included; warnings are errors
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --document-private-items
 
-deb: setup ## a Debian package of the gateway in target/debian, with man pages, and its debug symbols apart
+deb: setup ## build the Debian package and its debug symbols in target/debian
 	scripts/deb
 
-cross: setup ## the program for x86_64 and aarch64 (gnu, musl) and armv7 (musl), stripped: target/cross (CROSS="TARGET ...")
+cross: setup ## build the program for x86_64, aarch64 and armv7 in target/cross (CROSS="TARGET ...")
 	scripts/cross $(CROSS)
 
-crosstest: setup ## tests of wire, tcp and gateway for aarch64 and armv7 under qemu-user
+crosstest: setup ## run tests of wire, tcp and gateway for aarch64 and armv7 under qemu-user
 	scripts/cross test $(or $(CROSS),aarch64-unknown-linux-musl armv7-unknown-linux-musleabihf)
 
-debtest: deb ## installs, upgrades, removes and purges that package in copies of this system; lintian (root)
+debtest: deb ## install, upgrade, remove and purge the package in copies of this system; lintian (root)
 	tests/package/run
 
-fuzz: ## every fuzz target for FUZZ_SECONDS each; goes on from earlier runs (nightly Rust and cargo-fuzz)
+fuzz: ## run every fuzz target for FUZZ_SECONDS; it goes on from earlier runs (nightly Rust, cargo-fuzz)
 	scripts/fuzz $(FUZZ_SECONDS)
 
-bench: ## cost of the gateway beside kernel forwarding and a null forwarder (root)
+bench: ## measure the cost of the gateway beside kernel forwarding and a null forwarder (root)
 	$(CARGO) run --release --locked --package paceline-cli -- bench gateway
 
-soak: setup ## SOAK_SECONDS of mixed load, attackers, faults, reloads and upgrades; nothing may leak, hang or be lost (root)
+soak: setup ## run SOAK_SECONDS of mixed load, attackers, faults and upgrades; nothing may leak, hang or be lost (root)
 	$(CARGO) build --release --locked --package paceline-cli
 	PACELINE=$(TARGET)/release/paceline tests/scale/soak.py $(SOAK_SECONDS) --series $(TARGET)/soak.json
 	@test -x $(TARGET)/plots/bin/pip || python3 -m venv $(TARGET)/plots
 	@$(TARGET)/plots/bin/pip install --quiet matplotlib
 	$(TARGET)/plots/bin/python tests/scale/plot.py $(TARGET)/soak.json $(TARGET)/soak.png
 
-floods: setup ## each flood beside honest flows: acceleration, completion times, memory; and forged segments (root)
+floods: setup ## run floods and forged segments beside honest flows (root)
 	$(CARGO) build --release --locked --package paceline-cli
 	PACELINE=$(TARGET)/release/paceline tests/scale/floods.py
 	PACELINE=$(TARGET)/release/paceline tests/scale/injection.py 100
 
-speed: ## how fast the simulator is: time, instructions, memory, and ns-3 beside it (docs/speed.md)
+speed: ## measure the simulator: time, instructions, memory, and ns-3 beside it (docs/evidence/speed.md)
 	$(CARGO) bench --locked --package paceline-sim
 	benches/ns3/run
 

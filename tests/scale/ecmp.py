@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Three gateways side by side behind two routers (docs/scale.md), one of them taken out and put back under load. Needs root.
+"""Three gateways side by side behind two routers (docs/evidence/scale.md), one of them taken out and put back under load. Needs root.
 
     server -- router S ==(gateway 1, 2, 3)== router C -- clients
 

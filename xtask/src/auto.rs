@@ -1,4 +1,4 @@
-//! docs/auto.md: the mode `auto` beside every fixed profile, from what scripts/profiles left in results/profiles.
+//! docs/design/auto.md: the mode `auto` beside every fixed profile, from what scripts/profiles left in results/profiles.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::Deserialize;
 
 const RESULTS: &str = "results/profiles/profiles.json";
-const REPORT: &str = "docs/auto.md";
+const REPORT: &str = "docs/design/auto.md";
 const BEGIN: &str = "<!-- measured: begin -->";
 const END: &str = "<!-- measured: end -->";
 

@@ -1,4 +1,4 @@
-//! docs/compare.md: every sender, receiver and gateway over recorded links, from what scripts/compare-traces left in results/compare.
+//! docs/evidence/compare.md: every sender, receiver and gateway over recorded links, from what scripts/compare-traces left in results/compare.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -7,8 +7,8 @@ use std::path::Path;
 use serde::Deserialize;
 
 const RESULTS: &str = "results/compare";
-const REPORT: &str = "docs/compare.md";
-const PLOTS: &str = "docs/compare";
+const REPORT: &str = "docs/evidence/compare.md";
+const PLOTS: &str = "docs/evidence/compare";
 /// Shown with a plot: 3G and LTE on the road, and a link of a fixed place.
 const TYPICAL: [&str; 3] = ["umts-driving", "lte-driving", "nyc-home"];
 
@@ -27,7 +27,7 @@ a queue of 1,000 packets. Do not edit: `cargo xtask compare` writes this page fr
 
 Delay is the 95th percentile of the time that packets wait, in the link's queue and in the gateway. The recordings of norway, starlink
 and 5G are goodput of an application in steps of a second, the others chances to deliver a packet: compare schemes on one trace, not
-traces with each other. docs/scenario.md tells what the names of senders and receivers mean.
+traces with each other. docs/reference/scenario.md tells what the names of senders and receivers mean.
 ";
 
 #[derive(Deserialize)]

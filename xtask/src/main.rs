@@ -1,13 +1,17 @@
 //! Checks and reports of this repository: `cargo xtask check` before every commit, `cargo xtask results` after the proofs,
 //! `cargo xtask reproduction` after `paceline reproduce`, `cargo xtask virtual-lab` before it, `cargo xtask compare` after
 //! scripts/compare-traces, `cargo xtask rivals` after `make rivals`, `cargo xtask split` after `make split`, `cargo xtask auto`
-//! after scripts/profiles, `cargo xtask advisories DIRECTORY` with a newer checkout of the advisory database.
+//! after scripts/profiles, `cargo xtask advisories DIRECTORY` with a newer checkout of the advisory database, `cargo xtask moved OLD NEW`
+//! where sealed pages name a file that has moved, `cargo xtask verdicts` after any page of evidence.
 
 mod advisories;
+mod arrows;
 mod auto;
 mod compare;
 mod fuzz;
 mod licenses;
+mod linked;
+mod links;
 mod model;
 mod purity;
 mod reproduction;
@@ -16,6 +20,7 @@ mod rivals;
 mod seal;
 mod split;
 mod tidy;
+mod verdicts;
 mod virtual_lab;
 mod words;
 
@@ -29,11 +34,15 @@ fn main() -> ExitCode {
         Some("check") => [
             tidy::check(&root),
             purity::check(&root),
+            arrows::check(&root),
+            linked::check(&root),
             licenses::check(&root),
             advisories::check(&root),
             fuzz::check(&root),
             seal::check(&root),
+            links::check(&root),
             words::check(&root),
+            verdicts::check(&root),
         ]
         .into_iter()
         .flat_map(|outcome| outcome.unwrap_or_else(|error| vec![error]))
@@ -47,11 +56,15 @@ fn main() -> ExitCode {
         Some("compare") => compare::write(&root).unwrap_or_else(|error| vec![error]),
         Some("rivals") => rivals::write(&root).unwrap_or_else(|error| vec![error]),
         Some("split") => split::write(&root).unwrap_or_else(|error| vec![error]),
+        Some("verdicts") => verdicts::write(&root).unwrap_or_else(|error| vec![error]),
         Some("seal-earlier") => seal::seal_earlier(&root).unwrap_or_else(|error| vec![error]),
+        Some("moved") if arguments.len() == 3 => {
+            seal::moved(&root, &arguments[1], &arguments[2]).unwrap_or_else(|error| vec![error])
+        }
         Some("virtual-lab") => virtual_lab::write(&root).unwrap_or_else(|error| vec![error]),
         _ => {
             vec![
-                "usage: cargo xtask check|results|reproduction|compare|auto|rivals|split|virtual-lab|advisories DIRECTORY"
+                "usage: cargo xtask check|results|reproduction|compare|auto|rivals|split|verdicts|virtual-lab|advisories DIRECTORY|moved OLD NEW"
                     .to_string(),
             ]
         }

@@ -1,4 +1,4 @@
-//! docs/reproduction.md: published numbers beside ours, from what `paceline reproduce` left in results/reproduce.
+//! docs/evidence/reproduction.md: published numbers beside ours, from what `paceline reproduce` left in results/reproduce.
 
 mod cells;
 
@@ -11,13 +11,13 @@ use serde_json::{Map, Value};
 use crate::seal::{self, Origin};
 
 const RESULTS: &str = "results/reproduce";
-const REPORT: &str = "docs/reproduction.md";
-const PLOTS: &str = "docs/reproduction";
+const REPORT: &str = "docs/evidence/reproduction.md";
+const PLOTS: &str = "docs/evidence/reproduction";
 
 const INTRODUCTION: &str = "\
 # Reproduction
 
-Published experiments run anew in the simulator, set beside the published numbers in [published/](../published). Do not edit:
+Published experiments run anew in the simulator, set beside the published numbers in [published/](../../published). Do not edit:
 `cargo xtask reproduction` writes this page from what the commands below leave in results/reproduce. The same seeds give the same
 numbers on every machine, but for those of the clock. No algorithm was fitted to a cell; what does not come out stays, with the
 best explanation there is.

@@ -1,4 +1,4 @@
-//! docs/results.md: what was measured, beside the bounds, from the runs in results/.
+//! docs/evidence/results.md: what was measured, beside the bounds, from the runs in results/.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -12,8 +12,8 @@ use crate::model::Results;
 const VIRTUAL: &str = "results/virtual";
 const LIVE: &str = "results/live";
 const SCENARIOS: &str = "scenarios/accelerator";
-const MISSES: &str = "docs/misses.toml";
-const REPORT: &str = "docs/results.md";
+const MISSES: &str = "docs/evidence/misses.toml";
+const REPORT: &str = "docs/evidence/results.md";
 
 /// Ends the commands of a section; its figures follow.
 pub(crate) const COMMAND_END: &str = "\n\n<!-- figures -->\n\n";
@@ -21,8 +21,8 @@ pub(crate) const COMMAND_END: &str = "\n\n<!-- figures -->\n\n";
 const INTRODUCTION: &str = "\
 # Results
 
-Made by `make prove` (the virtual-time kernel, see [tests/kernel-lab](../tests/kernel-lab/README.md)) and `make live` (this
-machine's own kernel, in network namespaces), from the scenarios under [scenarios/accelerator](../scenarios/accelerator). Do
+Made by `make prove` (the virtual-time kernel, see [tests/kernel-lab](../../tests/kernel-lab/README.md)) and `make live` (this
+machine's own kernel, in network namespaces), from the scenarios under [scenarios/accelerator](../../scenarios/accelerator). Do
 not edit: `make results` writes this page. Numbers in the tables are medians over runs and flows. A bound on a mean must hold
 with its whole 95 % interval (Welch's for a ratio). A bound that is missed is named with the reason.
 ";

@@ -1,4 +1,4 @@
-//! docs/rivals.md: the gateway beside what others would use in its place, from the runs of scenarios/rivals.
+//! docs/evidence/rivals.md: the gateway beside what others would use in its place, from the runs of scenarios/rivals.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -9,9 +9,9 @@ use serde::Deserialize;
 use crate::model::Results;
 
 const FOLDER: &str = "scenarios/rivals";
-const REPORT: &str = "docs/rivals.md";
+const REPORT: &str = "docs/evidence/rivals.md";
 /// Why what is missed is missed.
-const REASONS: &str = "docs/rivals.toml";
+const REASONS: &str = "docs/evidence/rivals.toml";
 /// Where runs are kept: results/PLACE/SCENARIO/.
 const PLACES: [(&str, &str); 3] =
     [("sim", "the simulator"), ("virtual", "the virtual-time kernel"), ("live", "this machine's kernel")];

@@ -13,12 +13,12 @@ const CLOSING: &str = " -->";
 const BEGIN: &str = "<!-- measured: begin -->";
 /// Pages with seals, and the samples of each part, in order; none where nothing is sampled (crates/cli/src/samples.rs says why).
 const PAGES: [(&str, &[&str]); 6] = [
-    ("docs/reproduction.md", &["or", "printed", "accelerator", "ncl", "rre", "drwa"]),
-    ("docs/split.md", &["split"]),
-    ("docs/rivals.md", &["rivals"]),
-    ("docs/auto.md", &["auto"]),
-    ("docs/compare.md", &[]),
-    ("docs/results.md", &[]),
+    ("docs/evidence/reproduction.md", &["or", "printed", "accelerator", "ncl", "rre", "drwa"]),
+    ("docs/evidence/split.md", &["split"]),
+    ("docs/evidence/rivals.md", &["rivals"]),
+    ("docs/design/auto.md", &["auto"]),
+    ("docs/evidence/compare.md", &[]),
+    ("docs/evidence/results.md", &[]),
 ];
 
 /// What a text was made from.
@@ -131,6 +131,34 @@ fn parts(page: &str) -> Vec<(&str, &str)> {
     parts
 }
 
+/// Names a file by its new path in sealed text. What held by its seal still does, with the origin that it had.
+pub(crate) fn moved(root: &Path, from: &str, to: &str) -> Result<Vec<String>, String> {
+    let is_path = |name: &str| name.contains('.') && !name.contains(|c: char| c.is_ascii_digit());
+    if !is_path(from) || !is_path(to) {
+        return Err("moved: two paths without digits, so that no figure changes".into());
+    }
+    let mut findings = Vec::new();
+    for (page, _) in PAGES {
+        let text = crate::read(root, page)?;
+        let broken = broken(&text);
+        if broken.is_empty() {
+            std::fs::write(root.join(page), renamed(&text, from, to))
+                .map_err(|error| format!("{page}: {error}"))?;
+        }
+        findings.extend(broken.into_iter().map(|finding| format!("{page}: {finding}")));
+    }
+    Ok(findings)
+}
+
+fn renamed(page: &str, from: &str, to: &str) -> String {
+    let page = page.replace(from, to);
+    let seal_of = |of_text: &str| format!("; text {of_text}{CLOSING}");
+    parts(&page).into_iter().fold(page.clone(), |renamed, (text, seal)| {
+        let (_, before) = seal.split_once("; text ").unwrap_or_default();
+        renamed.replace(&seal_of(before), &seal_of(&digest(text.as_bytes())))
+    })
+}
+
 /// Seals pages that were made before there were seals: by the commit that changed them last, their results not kept.
 pub(crate) fn seal_earlier(root: &Path) -> Result<Vec<String>, String> {
     for (page, _) in PAGES {
@@ -196,6 +224,20 @@ mod tests {
         let page = format!("by hand\n\n{BEGIN}\n\n{}\n<!-- measured: end -->\nby hand", page());
         assert_eq!(broken(&page.replace("by hand", "by another hand")), [""; 0]);
         assert_eq!(broken(&page.replace("1.25", "1.26")).len(), 1);
+    }
+
+    #[test]
+    fn a_file_gets_its_new_name_and_nothing_else_is_forgiven() {
+        let seals = |page: &str| parts(page).into_iter().map(|(_, seal)| seal.to_owned()).collect::<Vec<_>>();
+        let named = page().replace("abc", "def");
+        let origin = Origin { commit: "def".into(), results: digest(b"{}") };
+        let with_link = sealed("# Page\n\n[a](../a.md)\n", &origin) + "\n" + &named;
+        let after = renamed(&with_link, "../a.md", "../../b.md");
+        assert_eq!(broken(&after), [""; 0]);
+        assert!(after.contains("[a](../../b.md)"));
+        assert_eq!(seals(&after)[1..], seals(&with_link)[1..]);
+        assert_ne!(seals(&after)[0], seals(&with_link)[0]);
+        assert!(moved(Path::new("."), "1.25", "1.26").is_err());
     }
 
     /// `make test` runs this, so that a page changed by hand turns it red at once.

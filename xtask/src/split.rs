@@ -1,4 +1,4 @@
-//! docs/split.md: the gateway's own senders, the simulator beside the lab, from the runs of scenarios/split.
+//! docs/evidence/split.md: the gateway's own senders, the simulator beside the lab, from the runs of scenarios/split.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::model::{Results, Run};
 use crate::results::{COMMAND_END, earlier_figures};
 
 const SCENARIOS: &str = "scenarios/split";
-const REPORT: &str = "docs/split.md";
+const REPORT: &str = "docs/evidence/split.md";
 /// Where runs are kept: results/PLACE/SCENARIO/. The first is what the others are held against.
 const PLACES: [(&str, &str); 3] = [("sim", "simulator"), ("virtual", "virtual time"), ("live", "live")];
 /// Of the simulator's throughput.
@@ -21,8 +21,8 @@ const HALF_WIDTH_MAX: f64 = 0.1;
 const INTRODUCTION: &str = "\
 # The gateway's own senders
 
-Split mode: the gateway ends the server's connection and sends to the client itself ([gateway.md](gateway.md)). Each scenario of
-[scenarios/split](../scenarios/split), in the simulator, in the virtual-time kernel and on this machine's kernel, with kernel
+Split mode: the gateway ends the server's connection and sends to the client itself ([configuration.md](../reference/configuration.md)). Each scenario of
+[scenarios/split](../../scenarios/split), in the simulator, in the virtual-time kernel and on this machine's kernel, with kernel
 endpoints in the last two. Do not edit: `cargo xtask split` writes this page from what these commands leave.
 
     make split                                                  # the simulator

@@ -17,10 +17,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::args::BenchArgs;
 use crate::error::{Error, Result};
+use crate::files::write_whole;
 use crate::interrupt;
 use crate::output::say;
-use crate::result::{SCHEMA, write_whole};
-use crate::run::lab::system;
+use crate::result::SCHEMA;
 use forwarder::{Forwarder, Kind};
 use load::{Amount, Load};
 use report::{Gateway, Idle, Machine, Report, Run, Spread};
@@ -28,9 +28,9 @@ use topology::Topology;
 
 pub(crate) fn command(args: &BenchArgs) -> Result<()> {
     interrupt::watch()?;
-    paceline_linux::netns::check_permitted().map_err(system)?;
+    paceline_linux::netns::check_permitted().map_err(Error::system)?;
     let mtu = u32::try_from(args.mtu.bytes()).unwrap_or(u32::MAX);
-    let topology = Topology::build(mtu, args.clients, args.wire_size).map_err(system)?;
+    let topology = Topology::build(mtu, args.clients, args.wire_size).map_err(Error::system)?;
     let bar = progress_bar(args);
     let measured = measure_all(&topology, args, &bar);
     bar.finish_and_clear();
@@ -127,8 +127,8 @@ fn measure(
         .map_err(|error| Error::failed(format!("{}: {error}", kind.name())))?;
     pause(RAMP_UP)?;
     let look = || -> Result<_> {
-        let traffic = topology.traffic().map_err(system)?;
-        let retransmitted = topology.retransmitted().map_err(system)?;
+        let traffic = topology.traffic().map_err(Error::system)?;
+        let retransmitted = topology.retransmitted().map_err(Error::system)?;
         Ok((Instant::now(), load.received(), traffic, retransmitted, forwarder.usage()))
     };
     let before = look()?;

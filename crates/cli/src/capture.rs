@@ -6,11 +6,11 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use crate::args::CaptureArgs;
 use crate::error::{Error, Result};
-use crate::gateway::capture::Wanted;
-use crate::gateway::control;
 use crate::interrupt;
 use crate::output::say;
 use crate::units::counted;
+use paceline_service::capture::Wanted;
+use paceline_service::control;
 
 pub(crate) fn command(args: &CaptureArgs) -> Result<()> {
     let ((client, client_port), (server, server_port)) = (args.flow.client, args.flow.server);

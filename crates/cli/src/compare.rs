@@ -8,10 +8,12 @@ use std::path::{Path, PathBuf};
 
 use crate::args::CompareArgs;
 use crate::error::{Error, Result};
+use crate::files::write_whole;
 use crate::output::say;
-use crate::result::{SCHEMA, new_table, write_whole};
+use crate::result::SCHEMA;
 use crate::run::simulated::{self, Simulated};
 use crate::scenario::{ScenarioFile, Vary, load_varied, parse_varied};
+use crate::table::new_table;
 pub(crate) use rows::throughput;
 use rows::{Row, pick, undominated};
 pub(crate) use schemes::scenario_of_trace;

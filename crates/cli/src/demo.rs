@@ -11,17 +11,18 @@ use serde::Deserialize;
 
 use crate::args::DemoArgs;
 use crate::error::{Error, Result};
+use crate::files::write_whole;
 use crate::interrupt;
 use crate::output::say;
 use crate::plot::{self, Line, Panel};
-use crate::result::{Results, Run, RunFiles, SCHEMA, Store, summary_table, write_whole};
+use crate::result::{Results, Run, RunFiles, SCHEMA, Store, summary_table};
 use crate::run::lab::{self, Watch};
 use crate::scenario::{ScenarioFile, Variant, parse};
 
 pub(crate) fn command(args: &DemoArgs) -> Result<()> {
     let file: ScenarioFile = parse(Path::new("demo.toml"), SCENARIO, Some(args.duration))?;
     interrupt::watch()?;
-    paceline_linux::netns::check_permitted().map_err(lab::system)?;
+    paceline_linux::netns::check_permitted().map_err(Error::system)?;
     let store = Store::open(&args.out)?;
     if !args.json {
         eprintln!(

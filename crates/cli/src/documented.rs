@@ -3,9 +3,9 @@
 use paceline_path::Aqm;
 use paceline_tcp::CongestionName;
 
-const SCENARIO: &str = include_str!("../../../docs/scenario.md");
+const SCENARIO: &str = include_str!("../../../docs/reference/scenario.md");
 
-/// The row of a key in the tables of docs/scenario.md.
+/// The row of a key in the tables of docs/reference/scenario.md.
 fn row(key: &str) -> &'static str {
     let start = format!("| `{key}` |");
     SCENARIO.lines().find(|line| line.starts_with(&start)).unwrap_or_else(|| panic!("{key} has no row"))

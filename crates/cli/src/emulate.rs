@@ -12,10 +12,11 @@ use paceline_wire::{Duration, PortId};
 
 use crate::args::EmulateArgs;
 use crate::error::{Error, Result};
+use crate::files::write_whole;
 use crate::output::say;
-use crate::result::write_whole;
 use crate::run::{link_result, links_table};
-use crate::scenario::{Path, explain, line_of};
+use crate::scenario::Path;
+use crate::toml_text::{explain, line_of};
 
 pub(crate) fn command(args: &EmulateArgs) -> Result<()> {
     let (path, folder) = described(args)?;

@@ -1,9 +1,7 @@
 //! What must hold whatever a file, a request or another process says. Shared by fuzz targets and by the replay of their corpora.
 
-pub use crate::gateway::exercise::{http, policy, report, request};
-pub use crate::gateway::handover::exercise::state;
-
 /// `data`: the text of a scenario file.
+#[cfg(feature = "lab")]
 pub fn scenario(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     // Files that are named are read, and traces are made: both only take time.
@@ -25,11 +23,20 @@ pub fn scenario(data: &[u8]) {
     }
 }
 
+/// `data`: a gateway's answer, as `paceline top` shows it.
+#[cfg(feature = "top")]
+pub fn report(data: &[u8]) {
+    let Ok(report) = serde_json::from_slice::<paceline_service::rows::Report>(data) else { return };
+    crate::top::exercise(report.clone(), report);
+}
+
 #[cfg(test)]
+#[cfg(all(feature = "lab", feature = "top"))]
 #[path = "../../../fuzz/replay.rs"]
 mod replayed;
 
 #[cfg(test)]
+#[cfg(all(feature = "lab", feature = "top"))]
 mod tests {
     use super::replayed::replay;
 
@@ -39,27 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn policies_replayed() {
-        replay("policy", 2_000, super::policy);
-    }
-
-    #[test]
-    fn metrics_requests_replayed() {
-        replay("http", 20_000, super::http);
-    }
-
-    #[test]
-    fn control_requests_replayed() {
-        replay("request", 20_000, super::request);
-    }
-
-    #[test]
-    fn reports_replayed() {
+    fn reports_shown_replayed() {
         replay("report", 5_000, super::report);
-    }
-
-    #[test]
-    fn states_replayed() {
-        replay("state", 500, super::state);
     }
 }

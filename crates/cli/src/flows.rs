@@ -2,11 +2,11 @@
 
 use crate::args::FlowsArgs;
 use crate::error::{Error, Result};
-use crate::gateway::control;
-use crate::gateway::rows::{FlowRow, Report, SubscriberRow};
 use crate::output::say;
-use crate::result::{fitted, new_table};
+use crate::table::{fitted, new_table};
 use crate::units::counted;
+use paceline_service::control;
+use paceline_service::rows::{FlowRow, Report, SubscriberRow};
 
 pub(crate) fn command(args: &FlowsArgs) -> Result<()> {
     let report = control::ask(args.control.as_deref())?;

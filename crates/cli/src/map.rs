@@ -1,5 +1,5 @@
 //! `paceline map`: points drawn by seed over both sides of the path, each in the simulator without gateway and with it, and where
-//! somebody is worse off. docs/map.md says what is drawn and how to read what comes out.
+//! somebody is worse off. docs/evidence/map.md says what is drawn and how to read what comes out.
 
 mod bounds;
 mod clients;
@@ -22,11 +22,12 @@ use std::collections::HashMap;
 
 use crate::args::{MapArgs, ModeArg};
 use crate::error::{Error, Result};
+use crate::files::write_whole;
 use crate::interrupt;
 use crate::kept;
 use crate::output::say;
 use crate::pool::cores;
-use crate::result::{SCHEMA, write_whole};
+use crate::result::SCHEMA;
 use crate::run::simulated;
 use judge::{Cell, judged};
 pub(crate) use point::Kind;

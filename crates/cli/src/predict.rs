@@ -24,7 +24,7 @@ struct Prediction {
     flow_error: FlowError,
 }
 
-/// Over a grid of paths: docs/reproduction.md.
+/// Over a grid of paths: docs/evidence/reproduction.md.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 struct FlowError {
     mean: f64,
@@ -259,12 +259,12 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::args::{Cli, Command};
+    use crate::args::{Cli, Command, LabCommand};
 
     fn predict(options: &[&str]) -> Result<Prediction> {
         let words = ["paceline", "predict", "--rate", "20mbit", "--rtt", "100ms"].iter().chain(options);
         match Cli::try_parse_from(words).unwrap().command {
-            Command::Predict(args) => Prediction::new(&args),
+            Command::Lab(LabCommand::Predict(args)) => Prediction::new(&args),
             _ => unreachable!(),
         }
     }

@@ -1,15 +1,17 @@
 //! `paceline profiles`: what `auto` reaches beside every fixed profile of the gateway, on scenarios and traces, in the simulator.
 //!
-//! Hosts and links are as the file has them; of its gateway nothing is kept. docs/auto.md has the figures of all files that there are.
+//! Hosts and links are as the file has them; of its gateway nothing is kept. docs/design/auto.md has the figures of all files that there are.
 
 mod cells;
 mod judge;
 
 use crate::args::ProfilesArgs;
 use crate::error::{Error, Result};
+use crate::files::write_whole;
 use crate::output::say;
-use crate::result::{SCHEMA, new_table, write_whole};
+use crate::result::SCHEMA;
 use crate::run::simulated::{self, Simulated};
+use crate::table::new_table;
 use judge::{Cell, Verdict};
 
 pub(crate) fn command(args: &ProfilesArgs) -> Result<()> {

@@ -57,9 +57,11 @@ fn conclude<C: Serialize>(
 pub(crate) fn sampled() -> Vec<(&'static str, Vec<crate::samples::Cell>)> {
     use clap::Parser as _;
 
-    use crate::args::{Cli, Command, ReproduceCommand};
+    use crate::args::{Cli, Command, LabCommand, ReproduceCommand};
     let of = |paper: &'static str| {
-        let Command::Reproduce(command) = Cli::parse_from(["paceline", "reproduce", paper]).command else {
+        let Command::Lab(LabCommand::Reproduce(command)) =
+            Cli::parse_from(["paceline", "reproduce", paper]).command
+        else {
             unreachable!("the arguments say it");
         };
         let jobs = match &command {

@@ -1,4 +1,4 @@
-//! What every run yields, whatever it ran on: schema 1. docs/results-schema.md documents each field.
+//! What every run yields, whatever it ran on: schema 1. docs/reference/results-schema.md documents each field.
 
 mod metric;
 mod store;
@@ -6,14 +6,14 @@ mod summary;
 
 use std::collections::BTreeMap;
 
-use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
+use crate::percentiles::Percentiles;
 use crate::scenario::{Direction, EventAction, IpVersion, Protocol};
 
 pub(crate) use metric::{check_all as check_bounds, statistic, values};
-pub(crate) use store::{RunFiles, Store, write_whole};
-pub(crate) use summary::{bounds_table, fitted, flow_rows, links_table, new_table, summary_table};
+pub(crate) use store::{RunFiles, Store};
+pub(crate) use summary::{bounds_table, flow_rows, links_table, summary_table};
 
 /// Raised whenever a field changes its meaning or goes; new fields do not raise it.
 pub(crate) const SCHEMA: u32 = 1;
@@ -149,14 +149,6 @@ pub(crate) struct OracleResult {
     pub(crate) path_delay_p95_ms: f64,
 }
 
-/// Null where nothing was measured.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
-pub(crate) struct Percentiles {
-    pub(crate) p50: Option<f64>,
-    pub(crate) p95: Option<f64>,
-    pub(crate) p99: Option<f64>,
-}
-
 /// Jain's index of the flows' throughputs, averaged over windows of three lengths, and the flows' shares.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub(crate) struct Fairness {
@@ -172,31 +164,6 @@ pub(crate) struct Fairness {
 
 fn is_zero(number: &u64) -> bool {
     *number == 0
-}
-
-impl Percentiles {
-    /// Of times in milliseconds, to three digits.
-    pub(crate) fn of_ms(samples: impl IntoIterator<Item = f64>) -> Self {
-        let Ok(mut histogram) = Histogram::<u64>::new(3) else {
-            return Percentiles::default();
-        };
-        for ms in samples {
-            // The histogram grows by itself; it refuses only what does not fit into 64 bits.
-            let _ = histogram.record((ms.max(0.0) * 1e6) as u64);
-        }
-        Percentiles::of_histogram(histogram.len(), |quantile| {
-            histogram.value_at_quantile(quantile) as f64 / 1e6
-        })
-    }
-
-    /// From `count` samples whose quantiles in milliseconds `at` tells.
-    pub(crate) fn of_histogram(count: u64, at: impl Fn(f64) -> f64) -> Self {
-        if count == 0 {
-            return Percentiles::default();
-        }
-        let round = |ms: f64| Some((ms * 1e3).round() / 1e3);
-        Percentiles { p50: round(at(0.5)), p95: round(at(0.95)), p99: round(at(0.99)) }
-    }
 }
 
 #[cfg(test)]

@@ -93,11 +93,3 @@ fn results_read_back_as_they_were_written() {
     let back: Results = serde_json::from_str(&text).unwrap();
     assert_eq!(serde_json::to_string(&back).unwrap(), text);
 }
-
-#[test]
-fn percentiles_are_those_of_the_samples() {
-    let percentiles = Percentiles::of_ms((1..=1000).map(f64::from));
-    assert!((percentiles.p50.unwrap() - 500.0).abs() < 1.0);
-    assert!((percentiles.p99.unwrap() - 990.0).abs() < 1.5);
-    assert_eq!(Percentiles::of_ms([]), Percentiles::default());
-}

@@ -24,12 +24,11 @@ use paceline_wire::Duration;
 
 use crate::args::{On, RunArgs};
 use crate::error::{Error, Kind, Result};
+use crate::files::write_whole;
 use crate::interrupt;
 use crate::output::say;
 use crate::pool::{cores, work_off};
-use crate::result::{
-    LinkResult, Results, Run, SCHEMA, Store, bounds_table, check_bounds, summary_table, write_whole,
-};
+use crate::result::{LinkResult, Results, Run, SCHEMA, Store, bounds_table, check_bounds, summary_table};
 use crate::scenario::{ScenarioFile, Tcp, Variant, load_file};
 use crate::units::counted;
 pub(crate) use collect::link_result;
@@ -64,7 +63,7 @@ pub(crate) fn command(args: &RunArgs) -> Result<()> {
     }
     interrupt::watch()?;
     if places.contains(&Place::Lab) {
-        paceline_linux::netns::check_permitted().map_err(lab::system)?;
+        paceline_linux::netns::check_permitted().map_err(Error::system)?;
     }
     let mut done = Vec::new();
     for place in places {

@@ -5,7 +5,7 @@
 //!
 //!     PACELINE_RENEW_SAMPLES=1 cargo test -p paceline-cli samples
 //!
-//! and the pages are made anew, too. Not sampled: docs/compare.md, whose traces are not in the repository, and docs/results.md, whose
+//! and the pages are made anew, too. Not sampled: docs/evidence/compare.md, whose traces are not in the repository, and docs/evidence/results.md, whose
 //! kernel is not the simulator's.
 
 use std::collections::BTreeMap;
@@ -17,10 +17,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::cpu_time::CpuTime;
 use crate::kept::Values;
+use crate::profile::Profile;
 use crate::result::Run;
 use crate::run::lab::Watch;
 use crate::run::sim;
-use crate::scenario::{Profile, ScenarioFile, Variant, load_file, parse};
+use crate::scenario::{ScenarioFile, Variant, load_file, parse};
 
 /// One run of a page, under a name.
 pub(crate) struct Cell {

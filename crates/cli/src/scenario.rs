@@ -1,4 +1,4 @@
-//! What an experiment is: hosts, gateway, links, flows, what is varied, how often it is repeated. docs/scenario.md documents
+//! What an experiment is: hosts, gateway, links, flows, what is varied, how often it is repeated. docs/reference/scenario.md documents
 //! every key. Nothing here knows where the experiment runs.
 
 mod check;
@@ -18,10 +18,10 @@ use serde::Deserialize;
 use crate::units::{Rate, Size, Time};
 
 pub(crate) use flow::{Direction, Flow, IpVersion, Protocol, SizeSpec};
-pub(crate) use gateway::{EventAction, Gateway, GatewayEvent, Io, Profile, merge};
+pub(crate) use gateway::{EventAction, Gateway, GatewayEvent, Io};
 #[cfg(test)]
 pub(crate) use load::parse_text;
-pub(crate) use load::{ScenarioFile, explain, line_of, load_file, load_varied, nearest, parse, parse_varied};
+pub(crate) use load::{ScenarioFile, load_file, load_varied, parse, parse_varied};
 pub(crate) use paceline_judge::{Bound, Statistic, is_named as name_matches};
 pub(crate) use path::Path;
 pub(crate) use tcp::Tcp;

@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 
 use crate::args::SweepArgs;
 use crate::error::{Error, Result};
+use crate::files::write_whole;
 use crate::output::say;
-use crate::result::{Run, SCHEMA, Store, write_whole};
+use crate::result::{Run, SCHEMA, Store};
 use crate::run::simulated::{self, Simulated};
 use crate::scenario::{ScenarioFile, load_varied};
 use columns::Columns;

@@ -10,8 +10,8 @@ use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, Ke
 
 use crate::args::TopArgs;
 use crate::error::{Error, Result};
-use crate::gateway::control;
 use crate::interrupt;
+use paceline_service::control;
 use table::Traffic;
 use view::View;
 
@@ -80,7 +80,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Two reports, one after the other, whatever they say.
 #[cfg(any(test, fuzzing))]
-pub(crate) fn exercise(before: crate::gateway::rows::Report, after: crate::gateway::rows::Report) {
+pub(crate) fn exercise(before: paceline_service::rows::Report, after: paceline_service::rows::Report) {
     let (flows, subscribers) = (after.flows.len(), after.subscribers.len());
     let traffic = Traffic::between(Some(&before), after);
     assert_eq!((traffic.flows.len(), traffic.subscribers.len()), (flows, subscribers));

@@ -12,9 +12,9 @@ use crate::args::{
     GapsArg, ModelArg, TraceCommand, TraceConvert, TraceFormatArg, TraceGenerate, TraceInput, TracePlot,
 };
 use crate::error::{Error, Result};
+use crate::files::write_whole;
 use crate::output::say;
 use crate::plot::{self, Line, Panel};
-use crate::result::write_whole;
 
 pub(crate) fn command(command: &TraceCommand) -> Result<()> {
     match command {

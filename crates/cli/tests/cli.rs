@@ -280,7 +280,7 @@ fn a_table_is_reproduced() {
     assert!(
         bounds.iter().all(|bound| ["name", "bound", "measured", "holds"].iter().all(|key| has(bound, key)))
     );
-    // A part of it is not what docs/reproduction.md is made of.
+    // A part of it is not what docs/evidence/reproduction.md is made of.
     assert!(!folder.path().join("or.json").exists());
     // Nothing is run twice, and the same comes out.
     assert_eq!(table().stderr(contains("13 of 13 runs are in")).get_output().stdout, first);

@@ -40,7 +40,7 @@ fn nobody_puts_bytes_into_a_download() {
     script("injection.py", &[&runs]);
 }
 
-/// The whole of it, with completion times beside those without floods, is `tests/scale/floods.py` (docs/scale.md).
+/// The whole of it, with completion times beside those without floods, is `tests/scale/floods.py` (docs/evidence/scale.md).
 #[test]
 fn floods_cost_nobody_acceleration_or_memory() {
     script("floods.py", &["--short"]);
@@ -48,7 +48,7 @@ fn floods_cost_nobody_acceleration_or_memory() {
 
 /// Left out of `make test`: `cargo test -p paceline-cli --test scale -- --ignored`.
 #[test]
-#[ignore = "takes over half a minute; the whole of it is half an hour (docs/scale.md)"]
+#[ignore = "takes over half a minute; the whole of it is half an hour (docs/evidence/scale.md)"]
 fn half_a_minute_of_everything() {
     script("soak.py", &["30"]);
 }

@@ -3,7 +3,7 @@
 //! limit = forecast x (rtt_min + target) + margin, margin = error_gain x error x rtt_min. The forecast is the rate that the link
 //! is expected to have for the next round trip; its mean error is what a queue has to cover if the link shall stay busy, so that
 //! a steady link gets little more than the target and a varying one what it needs. `rtt_min` is kept true by short drains (`baseline`). When a shared queue overflows, the limit gives way
-//! (`backoff`); beside a flow that fills the queue a window competes instead (`contest`). `docs/queue-bound.md` has the
+//! (`backoff`); beside a flow that fills the queue a window competes instead (`contest`). `docs/design/queue-bound.md` has the
 //! reasons and the measurements.
 
 mod backoff;
@@ -234,7 +234,7 @@ impl QueueBound {
     /// Rate and longest burst of what leaves before a buffer that may be short: something was lost of late. A server that hears of many
     /// bytes at once sends as many, and in front of a short buffer most of them are lost. Our choice: the burst takes half of the longest
     /// queue; the rate is a quarter above the link's, so that it can grow, and while it does twice that, as BBR probes and starts
-    /// (draft-ietf-ccwg-bbr, Section 4.3). A tenth or a half in place of the quarter left more drops and longer waits (docs/queue-bound.md).
+    /// (draft-ietf-ccwg-bbr, Section 4.3). A tenth or a half in place of the quarter left more drops and longer waits (docs/design/queue-bound.md).
     pub fn pace(&self, now: Instant) -> Option<(Rate, Duration)> {
         let rate = self.known_rate();
         let rtt_min = self.baseline.rtt_min()?;

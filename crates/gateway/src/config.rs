@@ -210,7 +210,7 @@ impl Default for RttModulationConfig {
 pub enum QueueBoundMode {
     /// As in the thesis: only each receiver's buffer bounds.
     None,
-    /// The rate times the shortest RTT, plus a queue target (docs/queue-bound.md).
+    /// The rate times the shortest RTT, plus a queue target (docs/design/queue-bound.md).
     #[default]
     Adaptive,
 }
@@ -230,7 +230,7 @@ pub enum Prefer {
 }
 
 impl Prefer {
-    /// How many mean errors of the forecast the queue covers, in percent. Our choice, by measurement (docs/queue-bound.md).
+    /// How many mean errors of the forecast the queue covers, in percent. Our choice, by measurement (docs/design/queue-bound.md).
     pub fn error_gain_percent(self) -> u64 {
         match self {
             Prefer::Latency => 130,

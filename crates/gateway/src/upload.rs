@@ -4,7 +4,7 @@
 //! window of the server's ACKs: a right edge that lies `limit` beyond what has arrived here lets no more than `limit` be between an ACK that passes
 //! and the data that answers it. So the rule is that of the downlink ([`crate::bound`]), with ACKs that pass as what leaves, and data
 //! that arrives as what is reported: the round trip is from the ACK to its answer, named by its timestamp. The wired side is no part of it.
-//! docs/uploads.md has reasons and measurements.
+//! docs/design/uploads.md has reasons and measurements.
 
 use paceline_wire::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! The `[[bounds]]` of a scenario, held against all its runs. docs/scenario.md documents the keys.
+//! The `[[bounds]]` of a scenario, held against all its runs. docs/reference/scenario.md documents the keys.
 
 use serde::Deserialize;
 

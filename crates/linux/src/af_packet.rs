@@ -33,7 +33,7 @@ impl Default for PacketSocketConfig {
     /// Our choice: 64 MiB to receive, which are some 29,000 full-sized packets. TCP needs room for a few packets of each flow, or flows
     /// that were unlucky wait for timeouts that double while the ACKs of others fill whatever room there is (Morris, TCP Behavior with
     /// Many Flows, ICNP 1997): with 16 MiB, which are less than one for each of 9,900 flows, hundreds of them got nothing for a
-    /// minute, and all together half of what they get now (docs/cost.md). 64 packets a call, beyond which the cost of the call no
+    /// minute, and all together half of what they get now (docs/evidence/cost.md). 64 packets a call, beyond which the cost of the call no
     /// longer shows.
     fn default() -> Self {
         PacketSocketConfig {

@@ -27,7 +27,7 @@ const MODES: [FlowMode; 2] = [FlowMode::Transparent, FlowMode::Split];
 const BOUND: f64 = 1.3;
 /// Segments of a super-packet.
 const SUPER_PACKET: u32 = 37;
-/// Packets that are handed over together. Our choice: a thread needs up to 37 us to wake (docs/cost.md), in which at this rate, data and
+/// Packets that are handed over together. Our choice: a thread needs up to 37 us to wake (docs/evidence/cost.md), in which at this rate, data and
 /// ACKs, so many arrive; a device's batch is at most 64. Of super-packets none arrive together.
 const BATCH: u32 = 8;
 /// 1.2 Gbit/s of full packets.
@@ -177,7 +177,7 @@ struct Ends {
 impl Load {
     fn open(mode: FlowMode, (flows, fresh, segments): (u32, u32, u32)) -> Load {
         let mut config = GatewayConfig { mode, ..GatewayConfig::default() };
-        // The memory that the flow counts of the test may take (docs/scale.md).
+        // The memory that the flow counts of the test may take (docs/evidence/scale.md).
         config.limits.max_buffer_bytes = 1 << 30;
         let mut load = Load {
             gateway: Gateway::new(config),

@@ -1,5 +1,5 @@
 //! What a run yields: plain structs that map one to one to the result schema of `paceline run --json`
-//! (docs/results-schema.md). Units are in the names.
+//! (docs/reference/results-schema.md). Units are in the names.
 
 use std::collections::BTreeMap;
 

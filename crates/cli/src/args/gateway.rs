@@ -1,7 +1,7 @@
 //! Options of the gateway, and of the commands that look at it.
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -9,10 +9,10 @@ use ipnet::IpNet;
 use paceline_linux::Slice;
 use tracing_subscriber::filter::LevelFilter;
 
-use crate::error::{Error, Result};
-use crate::gateway::capture::SNAP_MAX;
-use crate::scenario::Profile;
+use crate::profile::Profile;
 use crate::units::{Size, Time};
+use paceline_service::Options;
+use paceline_service::capture::SNAP_MAX;
 
 #[derive(Clone, Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
@@ -31,25 +31,25 @@ pub(crate) struct GatewayArgs {
     /// Interface towards the clients
     #[arg(long, value_name = "IFACE", required_unless_present = "check")]
     pub(crate) radio: Option<String>,
-    /// Route the clients' TCP through a TUN device of this name, instead of standing between two ports of a bridge
+    /// Route the clients' packets through a TUN device of this name, instead of bridging
     #[arg(long, value_name = "NAME", requires = "clients")]
     pub(crate) tun: Option<String>,
-    /// Addresses of the clients, such as 10.0.0.0/8; several with commas
+    /// Addresses of the clients, such as 10.0.0.0/8 (comma-separated)
     #[arg(long, value_name = "PREFIX", value_delimiter = ',', requires = "tun")]
     pub(crate) clients: Vec<IpNet>,
-    /// Configuration and policy (docs/operating.md) as TOML; what it leaves out is as in the profile. SIGHUP reads it again
+    /// Configuration and policy as TOML (docs/reference/policy.md). It changes keys of the profile. SIGHUP reads it again
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Only say whether this file would be taken
+    /// Check this file, and run nothing
     #[arg(long, value_name = "FILE")]
     pub(crate) check: Option<PathBuf>,
-    /// Which parts are on
+    /// Parts of the gateway that are on
     #[arg(long, value_enum, default_value_t = Profile::Full)]
     pub(crate) profile: Profile,
-    /// Write counters to this file once a second and at the end
+    /// Write counters to this file, once a second and at the end
     #[arg(long, value_name = "FILE")]
     pub(crate) stats_json: Option<PathBuf>,
-    /// Write what happens to each flow to this file, one JSON object a line
+    /// Write events of each flow to this file, one JSON object a line
     #[arg(long, value_name = "FILE")]
     pub(crate) events: Option<PathBuf>,
     /// Write window, rate, RTT and delay of each flow to this CSV file, twenty times a second
@@ -61,31 +61,31 @@ pub(crate) struct GatewayArgs {
     /// Socket for `paceline flows` and `paceline top` [default: /run/paceline/WAN-RADIO.sock]
     #[arg(long, value_name = "FILE")]
     pub(crate) control: Option<PathBuf>,
-    /// Take over from the gateway that runs between these interfaces, with its flows, and end it. The options should be those
-    /// that it was started with
+    /// Take over all flows from the gateway that runs between these interfaces, and end it. Give the options that it was
+    /// started with
     #[arg(long)]
     pub(crate) take_over: bool,
-    /// Append a JSON line to this file for each flow that ends (docs/operating.md)
+    /// Append a JSON line to this file for each flow that ends (docs/reference/metrics.md)
     #[arg(long, value_name = "FILE")]
     pub(crate) records: Option<PathBuf>,
-    /// What is logged to stderr
+    /// Lowest level of log lines on stderr
     #[arg(long, value_enum, default_value_t = LogLevel::Info)]
     pub(crate) log: LogLevel,
-    /// Only forward: what packet I/O costs without a gateway
+    /// Only forward, to measure packet I/O without a gateway
     #[arg(long, hide = true)]
     pub(crate) forward_only: bool,
     /// End when this process is no longer the parent
     #[arg(long, hide = true, value_name = "PID")]
     pub(crate) parent: Option<i32>,
-    /// Serve the subscribers by so many processes, each its part of them by their addresses. What is said to be at FILE or PORT
-    /// is then at FILE-0, FILE-1 and so on, PORT, PORT+1 and so on
+    /// Number of processes. Each serves a part of the subscribers. Their files are FILE-0, FILE-1 and so on, their ports
+    /// PORT, PORT+1 and so on
     #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "forward_only",
         value_parser = clap::value_parser!(u32).range(1..=i64::from(Slice::WORKERS_MAX)))]
     pub(crate) workers: u32,
-    /// Which of these this process is
+    /// Index of this worker
     #[arg(long, hide = true, value_name = "N")]
     pub(crate) worker: Option<u32>,
-    /// File that keeps the window shifts of rescaled flows over a restart [default: one for each pair of interfaces, in /run]
+    /// File that keeps window shifts of rescaled flows over a restart [default: in /run, by interfaces]
     #[arg(long, value_name = "FILE")]
     pub(crate) shift_file: Option<PathBuf>,
 }
@@ -93,7 +93,7 @@ pub(crate) struct GatewayArgs {
 /// What to do instead of running.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum GatewayAction {
-    /// Look at interfaces, privileges and rules of this machine, and say what to do before a gateway runs here
+    /// Check whether this machine is ready for a gateway, and say what to change
     Doctor(Box<DoctorArgs>),
 }
 
@@ -108,64 +108,32 @@ pub(crate) struct DoctorArgs {
 }
 
 impl GatewayArgs {
-    /// The interfaces towards servers and clients.
-    pub(crate) fn interfaces(&self) -> Result<(&str, &str)> {
-        match (&self.wan, &self.radio) {
-            (Some(wan), Some(radio)) => Ok((wan, radio)),
-            _ => Err(Error::input("which interfaces? give --wan IFACE and --radio IFACE")),
+    /// As the gateway takes them.
+    pub(crate) fn options(&self) -> Options {
+        Options {
+            wan: self.wan.clone(),
+            radio: self.radio.clone(),
+            tun: self.tun.clone(),
+            clients: self.clients.clone(),
+            base: self.profile.config(),
+            config: self.config.clone(),
+            stats_json: self.stats_json.clone(),
+            events: self.events.clone(),
+            series: self.series.clone(),
+            metrics: self.metrics,
+            control: self.control.clone(),
+            take_over: self.take_over,
+            records: self.records.clone(),
+            forward_only: self.forward_only,
+            parent: self.parent,
+            workers: self.workers,
+            worker: self.worker,
+            shift_file: self.shift_file.clone(),
         }
     }
 }
 
-impl GatewayArgs {
-    /// What is this gateway's own on this machine is called so.
-    pub(crate) fn name(&self) -> Result<String> {
-        let (wan, radio) = self.interfaces()?;
-        Ok(match self.worker {
-            Some(worker) => format!("{wan}-{radio}-{worker}"),
-            None => format!("{wan}-{radio}"),
-        })
-    }
-
-    /// With the files and the port of the worker that it is.
-    pub(crate) fn of_worker(&self) -> GatewayArgs {
-        let mut args = self.clone();
-        let Some(worker) = self.worker else { return args };
-        let files = [
-            &mut args.control,
-            &mut args.shift_file,
-            &mut args.records,
-            &mut args.events,
-            &mut args.series,
-            &mut args.stats_json,
-        ];
-        for path in files.into_iter().flatten() {
-            *path = beside(path, worker);
-        }
-        if let Some(address) = &mut args.metrics {
-            address.set_port(address.port().saturating_add(worker as u16));
-        }
-        args
-    }
-
-    /// Its part of the subscribers, whose names have so many bits in IPv4 and IPv6.
-    pub(crate) fn slice(&self, (prefix_v4, prefix_v6): (u8, u8)) -> Option<Slice> {
-        self.worker.map(|index| Slice { index, of: self.workers, prefix_v4, prefix_v6 })
-    }
-}
-
-/// The file of a worker: `a/b.c` becomes `a/b-0.c`.
-pub(crate) fn beside(path: &Path, worker: u32) -> PathBuf {
-    let mut name = path.file_stem().unwrap_or_default().to_owned();
-    name.push(format!("-{worker}"));
-    if let Some(extension) = path.extension() {
-        name.push(".");
-        name.push(extension);
-    }
-    path.with_file_name(name)
-}
-
-/// From what level on things are logged.
+/// The lowest level that is logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogLevel {
     Error,
@@ -191,39 +159,40 @@ impl LogLevel {
 
 #[derive(Debug, Args)]
 pub(crate) struct FlowsArgs {
-    /// The gateway's control socket [default: that of the only gateway that runs]
+    /// Control socket of the gateway [default: that of the only running gateway]
     #[arg(long, value_name = "FILE")]
     pub(crate) control: Option<PathBuf>,
-    /// Print one JSON object (docs/operating.md) instead of tables
+    /// Print one JSON object instead of tables (docs/reference/metrics.md)
     #[arg(long)]
     pub(crate) json: bool,
 }
 
+#[cfg(feature = "top")]
 #[derive(Debug, Args)]
 pub(crate) struct TopArgs {
-    /// The gateway's control socket [default: that of the only gateway that runs]
+    /// Control socket of the gateway [default: that of the only running gateway]
     #[arg(long, value_name = "FILE")]
     pub(crate) control: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CaptureArgs {
-    /// The flow: its client and its server, each as an address, an address with a port (`[2001:db8::1]:443` in IPv6), or `any`
+    /// Client and server of the flow. Each is an address, an address with a port (`[2001:db8::1]:443` in IPv6), or `any`
     #[arg(long, value_name = "CLIENT,SERVER")]
     pub(crate) flow: FlowArg,
-    /// File to write, as pcapng
+    /// File to write (pcapng)
     #[arg(short, long, value_name = "FILE")]
     pub(crate) out: PathBuf,
-    /// How long at most, up to an hour; Ctrl-C ends it as well
+    /// Longest duration, up to an hour. Ctrl-C ends the capture, too
     #[arg(long, value_name = "TIME", default_value = "60s")]
     pub(crate) duration: Time,
-    /// How much at most, up to 1gb
+    /// Largest size of the file, up to 1gb
     #[arg(long, value_name = "SIZE", default_value = "64mb")]
     pub(crate) size: Size,
-    /// Bytes of each packet at most
+    /// Most bytes of a packet to keep
     #[arg(long, value_name = "BYTES", default_value_t = SNAP_MAX)]
     pub(crate) snap: u32,
-    /// The gateway's control socket [default: that of the only gateway that runs]
+    /// Control socket of the gateway [default: that of the only running gateway]
     #[arg(long, value_name = "FILE")]
     pub(crate) control: Option<PathBuf>,
 }

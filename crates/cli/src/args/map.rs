@@ -9,46 +9,46 @@ use crate::units::{Rate, Time};
 
 #[derive(Debug, Args)]
 pub(crate) struct MapArgs {
-    /// A kind of points; may be given several times [default: every one]
+    /// Kind of points (repeatable) [default: every kind]
     #[arg(long, value_enum)]
     pub(crate) kind: Vec<Kind>,
-    /// Other points for each seed
+    /// Seed of the points
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// The first point
+    /// Number of the first point
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) from: u32,
-    /// How many points of each kind
+    /// Number of points of each kind
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) count: u32,
-    /// Only this point
+    /// Run only this point
     #[arg(long, value_name = "N", conflicts_with_all = ["from", "count"])]
     pub(crate) point: Option<u32>,
-    /// Print this point as a scenario, and run nothing; needs --kind
+    /// Print this point as a scenario, and run nothing (needs --kind)
     #[arg(long, value_name = "N", requires = "kind")]
     pub(crate) show: Option<u32>,
-    /// Only this mode of the gateway, beside none; may be given several times [default: every one]
+    /// Mode of the gateway, compared with no gateway (repeatable) [default: every mode]
     #[arg(long, value_enum)]
     pub(crate) mode: Vec<ModeArg>,
-    /// Runs of each point, with seeds that count upwards
+    /// Runs of each point; each run has the next seed
     #[arg(long, value_name = "R", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=50))]
     pub(crate) runs: u32,
-    /// Further runs of each point that misses a bound, which then are what it is judged by; 0: none
+    /// Further runs of a point that misses a bound. Only these then judge it. 0: none
     #[arg(long, value_name = "R", default_value_t = 4, value_parser = clap::value_parser!(u32).range(0..=49))]
     pub(crate) recheck: u32,
-    /// Length of a run [default: 30s, of mixed points 40s]
+    /// Length of a run [default: 30s, mixed points 40s]
     #[arg(long, value_name = "TIME")]
     pub(crate) duration: Option<Time>,
-    /// Radio links that would be faster are this fast
+    /// Highest rate of radio links
     #[arg(long, value_name = "RATE")]
     pub(crate) rate_max: Option<Rate>,
-    /// Runs at the same time [default: one for each core]
+    /// Parallel runs [default: one for each core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) jobs: Option<u32>,
-    /// Folder for runs-KIND.jsonl, KIND.csv and KIND.json; runs that are there already are not done again
+    /// Folder for runs-KIND.jsonl, KIND.csv and KIND.json. Runs that it already holds are not repeated
     #[arg(long, value_name = "DIR", default_value = "results/map")]
     pub(crate) out: PathBuf,
-    /// Do runs again that are there already
+    /// Repeat finished runs
     #[arg(long)]
     pub(crate) fresh: bool,
     /// Print one JSON object instead of tables
@@ -64,7 +64,7 @@ pub(crate) struct MapArgs {
 pub(crate) enum ModeArg {
     /// The default profile
     Full,
-    /// As the gateway finds best
+    /// The gateway chooses by what it measures
     Auto,
     /// Every flow is split
     Split,

@@ -12,27 +12,27 @@ pub(crate) struct ProfilesArgs {
     /// Scenario files (.toml), or traces of the radio downlink's rate
     #[arg(value_name = "SCENARIO.toml|TRACE", required = true)]
     pub(crate) files: Vec<PathBuf>,
-    /// A profile; may be given several times [default: every one]
+    /// Profile (repeatable) [default: every profile]
     #[arg(long, value_name = "NAME")]
     pub(crate) profile: Vec<String>,
-    /// Of a trace: propagation there and back
+    /// Round-trip time without queues, for a trace
     #[arg(long, value_name = "TIME", default_value = "100ms")]
     pub(crate) rtt: Time,
-    /// Of a trace: what may wait before the radio link
+    /// Limit of the queue before the radio link, for a trace
     #[arg(long, value_name = "LIMIT", default_value = "1000packets")]
     pub(crate) queue: String,
-    /// Repetitions of each cell, with seeds that count upwards
+    /// Runs of each cell; each run has the next seed
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) runs: u32,
     #[command(flatten)]
     pub(crate) of: Selection,
-    /// Runs at the same time [default: one for each core]
+    /// Parallel runs [default: one for each core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) jobs: Option<u32>,
-    /// Folder for the runs and profiles.json; runs that are there already are not done again
+    /// Folder for the runs and profiles.json. Runs that it already holds are not repeated
     #[arg(long, value_name = "DIR", default_value = "results/profiles")]
     pub(crate) out: PathBuf,
-    /// Do runs again that are there already
+    /// Repeat finished runs
     #[arg(long)]
     pub(crate) fresh: bool,
     /// Print one JSON object instead of a table

@@ -6,30 +6,30 @@ use clap::{Args, Subcommand, ValueEnum};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ReproduceCommand {
-    /// Opportunistic retransmission: Tables 1 to 15 and Figs. 3 to 5, published and ours
+    /// Opportunistic retransmission: Tables 1 to 15 and Figs. 3 to 5
     Or(ReproduceOrArgs),
-    /// The mobile accelerator: Figs. 4 to 25, Tables 1 to 4, its scenarios' bounds, and the virtual-time lab beside the simulator
+    /// The mobile accelerator: Figs. 4 to 25, Tables 1 to 4, bounds, and the virtual-time lab beside the simulator
     Accelerator(ReproduceAcceleratorArgs),
-    /// TCP-NCL: Figs. 3 to 5, 7 and 9, over which windows, rates and round trips they hold, its model, and what lies beyond
+    /// TCP-NCL: Figs. 3 to 5, 7 and 9, the range over which they hold, and the model
     Ncl(ReproduceNclArgs),
-    /// TCP-RRE, a sender without ACK clock: Figs. 7 to 16, published and ours
+    /// TCP-RRE, a sender without ACK clock: Figs. 7 to 16
     Rre(ReproduceRreArgs),
     /// Dynamic receive window adjustment: Figs. 3 to 18, Table 3, and a lambda that follows the link
     Drwa(ReproduceDrwaArgs),
-    /// Algorithms as printed beside what we recommend, and what each of our changes does alone
+    /// Algorithms as printed beside our recommended forms, and the effect of each of our changes
     Printed(ReproducePrintedArgs),
 }
 
 /// How any paper is reproduced.
 #[derive(Debug, Args)]
 pub(crate) struct ReproduceHow {
-    /// Runs of each cell, with seeds from 1; one where nothing is drawn
+    /// Runs of each cell, with seeds from 1. A cell without random choices has one run
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub(crate) runs: u32,
-    /// Runs at the same time [default: one for each core]
+    /// Parallel runs [default: one for each core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) jobs: Option<u32>,
-    /// Folder for plots, series and what each run left
+    /// Folder for plots, series and the results of each run
     #[arg(long, value_name = "DIR", default_value = "results/reproduce")]
     pub(crate) out: PathBuf,
     /// Print one JSON object instead of tables
@@ -42,13 +42,13 @@ pub(crate) struct ReproduceHow {
 
 #[derive(Debug, Args)]
 pub(crate) struct ReproduceAcceleratorArgs {
-    /// Only this figure: 4, 5, 6, 8, 9, 13, 15, 16, 18 to 22, 24 or 25; may be given several times
+    /// Only this figure: 4, 5, 6, 8, 9, 13, 15, 16, 18 to 22, 24 or 25 (repeatable)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(4..=25))]
     pub(crate) figure: Vec<u8>,
-    /// Only this table, 1 to 4; may be given several times
+    /// Only this table, 1 to 4 (repeatable)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=4))]
     pub(crate) table: Vec<u8>,
-    /// Only this part; may be given several times [default: all, or figures if one is named]
+    /// Only this part (repeatable) [default: all, or figures if one is named]
     #[arg(long, value_enum)]
     pub(crate) part: Vec<AcceleratorPart>,
     #[command(flatten)]
@@ -73,10 +73,10 @@ impl AcceleratorPart {
 
 #[derive(Debug, Args)]
 pub(crate) struct ReproducePrintedArgs {
-    /// Only what has this in its name: `Table 14`, `BARR`, `why`, `DRWA`; may be given several times
+    /// Run only what has this in its name: `Table 14`, `BARR`, `why`, `DRWA` (repeatable)
     #[arg(long, value_name = "PART")]
     pub(crate) only: Vec<String>,
-    /// Do runs again that are kept in the folder
+    /// Repeat finished runs
     #[arg(long)]
     pub(crate) fresh: bool,
     #[command(flatten)]
@@ -85,10 +85,10 @@ pub(crate) struct ReproducePrintedArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ReproduceRreArgs {
-    /// Only this figure, 7 to 16; may be given several times
+    /// Only this figure, 7 to 16 (repeatable)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(7..=16))]
     pub(crate) figure: Vec<u8>,
-    /// Do runs again that are kept in the folder
+    /// Repeat finished runs
     #[arg(long)]
     pub(crate) fresh: bool,
     #[command(flatten)]
@@ -97,13 +97,13 @@ pub(crate) struct ReproduceRreArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ReproduceDrwaArgs {
-    /// Only this figure: 3 to 12, or 14 to 18 (14 is Table 3); may be given several times
+    /// Only this figure: 3 to 12, or 14 to 18 (14 is Table 3) (repeatable)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(3..=18))]
     pub(crate) figure: Vec<u8>,
-    /// Only this part; may be given several times [default: all, or figures if one is named]
+    /// Only this part (repeatable) [default: all, or figures if one is named]
     #[arg(long, value_enum)]
     pub(crate) part: Vec<DrwaPart>,
-    /// Do runs again that are kept in the folder
+    /// Repeat finished runs
     #[arg(long)]
     pub(crate) fresh: bool,
     #[command(flatten)]
@@ -127,16 +127,16 @@ impl DrwaPart {
 
 #[derive(Debug, Args)]
 pub(crate) struct ReproduceOrArgs {
-    /// Only this table, 1 to 15; may be given several times
+    /// Only this table, 1 to 15 (repeatable)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=15))]
     pub(crate) table: Vec<u8>,
-    /// Only this part; may be given several times [default: all, or tables if --table is given]
+    /// Only this part (repeatable) [default: all, or tables if --table is given]
     #[arg(long, value_enum)]
     pub(crate) part: Vec<OrPart>,
-    /// How the sender of the tables finds losses; `both` shows RACK-TLP beside FACK and takes twice as long
+    /// Loss detection of the sender of the tables. `both` takes twice as long
     #[arg(long, value_enum, default_value_t = DetectionArg::Fack)]
     pub(crate) detection: DetectionArg,
-    /// Do runs again that are kept in the folder
+    /// Repeat finished runs
     #[arg(long)]
     pub(crate) fresh: bool,
     #[command(flatten)]
@@ -152,11 +152,11 @@ pub(crate) enum OrPart {
     Figures,
     /// Congestion controls beside Linux 6.1
     Linux,
-    /// Higher loss, slow readers, 10 Gbit/s
+    /// Higher loss, slow readers, and 10 Gbit/s
     Beyond,
     /// The formulas of `predict` beside the simulator
     Formulas,
-    /// What the simulator takes, by the clock
+    /// Run time of the simulator, by the clock
     Speed,
 }
 
@@ -178,16 +178,16 @@ pub(crate) enum DetectionArg {
 
 #[derive(Debug, Args)]
 pub(crate) struct ReproduceNclArgs {
-    /// Only this figure, 3, 4, 5, 7 or 9; may be given several times
+    /// Only this figure, 3, 4, 5, 7 or 9 (repeatable)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(3..=9))]
     pub(crate) figure: Vec<u8>,
-    /// Only this part; may be given several times [default: all, or figures if one is named]
+    /// Only this part (repeatable) [default: all, or figures if one is named]
     #[arg(long, value_enum)]
     pub(crate) part: Vec<NclPart>,
-    /// Length of each run, of which the second half counts; 2000 in the paper, with 20 runs
+    /// Length of each run. Its second half counts. The paper has 20 runs of 2000 s
     #[arg(long, value_name = "SECONDS", default_value_t = 400, value_parser = clap::value_parser!(u32).range(20..=100_000))]
     pub(crate) seconds: u32,
-    /// Do runs again that are kept in the folder
+    /// Repeat finished runs
     #[arg(long)]
     pub(crate) fresh: bool,
     #[command(flatten)]
@@ -199,11 +199,11 @@ pub(crate) struct ReproduceNclArgs {
 pub(crate) enum NclPart {
     /// Figs. 3 to 5, 7 and 9
     Figures,
-    /// Fig. 9a over windows, rates and round trips, 9c over paths
+    /// Fig. 9a over windows, rates and round trips; Fig. 9c over paths
     Grid,
-    /// The model's tau_CD beside the best fixed one, and tau_CD that follows the losses
+    /// The model's tau_CD beside the best fixed one, and a tau_CD that follows the losses
     Model,
-    /// The model's probabilities beside what is counted
+    /// The model's probabilities beside counted ones
     Sts,
 }
 

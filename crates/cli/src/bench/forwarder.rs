@@ -13,7 +13,6 @@ use serde_json::{Map, Value};
 
 use super::topology::Topology;
 use crate::error::{Error, Result};
-use crate::run::lab::system;
 
 /// Kinds of forwarding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -92,7 +91,7 @@ impl Forwarder {
             Kind::Kernel | Kind::Gateway => {}
         }
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
-        let child = topology.gateway.run(|| command.spawn()).map_err(system)?;
+        let child = topology.gateway.run(|| command.spawn()).map_err(Error::system)?;
         forwarder.child = Some(child.map_err(|error| Error::io("start the forwarder", &error))?);
         forwarder.wait_until_ready()?;
         Ok(forwarder)

@@ -7,19 +7,18 @@ use std::time::{Duration, Instant};
 
 use super::topology::Topology;
 use crate::error::{Error, Result};
-use crate::result::Percentiles;
-use crate::run::lab::system;
+use crate::percentiles::Percentiles;
 
 /// Of a few hundred round trips with pauses between them, in which everybody goes to sleep; in milliseconds.
 pub(super) fn round_trips(topology: &Topology) -> Result<Percentiles> {
     let fault = |error: io::Error| Error::io("measure the round trip", &error);
     let listen = || TcpListener::bind((Topology::server_address(), 0));
-    let listener = topology.server.run(listen).map_err(system)?.map_err(fault)?;
+    let listener = topology.server.run(listen).map_err(Error::system)?.map_err(fault)?;
     let address = listener.local_addr().map_err(fault)?;
     thread::scope(|scope| {
         scope.spawn(|| echo(&listener));
         let client = topology.client.run(|| TcpStream::connect_timeout(&address, PATIENCE));
-        client.map_err(system)?.and_then(ping).map_err(fault)
+        client.map_err(Error::system)?.and_then(ping).map_err(fault)
     })
 }
 

@@ -17,7 +17,6 @@ use socket2::{Domain, SockAddr, Socket, Type};
 use super::topology::{CONGESTION_CONTROL, Topology};
 use crate::error::{Error, Result};
 use crate::interrupt;
-use crate::run::lab::system;
 
 /// What every flow carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +50,7 @@ impl Load {
     /// that have not after a minute and more are starved, which is for the caller to count.
     pub(super) fn start(topology: &Topology, flows: u32, clients: u8, amount: Amount) -> Result<Load> {
         let fault = |error: io::Error| Error::io("open the flows", &error);
-        let listener = topology.server.run(listen).map_err(system)?.map_err(fault)?;
+        let listener = topology.server.run(listen).map_err(Error::system)?.map_err(fault)?;
         let address = listener.local_addr().map_err(fault)?;
         let shared = Arc::new(Shared {
             // What carries little is opened one after the other, so that little is on its way at a time.
@@ -61,7 +60,8 @@ impl Load {
         });
         let mut load = Load { shared: shared.clone(), threads: Vec::new() };
         load.threads.push(thread::spawn(move || Sender::new(listener, amount)?.run(&shared)));
-        let opened = topology.client.run(|| Receiver::open(&address, flows, clients)).map_err(system)?;
+        let opened =
+            topology.client.run(|| Receiver::open(&address, flows, clients)).map_err(Error::system)?;
         let mut receiver = opened.map_err(fault)?;
         let shared = load.shared.clone();
         load.threads.push(thread::spawn(move || receiver.run(&shared)));
@@ -275,7 +275,7 @@ fn wait(epoll: &Epoll, events: &mut [EpollEvent]) -> io::Result<usize> {
 
 const LISTENER: u64 = u64::MAX;
 const EVENTS_MAX: usize = 256;
-/// Our choice: more than the 1,250 new flows a second of 10 Gbit/s (docs/scale.md).
+/// Our choice: more than the 1,250 new flows a second of 10 Gbit/s (docs/evidence/scale.md).
 const BEGIN_PER_SECOND: f64 = 2_000.0;
 const BACKLOG: i32 = 1024;
 /// Fits a processor's cache.

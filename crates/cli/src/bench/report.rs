@@ -5,8 +5,9 @@ use serde_json::{Map, Value};
 
 use super::forwarder::Kind;
 use crate::output::say;
-use crate::result::{Percentiles, new_table};
+use crate::percentiles::Percentiles;
 use crate::scenario::Statistic;
+use crate::table::new_table;
 
 /// One kind of forwarding with one number of flows, once. As in every result: `variant` and `seed` name the run.
 #[derive(Clone, Debug, Serialize)]

@@ -4,7 +4,8 @@ use paceline_judge::Sample;
 use serde::Serialize;
 
 use super::schemes::DIMENSIONS;
-use crate::result::{FlowResult, Percentiles, Run};
+use crate::percentiles::Percentiles;
+use crate::result::{FlowResult, Run};
 use crate::scenario::{Direction, Protocol};
 
 /// What one scheme reached in one cell of the scenario.

@@ -7,7 +7,7 @@ use super::judge::Cell;
 use super::outcome::Outcome;
 use super::point::{Kind, Load, PROFILES};
 use crate::output::say;
-use crate::result::new_table;
+use crate::table::new_table;
 
 /// Ratios below that, and what they are called.
 pub(super) const BINS: [(f64, &str); 13] = [

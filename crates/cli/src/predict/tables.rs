@@ -4,7 +4,7 @@ use paceline_theory::or::flow::{LARGEST_ERROR, MEAN_ERROR};
 
 use super::{FlowRow, Prediction, RecoveryRow};
 use crate::output::say;
-use crate::result::new_table;
+use crate::table::new_table;
 use crate::units::tidy;
 
 pub(super) fn print(prediction: &Prediction) {
@@ -33,7 +33,7 @@ pub(super) fn print(prediction: &Prediction) {
     say!("{}", flow_table(&prediction.flow));
     say!(
         "The simulator differs from these shares of the link by {} % on average and {} % at most, on 64 paths and senders\n\
-         (docs/reproduction.md; `paceline reproduce or --part formulas` measures it).",
+         (docs/evidence/reproduction.md; `paceline reproduce or --part formulas` measures it).",
         tidy(MEAN_ERROR * 100.0),
         tidy(LARGEST_ERROR * 100.0)
     );

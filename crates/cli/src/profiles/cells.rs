@@ -7,7 +7,8 @@ use toml::{Table, Value};
 use crate::args::ProfilesArgs;
 use crate::compare::scenario_of_trace;
 use crate::error::{Error, Result};
-use crate::scenario::{Case, ScenarioFile, Vary, explain, parse_varied};
+use crate::scenario::{Case, ScenarioFile, Vary, parse_varied};
+use crate::toml_text::explain;
 
 /// What a flow passes through unchanged.
 pub(super) const PASS: &str = "pass";
@@ -37,7 +38,7 @@ pub(super) fn load(path: &Path, args: &ProfilesArgs) -> Result<ScenarioFile> {
     parse_varied(path, &text, args.of.duration, &[profiles])
 }
 
-/// The fixed profiles that an operator would choose from, under the names of docs/auto.md, and `auto`.
+/// The fixed profiles that an operator would choose from, under the names of docs/design/auto.md, and `auto`.
 fn profiles() -> Vec<Case> {
     let sender = |congestion: &str| {
         [

@@ -14,7 +14,7 @@ use crate::args::{AcceleratorPart, ReproduceAcceleratorArgs};
 use crate::error::Result;
 use crate::interrupt;
 use crate::output::say;
-use crate::result::new_table;
+use crate::table::new_table;
 
 use super::report::Report;
 use cells::Cell;

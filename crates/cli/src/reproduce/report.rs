@@ -6,8 +6,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::error::{Error, Result};
+use crate::files::write_whole;
 use crate::output::say;
-use crate::result::{new_table, write_whole};
+use crate::table::new_table;
 use crate::units::tidy;
 
 /// What `--json` prints.
@@ -85,7 +86,7 @@ impl<C: Serialize> Report<C> {
         serde_json::to_string_pretty(self).map_err(|error| Error::failed(error.to_string()))
     }
 
-    /// Keeps it for docs/reproduction.md.
+    /// Keeps it for docs/evidence/reproduction.md.
     pub(super) fn save(&self, path: &Path) -> Result<()> {
         write_whole(path, &(self.to_json()? + "\n"))
     }

@@ -20,7 +20,7 @@ use crate::interrupt;
 use crate::kept::Values;
 use crate::output::say;
 use crate::plot::Line;
-use crate::result::new_table;
+use crate::table::new_table;
 
 pub(crate) fn command(args: &ReproduceRreArgs) -> Result<()> {
     interrupt::watch()?;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::Run;
 use crate::error::{Error, Result};
+use crate::files::write_whole;
 use crate::scenario::Variant;
 
 /// The folder of one scenario.
@@ -69,15 +70,6 @@ impl RunFiles {
         path.push(name);
         path.into()
     }
-}
-
-/// Writes under another name first, so that a killed program leaves no half file.
-pub(crate) fn write_whole(path: &Path, text: &str) -> Result<()> {
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(".partial");
-    fs::write(&partial, text)
-        .and_then(|()| fs::rename(&partial, path))
-        .map_err(|error| Error::io(format_args!("write {}", path.display()), &error))
 }
 
 #[cfg(test)]

@@ -14,9 +14,8 @@ use super::hosts::{Plan, Planned, SAMPLE_INTERVAL};
 use super::links::Reports;
 use super::settling;
 use super::traces::{Traces, TransferTrace};
-use crate::result::{
-    Change, EventResult, FlowResult, GatewayResult, LinkResult, OracleResult, Percentiles, Run,
-};
+use crate::percentiles::Percentiles;
+use crate::result::{Change, EventResult, FlowResult, GatewayResult, LinkResult, OracleResult, Run};
 use crate::scenario::{Direction, Protocol, Scenario};
 
 /// All that one run left behind.
@@ -231,7 +230,7 @@ fn gateway(scenario: &Scenario, measured: &Measured) -> GatewayResult {
             result.counters.insert(name.clone(), sum.into());
         }
     }
-    if scenario.gateway.profile != crate::scenario::Profile::Off {
+    if scenario.gateway.profile != crate::profile::Profile::Off {
         result.events = events(scenario, measured);
     }
     result

@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 
-use crate::result::{Run, flow_rows, new_table, statistic, values};
+use crate::result::{Run, flow_rows, statistic, values};
 use crate::scenario::Statistic;
+use crate::table::new_table;
 
 /// One number of one variant's flow, in both places.
 #[derive(Clone, Debug, PartialEq, Serialize)]

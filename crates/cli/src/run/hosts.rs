@@ -12,7 +12,8 @@ use paceline_wire::{Duration, Rate};
 use std::net::{IpAddr, SocketAddr};
 
 use super::kernel_proxy;
-use crate::scenario::{self, Flow, IpVersion, Profile, Protocol, Scenario, SizeSpec};
+use crate::profile::Profile;
+use crate::scenario::{self, Flow, IpVersion, Protocol, Scenario, SizeSpec};
 
 /// One transfer or stream, with where it comes from in the scenario.
 #[derive(Clone, Debug)]

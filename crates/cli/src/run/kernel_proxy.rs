@@ -10,9 +10,9 @@ use paceline_linux::lab::Lab;
 use serde_json::{Value, json};
 
 use super::hosts::Plan;
-use super::lab::system;
 use crate::error::{Error, Result};
-use crate::scenario::{Profile, Scenario};
+use crate::profile::Profile;
+use crate::scenario::Scenario;
 
 /// A running proxy, if the scenario has one.
 #[derive(Debug)]
@@ -42,8 +42,8 @@ impl<'scope> KernelProxy<'scope> {
         let (ready, opened) = mpsc::channel();
         let stopped = stop.clone();
         let thread = scope.spawn(move || {
-            lab.gateway.enter().map_err(system)?;
-            let proxy = Proxy::open(&config).map_err(system)?;
+            lab.gateway.enter().map_err(Error::system)?;
+            let proxy = Proxy::open(&config).map_err(Error::system)?;
             // The receiver is gone only when the whole run is being given up.
             let _ = ready.send(());
             drop(ready);

@@ -8,9 +8,9 @@ use std::time::Duration as StdDuration;
 
 use paceline_gateway::GatewayConfig;
 use paceline_gateway::config::{FlowAction, FlowMatch, FlowRule, ShareConfig};
+use paceline_linux::clock;
 use paceline_linux::endpoint::{self, Control};
 use paceline_linux::lab::{GatewayKind, Lab, LabConfig};
-use paceline_linux::{SystemError, clock};
 use paceline_wire::Instant;
 
 use super::collect::{self, Measured};
@@ -22,8 +22,9 @@ use super::series;
 use super::traces::Traces;
 use crate::error::{Error, Result};
 use crate::interrupt;
+use crate::profile::Profile;
 use crate::result::{Run, RunFiles};
-use crate::scenario::{Profile, Scenario, Variant};
+use crate::scenario::{Scenario, Variant};
 
 /// What a run tells while it goes on.
 pub(crate) trait Watch: Sync {
@@ -56,8 +57,8 @@ fn execute_once(
         .prefix("paceline-")
         .tempdir()
         .map_err(|error| Error::io("make a temporary folder", &error))?;
-    let lab = Lab::build(lab_config(scenario)).map_err(system)?;
-    hosts::set_up(&lab, scenario).map_err(system)?;
+    let lab = Lab::build(lab_config(scenario)).map_err(Error::system)?;
+    hosts::set_up(&lab, scenario).map_err(Error::system)?;
     let plan = hosts::plan(&lab, scenario, seed);
     let [downlink, _] = scenario.radio.resolve(folder).map_err(Error::input)?;
     let (measured, gateway_series) = thread::scope(|scope| {
@@ -89,11 +90,6 @@ fn execute_once(
     Ok(collect::result(&variant.name, seed, scenario, &plan, &measured, &traces))
 }
 
-/// Errors of the system as ours: those that root would not have get their own exit code.
-pub(crate) fn system(error: SystemError) -> Error {
-    if error.is_permission() { Error::privilege(error.to_string()) } else { Error::failed(error.to_string()) }
-}
-
 type Outcome = (Instant, endpoint::TrafficReport, Vec<serde_json::Value>, Option<Vec<u8>>);
 
 fn measure(
@@ -118,7 +114,8 @@ fn measure(
         if supervised.is_err() {
             control.cancel();
         }
-        let report = hosts.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).map_err(system);
+        let report =
+            hosts.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).map_err(Error::system);
         supervised.and(report)
     })?;
     let Some(gateway) = gateway else {

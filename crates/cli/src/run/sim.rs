@@ -21,8 +21,10 @@ use super::settling;
 use super::traces::{Traces, TransferTrace};
 use crate::error::{Error, Result};
 use crate::interrupt;
-use crate::result::{FlowResult, GatewayResult, LinkResult, Percentiles, Run, RunFiles};
-use crate::scenario::{Direction, Profile, Protocol, Scenario, Variant};
+use crate::percentiles::Percentiles;
+use crate::profile::Profile;
+use crate::result::{FlowResult, GatewayResult, LinkResult, Run, RunFiles};
+use crate::scenario::{Direction, Protocol, Scenario, Variant};
 use recorder::{Recorder, Steps};
 
 /// Whether the simulator can run it.

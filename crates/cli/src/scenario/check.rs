@@ -3,7 +3,8 @@
 use paceline_gateway::config::ShareConfig;
 use std::path::Path as FilePath;
 
-use super::{Direction, EventAction, Path, Profile, Protocol, Scenario};
+use super::{Direction, EventAction, Path, Protocol, Scenario};
+use crate::profile::Profile;
 use crate::units::Time;
 
 type Fault = (&'static str, String);

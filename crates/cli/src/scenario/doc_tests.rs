@@ -1,4 +1,4 @@
-//! What docs/scenario.md shows is what the program reads.
+//! What docs/reference/scenario.md shows is what the program reads.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ fn root() -> PathBuf {
 }
 
 fn document() -> String {
-    std::fs::read_to_string(root().join("docs/scenario.md")).unwrap()
+    std::fs::read_to_string(root().join("docs/reference/scenario.md")).unwrap()
 }
 
 /// Fenced blocks whose first line is exactly "```kind".

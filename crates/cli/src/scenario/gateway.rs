@@ -1,11 +1,11 @@
 //! The gateway of a scenario: a profile, single parts changed, and what befalls it.
 
 use paceline_gateway::GatewayConfig;
-use paceline_gateway::config::{self, FlowMode};
 use paceline_gateway::split::{SenderConfig, SplitConfig};
-use paceline_tcp::{CongestionName, ReductionName, SendBufferName};
 use serde::{Deserialize, Serialize};
 
+use crate::profile::Profile;
+use crate::toml_text::merge;
 use crate::units::Time;
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -18,38 +18,6 @@ pub(crate) struct Gateway {
     pub(crate) events: Vec<GatewayEvent>,
     /// It has seen the same flows once before. Only in the simulator.
     pub(crate) seen_before: bool,
-}
-
-/// A named set of parts. Each from `window` to `thesis` adds one part to the one before it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Profile {
-    /// No gateway: the kernel forwards.
-    #[default]
-    Off,
-    /// A gateway with every part off: packets pass as they come.
-    Null,
-    /// The window towards the server is a constant 10 MB.
-    Window,
-    /// And packets leave as the reception rate allows.
-    Schedule,
-    /// And the holes that the client reports are repaired.
-    Local,
-    /// And what the client must have discarded is sent again at once.
-    Proactive,
-    /// And RTT modulation as printed: everything in the text, and nothing else.
-    Thesis,
-    /// Paceline's own default: sized window, bounded queue.
-    Full,
-    /// Nothing but the client's window, lowered to what it would advertise with dynamic receive window adjustment.
-    Drwa,
-    /// Every flow is split; the gateway sends to its client.
-    Split,
-    /// Mode and sender as the gateway finds best by what it measures.
-    Auto,
-    /// No gateway of ours: a proxy of kernel sockets, to be compared with. In the simulator something like it.
-    #[value(skip)]
-    KernelSplit,
 }
 
 /// How packets reach the gateway.
@@ -118,62 +86,10 @@ impl Gateway {
     }
 }
 
-/// In the simulator, what a proxy of kernel sockets comes to: a split flow with Linux's sender and buffers, and no bound on what
-/// waits in them. What differs: it asks the server before it answers the client.
-fn kernel_split() -> GatewayConfig {
-    let mut config = GatewayConfig { mode: FlowMode::Split, ..GatewayConfig::all_off() };
-    // More than any buffer holds.
-    config.virtual_window.target_ms = 1_000_000;
-    config.split.receive_window_bytes = KERNEL_WINDOW_BYTES;
-    config.split.sender = SenderConfig {
-        congestion_control: Some(CongestionName::Bbr),
-        rate_reduction: ReductionName::Prr,
-        opportunistic_retransmission: false,
-        send_buffer_growth: SendBufferName::Linux,
-        ..SenderConfig::default()
-    };
-    config
-}
-
-/// Half of the largest receive buffer of the lab's hosts (Linux tcp_rmem, tcp_adv_win_scale = 1).
-const KERNEL_WINDOW_BYTES: u32 = 3_145_728;
-
-impl Profile {
-    /// `None` for `off`.
-    pub(crate) fn config(self) -> Option<GatewayConfig> {
-        let named = match self {
-            Profile::Off => return None,
-            Profile::KernelSplit => return Some(kernel_split()),
-            Profile::Null => config::Profile::Null,
-            Profile::Window => config::Profile::Window,
-            Profile::Schedule => config::Profile::Schedule,
-            Profile::Local => config::Profile::Local,
-            Profile::Proactive => config::Profile::Proactive,
-            Profile::Thesis => config::Profile::Thesis,
-            Profile::Full => config::Profile::Full,
-            Profile::Drwa => config::Profile::Drwa,
-            Profile::Split => config::Profile::Split,
-            Profile::Auto => config::Profile::Auto,
-        };
-        Some(named.config())
-    }
-}
-
-/// Puts every leaf of `changes` into `table`.
-pub(crate) fn merge(table: &mut toml::Table, changes: &toml::Table) {
-    for (key, value) in changes {
-        match (table.get_mut(key), value) {
-            (Some(toml::Value::Table(inner)), toml::Value::Table(changes)) => merge(inner, changes),
-            _ => {
-                table.insert(key.clone(), value.clone());
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use paceline_gateway::config::{QueueBoundMode, RttModulationMode};
+    use paceline_gateway::config::{FlowMode, QueueBoundMode, RttModulationMode};
+    use paceline_tcp::CongestionName;
 
     use super::*;
 

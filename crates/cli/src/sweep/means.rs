@@ -4,7 +4,8 @@ use paceline_judge::{Estimate, Sample};
 use serde_json::{Map, Value, json};
 
 use super::columns::{Cells, Columns};
-use crate::result::{Run, new_table, values};
+use crate::result::{Run, values};
+use crate::table::new_table;
 
 /// One row for each variant and flow name.
 #[derive(Clone, Debug)]

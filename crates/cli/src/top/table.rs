@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 
 use crate::flows::{bytes, number, span};
-use crate::gateway::rows::{FlowRow, Report, SubscriberRow};
+use paceline_service::rows::{FlowRow, Report, SubscriberRow};
 
 /// A report, and what passed since the one before it.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use ratatui::widgets::{Paragraph, Row, Table, TableState};
 
 use super::table::{FLOW_COLUMNS, SUBSCRIBER_COLUMNS, Traffic, sort};
 use crate::flows::{number, span};
-use crate::gateway::rows::Report;
+use paceline_service::rows::Report;
 
 /// Which table is shown, in what order, and from where on.
 #[derive(Debug)]
@@ -136,24 +136,61 @@ impl View {
 
 #[cfg(test)]
 mod tests {
-    use paceline_gateway::config::SharingConfig;
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 
     use super::*;
-    use crate::gateway::rows::tests::{status, subscriber};
-    use crate::gateway::rows::{FlowRow, Prefixes, SCHEMA, SubscriberRow};
+    use paceline_service::rows::{FlowRow, SCHEMA, SubscriberRow};
 
-    fn report(uptime_s: f64, megabytes: [u64; 2]) -> Report {
-        let prefixes = Prefixes::new(&SharingConfig::default());
-        let now = paceline_wire::Instant::from_nanos(61_000_000_000);
-        let flows = megabytes.iter().enumerate().map(|(index, megabytes)| {
-            let mut status = status();
-            status.key.src.set_port(40_000 + index as u16);
-            status.totals.downlink_bytes = megabytes * 1_000_000;
-            status.totals.retransmitted_bytes = 20_000 * index as u64;
-            FlowRow::new(now, &status, prefixes)
-        });
+    fn flow(index: u16, megabytes: u64) -> FlowRow {
+        FlowRow {
+            client: ([10, 0, 0, 2], 40_000 + index).into(),
+            server: ([192, 0, 2, 1], 443).into(),
+            subscriber: "10.0.0.2".into(),
+            mode: "transparent".into(),
+            reason: None,
+            stage: "open".into(),
+            age_s: 60.0,
+            idle_s: 59.0,
+            weight: 1,
+            rescaled: true,
+            gave_up: false,
+            rtt_ms: Some(101.5),
+            rtt_min_ms: None,
+            server_rtt_ms: None,
+            rate_mbps: Some(7.2),
+            client_window_bytes: 65_536,
+            in_flight_bytes: 60_000,
+            waiting_bytes: 3_000,
+            buffered_bytes: 63_000,
+            ack_delay_ms: 0.0,
+            downlink_bytes: megabytes * 1_000_000,
+            uplink_bytes: 0,
+            mean_wait_ms: 2.5,
+            retransmissions: 0,
+            retransmitted_bytes: 20_000 * u64::from(index),
+            server_retransmissions: 0,
+            lost_bytes: 0,
+            timeouts: 0,
+        }
+    }
+
+    fn subscriber() -> SubscriberRow {
+        SubscriberRow {
+            subscriber: "10.0.0.2".into(),
+            flows: 2,
+            weight: 1,
+            in_flight_bytes: 120_000,
+            limit_bytes: Some(150_000),
+            rate_mbps: Some(9.6),
+            rtt_min_ms: Some(100.0),
+            other_downlink_bytes: 7_000,
+            other_uplink_bytes: 500,
+            other_waiting_bytes: 0,
+        }
+    }
+
+    fn report(uptime_s: f64, [first, second]: [u64; 2]) -> Report {
         Report {
             schema: SCHEMA,
             program: "paceline".into(),
@@ -161,8 +198,8 @@ mod tests {
             radio: "eth2".into(),
             uptime_s,
             absent: None,
-            flows: flows.collect(),
-            subscribers: vec![SubscriberRow::new(&subscriber(), prefixes)],
+            flows: vec![flow(0, first), flow(1, second)],
+            subscribers: vec![subscriber()],
         }
     }
 

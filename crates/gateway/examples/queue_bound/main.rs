@@ -1,6 +1,6 @@
 //! Measures rules for the bound on the bottleneck queue in a small model and prints Markdown tables.
 //!
-//! `cargo run --release -p paceline-gateway --example queue_bound -- [--traces DIR] [--write docs/queue-bound.md]`
+//! `cargo run --release -p paceline-gateway --example queue_bound -- [--traces DIR] [--write docs/design/queue-bound.md]`
 //!
 //! Recorded traces are read from DIR, `../shared/traces` if not given; without them their tables are left out. With `--write`
 //! the tables replace what stands between the two marks of that file.

@@ -1,4 +1,4 @@
-//! The tables of docs/queue-bound.md.
+//! The tables of docs/design/queue-bound.md.
 
 use std::fmt::Write as _;
 use std::path::Path as FilePath;

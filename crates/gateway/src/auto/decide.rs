@@ -1,6 +1,6 @@
 //! What a new flow becomes, by what is known of its client. A handful of rules, the first that holds decides.
 //!
-//! The figures behind them are in docs/auto.md, which `paceline profiles` measures: the transparent mode is the best of the fixed
+//! The figures behind them are in docs/design/auto.md, which `paceline profiles` measures: the transparent mode is the best of the fixed
 //! profiles, or within some percent of it, wherever neither of these rules holds.
 
 use paceline_tcp::{CongestionName, ReductionName};

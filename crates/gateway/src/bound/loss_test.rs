@@ -14,7 +14,7 @@ const SHARE_MIN: u64 = 50;
 const LOST_MIN: u64 = 8 * SEGMENT;
 const SEEN_MAX: u64 = 400 * SEGMENT;
 /// Our choice: a test lasts until so many should have been lost by that share. With eight, a radio link of 1 % was taken for a buffer in the
-/// tests. Losses in bursts are fewer events, so they are still taken for a buffer's (scenario rivals-loss, docs/map.md).
+/// tests. Losses in bursts are fewer events, so they are still taken for a buffer's (scenario rivals-loss, docs/evidence/map.md).
 const EXPECTED: u64 = 16 * SEGMENT;
 /// Our choice: a tenth may be lost by a policer with an empty queue, or by a buffer so short that nothing is known of the link's rate; by the
 /// radio seldom.

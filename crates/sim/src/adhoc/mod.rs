@@ -13,7 +13,7 @@
 //! | what waits for the medium | `interface_queue.rs` |
 //! | requests, source routes, errors, cache, send buffer | `routing/` |
 //!
-//! Each file says what it leaves out against 802.11 and DSR; docs/ad-hoc.md gathers it.
+//! Each file says what it leaves out against 802.11 and DSR; docs/evidence/ad-hoc.md gathers it.
 
 mod channel;
 mod config;

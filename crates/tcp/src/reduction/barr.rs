@@ -9,7 +9,7 @@ use crate::congestion::{AckSample, Window};
 use crate::filter::WindowedMax;
 
 /// W = B x RTT (Eq. (4)), B measured over the last M ACKs (Eq. (3)), some of them from before the loss. What is ours beyond the
-/// printed rule (`barr-text`) has a switch each in `Form`; docs/reproduction.md says what it is worth.
+/// printed rule (`barr-text`) has a switch each in `Form`; docs/evidence/reproduction.md says what it is worth.
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Barr {

@@ -6,7 +6,7 @@ use crate::congestion::{AckSample, Window};
 /// Keeps Q_T packets in the queue during recovery.
 ///
 /// As printed (`qarr-text`) every ACK lowers W by Q - Q_T, Eq. (2), with Q by Eq. (1). What is ours beyond that has a switch each in
-/// `Form`; docs/reproduction.md says what it is worth.
+/// `Form`; docs/evidence/reproduction.md says what it is worth.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Qarr {

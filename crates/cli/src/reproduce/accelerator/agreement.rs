@@ -23,7 +23,7 @@ struct LabRow {
     path_delay_p95_ms: Option<f64>,
 }
 
-/// docs/differences.toml: what is known to differ, and why.
+/// docs/evidence/differences.toml: what is known to differ, and why.
 #[derive(Debug, Deserialize)]
 struct Differences {
     difference: Vec<Known>,
@@ -66,9 +66,9 @@ pub(super) fn compare(outcomes: &Outcomes) -> Result<(Section, Vec<Bound>)> {
         .deserialize()
         .collect::<csv::Result<_>>()
         .map_err(|error| Error::failed(format!("published/virtual-lab.csv: {error}")))?;
-    let text = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/differences.toml"));
-    let known: Differences =
-        toml::from_str(text).map_err(|error| Error::failed(format!("docs/differences.toml: {error}")))?;
+    let text = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/evidence/differences.toml"));
+    let known: Differences = toml::from_str(text)
+        .map_err(|error| Error::failed(format!("docs/evidence/differences.toml: {error}")))?;
     let known = known.difference;
     let mut pairs = Vec::new();
     for (source, outcome) in outcomes.judged() {
@@ -82,7 +82,7 @@ pub(super) fn compare(outcomes: &Outcomes) -> Result<(Section, Vec<Bound>)> {
         title: "The simulator beside the virtual-time lab".into(),
         text: format!(
             "Medians over the seeds that both ran, published/virtual-lab.csv beside ours; links lose the same packets in both. \
-             Agreement: goodput within 5 %, p95 of the path's delay within 10 % or 2 ms. {} of {} numbers agree; beside the others stands why, as far as it is known (docs/differences.toml).",
+             Agreement: goodput within 5 %, p95 of the path's delay within 10 % or 2 ms. {} of {} numbers agree; beside the others stands why, as far as it is known (docs/evidence/differences.toml).",
             pairs.len() - disagree,
             pairs.len()
         ),

@@ -10,7 +10,7 @@ use crate::reproduce::report::{Bound, Section, number};
 use crate::result::check_bounds;
 use crate::scenario::{Statistic, name_matches};
 
-/// docs/misses.toml: bounds that are known to be missed in the lab, with the reason. docs/differences.toml: those that are missed
+/// docs/evidence/misses.toml: bounds that are known to be missed in the lab, with the reason. docs/evidence/differences.toml: those that are missed
 /// only here.
 #[derive(Debug, Deserialize)]
 struct Misses {
@@ -62,7 +62,7 @@ pub(super) fn judge(outcomes: &Outcomes) -> Result<(Section, Vec<Bound>)> {
         name: "bounds",
         title: "The bounds of scenarios/accelerator in the simulator".into(),
         text: format!(
-            "{} hold, {} are missed as in the lab (docs/misses.toml), {} are missed only here (docs/differences.toml). Missed and \
+            "{} hold, {} are missed as in the lab (docs/evidence/misses.toml), {} are missed only here (docs/evidence/differences.toml). Missed and \
              left out:",
             verdict.held,
             verdict.missed_in_lab,
@@ -79,11 +79,11 @@ pub(super) fn judge(outcomes: &Outcomes) -> Result<(Section, Vec<Bound>)> {
 
 fn verdict(outcomes: &Outcomes) -> Result<Verdict> {
     let lab = misses(
-        "docs/misses.toml",
-        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/misses.toml")),
+        "docs/evidence/misses.toml",
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/evidence/misses.toml")),
     )?;
-    let here = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/differences.toml"));
-    let here = misses("docs/differences.toml", here)?;
+    let here = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/evidence/differences.toml"));
+    let here = misses("docs/evidence/differences.toml", here)?;
     let mut verdict = Verdict::default();
     for (source, outcome) in outcomes.judged() {
         for bound in check_bounds(&outcome.bounds, &outcome.runs) {

@@ -10,7 +10,7 @@ use super::case::{Case, GOODPUT, Measured};
 use crate::error::Result;
 use crate::output::say;
 use crate::reproduce::report::{Bound, Section, number};
-use crate::result::new_table;
+use crate::table::new_table;
 
 /// A published cell, and ours.
 #[derive(Clone, Debug, PartialEq, Serialize)]

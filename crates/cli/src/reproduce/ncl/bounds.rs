@@ -70,7 +70,7 @@ fn has(cells: &[CellResult], figure: Figure) -> bool {
 }
 
 const SHORT_RUNS: &str = "at 5 m/s two stations stay near each other or apart for most of a run of 400 s: a few such runs are chance; means of 12 \
-                          runs of 2,000 s are below (docs/ad-hoc.md)";
+                          runs of 2,000 s are below (docs/evidence/ad-hoc.md)";
 const BETA_ONE: &str = "with beta = 1 an RTT of two transmissions is learnt only if the second one met no packet in any queue, as on a \
                         path that a window of four does not fill (3.5 times the timeouts there, at 9 %); a window that fills the link makes \
                         that rare";

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::{Job, Records, Values};
 use crate::output::say;
-use crate::result::new_table;
+use crate::table::new_table;
 
 /// A figure, or what stands beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -78,7 +78,7 @@ const DRAWINGS: [Drawing; 8] = [
         name: "ncl-fig-9d",
         title: "Fig. 9d: mobile ad-hoc network",
         across: "highest speed (m/s)",
-        text: "16 stations, 2 Mbit/s, as docs/ad-hoc.md has it. Published: all below 15 % of the rate, TCP-NCL generally best.",
+        text: "16 stations, 2 Mbit/s, as docs/evidence/ad-hoc.md has it. Published: all below 15 % of the rate, TCP-NCL generally best.",
     },
 ];
 

@@ -66,7 +66,7 @@ packets stall 54, 47, 45, 0 % of recoveries with PRR (theorem 55) and 91, 79, 37
 fn no_loss(mbps: f64) -> Bound {
     let name = "goodput without loss, 20 Mbit/s, 100 ms, Mbit/s";
     Bound::between(name, 19.1, 19.3, mbps)
-        .with_note("19.11 from 1.2 s on; the handshake and slow start from ten segments cost half a second of 200 (docs/speed.md)")
+        .with_note("19.11 from 1.2 s on; the handshake and slow start from ten segments cost half a second of 200 (docs/evidence/speed.md)")
 }
 
 /// Tables 6 to 13.

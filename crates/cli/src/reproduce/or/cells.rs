@@ -11,7 +11,7 @@ use super::notes;
 use super::{Job, Records, cost, values};
 use crate::error::{Error, Result};
 use crate::output::say;
-use crate::result::new_table;
+use crate::table::new_table;
 
 /// A published cell with the columns of its file, and ours.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -12,10 +12,10 @@ use serde_json::Value;
 
 use super::{Job, Records, cost, values};
 use crate::error::{Error, Result};
+use crate::files::write_whole;
 use crate::interrupt;
 use crate::plot::{self, Across, Line, Panel};
 use crate::reproduce::report::{Bound, Section, number};
-use crate::result::write_whole;
 
 type Drawn = (Vec<Section>, Vec<Bound>);
 

@@ -12,11 +12,12 @@ use paceline_tcp::Status;
 use paceline_wire::{Duration, Instant, Packet};
 
 use crate::interrupt;
+use crate::profile::Profile;
 use crate::run::hosts::SAMPLE_INTERVAL;
 use crate::run::lab::Watch;
 use crate::run::series::{GatewayRow, SenderRow};
 use crate::run::traces::{LinkTrace, Traces, TransferTrace};
-use crate::scenario::{Direction, Profile, Scenario};
+use crate::scenario::{Direction, Scenario};
 
 /// Records at the links of one run.
 #[derive(Debug)]

@@ -11,8 +11,9 @@ use paceline_sim::workload::{Reader, SizeRange};
 use paceline_tcp::{Config, CongestionName, DetectionName, ReceiveBuffer};
 use paceline_wire::{Duration, Instant, Rate};
 
+use crate::profile::Profile;
 use crate::run::links::link_seeds;
-use crate::scenario::{Direction, Flow, IpVersion, Path, Profile, Protocol, Scenario, Tcp};
+use crate::scenario::{Direction, Flow, IpVersion, Path, Protocol, Scenario, Tcp};
 
 /// # Errors
 /// The key that the simulator cannot follow, and why.

@@ -362,7 +362,7 @@ impl Beside {
 mod tests {
     use super::*;
 
-    /// Longer runs, and Eq. (15), are in docs/reproduction.md.
+    /// Longer runs, and Eq. (15), are in docs/evidence/reproduction.md.
     #[test]
     fn the_model_is_right_where_its_assumptions_hold() {
         let run = StsPath::Steady.run(1, 300, &mut ()).unwrap();

@@ -1,0 +1,326 @@
+//! A capture of chosen flows on request, as they come and as they leave.
+//!
+//! Without one, a packet costs the test of one pointer. With one, packets of the chosen flows are copied and handed to another
+//! thread by a queue of bounded memory; what does not fit is counted, and packets wait for nobody.
+
+mod comment;
+mod file;
+
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, SocketAddr};
+use std::ops::{Deref, DerefMut};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration as StdDuration, SystemTime, UNIX_EPOCH};
+
+use paceline_gateway::{Gateway, OVERHEARD, RADIO, WAN};
+use paceline_linux::clock;
+use paceline_wire::{Duration, FlowKey, Instant, Node, Packet, PortId};
+use serde::{Deserialize, Serialize};
+
+use super::sides::Sides;
+use comment::Comments;
+pub(super) use file::Interfaces;
+
+/// What to capture, and how much of it at most.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Wanted {
+    /// Nothing: any, if `server` is given.
+    pub client: Option<IpAddr>,
+    /// Nothing: any.
+    pub client_port: Option<u16>,
+    /// Nothing: any, if `client` is given.
+    pub server: Option<IpAddr>,
+    /// Nothing: any.
+    pub server_port: Option<u16>,
+    /// How long at most.
+    pub seconds: u64,
+    /// How much at most.
+    pub bytes: u64,
+    /// Of each packet.
+    pub snap: u32,
+}
+
+impl Wanted {
+    /// Why it cannot be had.
+    pub fn problem(&self) -> Option<&'static str> {
+        if self.client.is_none() && self.server.is_none() {
+            return Some("name the client's or the server's address");
+        }
+        let bounded = (1..=SECONDS_MAX).contains(&self.seconds)
+            && (1..=BYTES_MAX).contains(&self.bytes)
+            && (64..=SNAP_MAX).contains(&self.snap);
+        (!bounded)
+            .then_some("a capture takes 1 to 3600 seconds, up to 1 GiB, and 64 to 262144 bytes of a packet")
+    }
+
+    /// `client` is the end at the radio port.
+    fn takes(&self, client: IpAddr, server: IpAddr, ports: Option<(u16, u16)>) -> bool {
+        let is = |wanted: Option<u16>, port: Option<u16>| wanted.is_none() || wanted == port;
+        self.client.is_none_or(|wanted| wanted == client)
+            && self.server.is_none_or(|wanted| wanted == server)
+            && is(self.client_port, ports.map(|(client, _)| client))
+            && is(self.server_port, ports.map(|(_, server)| server))
+    }
+}
+
+/// A packet as it was at one interface.
+#[derive(Debug)]
+struct Taken {
+    /// Since 1970.
+    at: StdDuration,
+    port: PortId,
+    outbound: bool,
+    original_len: u32,
+    data: Vec<u8>,
+    comment: String,
+}
+
+/// Where the control socket asks the packet thread for a capture.
+#[derive(Debug, Default)]
+pub(super) struct Desk {
+    order: Mutex<Option<Order>>,
+    /// There is an order that nobody has seen.
+    is_ordered: AtomicBool,
+    /// One capture at a time.
+    busy: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Order {
+    wanted: Wanted,
+    sender: SyncSender<Taken>,
+    shared: Arc<Shared>,
+}
+
+/// Between the packet thread and the one that writes.
+#[derive(Debug, Default)]
+struct Shared {
+    /// Bytes in the queue.
+    queued: AtomicUsize,
+    /// Packets that did not fit.
+    missed: AtomicUsize,
+}
+
+/// The order that is being served; another may come when this goes.
+struct Serving<'a>(&'a Desk);
+
+impl Drop for Serving<'_> {
+    fn drop(&mut self) {
+        *self.0.order.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.0.busy.store(false, Ordering::Release);
+    }
+}
+
+impl Desk {
+    /// Writes a capture to `stream` until it is over, or the other end has gone. An error is told there.
+    pub(super) fn serve(
+        &self,
+        stream: &UnixStream,
+        wanted: Wanted,
+        interfaces: &Interfaces,
+    ) -> io::Result<Result<(), String>> {
+        if let Some(problem) = wanted.problem() {
+            return Ok(Err(problem.into()));
+        }
+        if self.busy.swap(true, Ordering::AcqRel) {
+            return Ok(Err("another capture is on; try again when it is over".into()));
+        }
+        let _serving = Serving(self);
+        let (bytes, snap) = (wanted.bytes, wanted.snap);
+        let (receiver, shared) = self.order(wanted);
+        match file::write(stream, &receiver, &shared, interfaces, bytes, snap) {
+            // The reader has gone: that is how one stops a capture, and whether a read or a write notices it first is chance.
+            Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {}
+            told => told?,
+        }
+        Ok(Ok(()))
+    }
+
+    fn order(&self, wanted: Wanted) -> (Receiver<Taken>, Arc<Shared>) {
+        let (sender, receiver) = sync_channel(QUEUED_PACKETS_MAX);
+        let shared = Arc::new(Shared::default());
+        let order = Order { wanted, sender, shared: shared.clone() };
+        *self.order.lock().unwrap_or_else(PoisonError::into_inner) = Some(order);
+        self.is_ordered.store(true, Ordering::Release);
+        (receiver, shared)
+    }
+
+    /// The packet thread waits for nobody.
+    fn take(&self) -> Option<Order> {
+        if !self.is_ordered.load(Ordering::Acquire) {
+            return None;
+        }
+        let mut order = self.order.try_lock().ok()?;
+        self.is_ordered.store(false, Ordering::Release);
+        order.take()
+    }
+}
+
+/// A gateway, and who looks at its packets.
+pub(super) struct Watched {
+    gateway: Gateway,
+    desk: Arc<Desk>,
+    capture: Option<Box<Capture>>,
+    sides: Sides,
+}
+
+impl Watched {
+    pub(super) fn new(gateway: Gateway, desk: Arc<Desk>) -> Self {
+        Watched { gateway, desk, capture: None, sides: Sides::default() }
+    }
+
+    /// Begins and ends captures; called eight times a second.
+    pub(super) fn turn(&mut self, now: Instant) {
+        if self.capture.as_ref().is_some_and(|capture| capture.over || capture.until <= now) {
+            self.capture = None;
+        }
+        if let Some(order) = self.desk.take() {
+            self.capture = Some(Box::new(Capture::new(order, now)));
+        }
+    }
+}
+
+impl Deref for Watched {
+    type Target = Gateway;
+
+    fn deref(&self) -> &Gateway {
+        &self.gateway
+    }
+}
+
+impl DerefMut for Watched {
+    fn deref_mut(&mut self) -> &mut Gateway {
+        &mut self.gateway
+    }
+}
+
+impl Node for Watched {
+    fn handle_packet(&mut self, arrival: Instant, port: PortId, packet: Packet) {
+        if self.sides.are_swapped(port, &packet) {
+            tracing::warn!(
+                "all connections are opened from the side of the servers (--wan), none from that of the clients (--radio), and so \
+                 none is accelerated: the interfaces must be swapped"
+            );
+        }
+        let Some(capture) = self.capture.as_mut().filter(|_| port != OVERHEARD) else {
+            return self.gateway.handle_packet(arrival, port, packet);
+        };
+        let Some(key) = capture.flow_of(&packet, port == RADIO) else {
+            return self.gateway.handle_packet(arrival, port, packet);
+        };
+        let (copy, before) = (packet.clone(), *self.gateway.counters());
+        self.gateway.handle_packet(arrival, port, packet);
+        let comment = capture.comments.incoming(key, port, &copy, &before, self.gateway.counters());
+        capture.keep(arrival, port, false, &copy, comment);
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.gateway.handle_timeout(now);
+    }
+
+    fn poll_transmit(&mut self, now: Instant) -> Option<(PortId, Packet)> {
+        let Some(capture) = &mut self.capture else {
+            return self.gateway.poll_transmit(now);
+        };
+        let before = *self.gateway.counters();
+        let (port, packet) = self.gateway.poll_transmit(now)?;
+        if let Some(key) = capture.flow_of(&packet, port == WAN) {
+            let comment = capture.comments.outgoing(key, port, &packet, &before, self.gateway.counters());
+            capture.keep(now, port, true, &packet, comment);
+        }
+        Some((port, packet))
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.gateway.poll_timeout()
+    }
+}
+
+/// A capture that is on.
+struct Capture {
+    wanted: Wanted,
+    sender: SyncSender<Taken>,
+    shared: Arc<Shared>,
+    until: Instant,
+    /// What the packets' clock reads is so much less than the time since 1970.
+    epoch: StdDuration,
+    comments: Comments,
+    over: bool,
+}
+
+impl Capture {
+    fn new(order: Order, now: Instant) -> Self {
+        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Capture {
+            until: now + Duration::from_secs(order.wanted.seconds),
+            epoch: unix.saturating_sub(StdDuration::from_nanos(clock::now().as_nanos())),
+            wanted: order.wanted,
+            sender: order.sender,
+            shared: order.shared,
+            comments: Comments::default(),
+            over: false,
+        }
+    }
+
+    /// Client and server of a packet that is wanted; the ports of what has none are 0.
+    fn flow_of(&self, packet: &Packet, from_client: bool) -> Option<FlowKey> {
+        let (src, dst) = packet.addresses()?;
+        let ports = packet.tcp().map(|tcp| (tcp.src_port(), tcp.dst_port())).or_else(|| packet.udp_ports());
+        let (client, server) = if from_client { (src, dst) } else { (dst, src) };
+        let ports = ports.map(|(src, dst)| if from_client { (src, dst) } else { (dst, src) });
+        let end = |address, port: Option<u16>| SocketAddr::new(address, port.unwrap_or(0));
+        self.wanted.takes(client, server, ports).then(|| {
+            let (client_port, server_port) = ports.unzip();
+            FlowKey::new(end(client, client_port), end(server, server_port))
+        })
+    }
+
+    fn keep(&mut self, at: Instant, port: PortId, outbound: bool, packet: &Packet, comment: String) {
+        if self.over || at > self.until {
+            return;
+        }
+        let (data, original_len) = bytes_of(packet, self.wanted.snap as usize);
+        let len = data.len() + comment.len();
+        if self.shared.queued.fetch_add(len, Ordering::AcqRel) + len > QUEUED_BYTES_MAX {
+            self.shared.queued.fetch_sub(len, Ordering::AcqRel);
+            self.shared.missed.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        let at = self.epoch + StdDuration::from_nanos(at.as_nanos());
+        match self.sender.try_send(Taken { at, port, outbound, original_len, data, comment }) {
+            Ok(()) => {}
+            Err(TrySendError::Full(_)) => {
+                self.shared.queued.fetch_sub(len, Ordering::AcqRel);
+                self.shared.missed.fetch_add(1, Ordering::Relaxed);
+            }
+            Err(TrySendError::Disconnected(_)) => self.over = true,
+        }
+    }
+}
+
+/// Link header and IP packet, `snap` bytes at most, and how long they are as a whole.
+fn bytes_of(packet: &Packet, snap: usize) -> (Vec<u8>, u32) {
+    let parts = [packet.link(), packet.header(), packet.payload().bytes().unwrap_or_default()];
+    let whole = packet.link().len() + packet.ip_len();
+    let mut bytes = Vec::with_capacity(whole.min(snap));
+    for part in parts {
+        let room = snap - bytes.len();
+        bytes.extend_from_slice(&part[..part.len().min(room)]);
+    }
+    (bytes, whole as u32)
+}
+
+const SECONDS_MAX: u64 = 3600;
+const BYTES_MAX: u64 = 1 << 30;
+/// As tcpdump's; more than a super-packet.
+pub const SNAP_MAX: u32 = 262_144;
+/// Our choice: 16 MiB, a tenth of a second at 1 Gbit/s, which a disk may be late.
+const QUEUED_BYTES_MAX: usize = 16 << 20;
+const QUEUED_PACKETS_MAX: usize = 16_384;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,274 @@
+//! One gateway process hands over to another, so that flows lose nothing, not even their acceleration.
+//!
+//! Over the control socket: the successor asks for the state. The predecessor stops reading packets, writes its state into sealed
+//! memory, and passes that with its devices, the netlink socket to which its fail-open rule belongs, the file of flows and its
+//! listening sockets. What arrives meanwhile waits in the devices. When the successor says `taken`, everything that could fail has
+//! been done; the predecessor answers `go` and ends without undoing anything. Until then it can go on as if nothing had been.
+
+mod digest;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod exercise;
+mod split;
+
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use paceline_gateway::{Gateway, SplitTakenOver, State, TakenOver};
+use paceline_linux::{EventLoop, PortCounters, handover};
+use paceline_wire::{Instant, Packet, PortId};
+use serde::{Deserialize, Serialize};
+
+use super::attach::Attached;
+use super::control;
+use super::totals::Totals;
+use crate::Options;
+use crate::error::{Error, Result};
+
+/// What comes with descriptors and state: one line of JSON.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Offer {
+    format: u32,
+    program: String,
+    wan: String,
+    radio: String,
+    tun: Option<String>,
+    flows_file: PathBuf,
+    pub(super) place: Place,
+    /// Until when the fail-open rule is in force, on the machine's clock.
+    pub(super) fresh_until_ns: u64,
+    /// What the descriptors are.
+    roles: Vec<Role>,
+}
+
+/// How the gateway stands in the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Place {
+    Bridged,
+    Alone,
+    Routed,
+}
+
+/// What a descriptor is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Role {
+    State,
+    Device,
+    Rule,
+    Flows,
+    Control,
+    Metrics,
+}
+
+/// What the sealed memory holds. Fields have names, so that a newer program reads what an older one wrote.
+#[derive(Serialize)]
+struct Written<'a> {
+    started: Instant,
+    time: Instant,
+    totals: Totals,
+    ports: Vec<PortCounters>,
+    waiting: Vec<(PortId, Packet)>,
+    gateway: State<'a>,
+    split: split::Written<'a>,
+}
+
+/// The same, read.
+#[derive(Deserialize)]
+pub(super) struct Memory {
+    /// When the first of all these processes started.
+    pub(super) started: Instant,
+    time: Instant,
+    pub(super) totals: Totals,
+    ports: Vec<PortCounters>,
+    waiting: Vec<(PortId, Packet)>,
+    #[serde(default)]
+    gateway: Option<TakenOver>,
+    #[serde(default)]
+    split: split::Read,
+}
+
+/// What the predecessor has.
+pub(super) struct Estate<'a> {
+    pub(super) options: &'a Options,
+    pub(super) flows_file: &'a Path,
+    pub(super) started: Instant,
+    pub(super) totals: Totals,
+    pub(super) event_loop: &'a mut EventLoop,
+    pub(super) attached: &'a Attached,
+    pub(super) flows: BorrowedFd<'a>,
+    pub(super) control: BorrowedFd<'a>,
+    pub(super) metrics: Option<BorrowedFd<'a>>,
+}
+
+/// Hands over, after [`EventLoop::finish_turn`]. After an error the caller goes on: nothing has changed but that it has paused.
+pub(super) fn give(stream: &UnixStream, node: &Gateway, estate: Estate<'_>) -> io::Result<()> {
+    let memory = handover::sealed(|file| {
+        let written = Written {
+            started: estate.started,
+            time: estate.event_loop.time(),
+            totals: estate.totals,
+            ports: estate.event_loop.port_counters(),
+            waiting: estate.event_loop.waiting(),
+            gateway: node.state(),
+            split: split::Written(node),
+        };
+        digest::write(BufWriter::with_capacity(1 << 20, file), |out| {
+            rmp_serde::encode::write_named(out, &written).map_err(io::Error::other)
+        })
+    })?;
+    let (place, rule) = estate.attached.place()?;
+    let mut passed =
+        vec![(Role::State, memory.as_fd()), (Role::Flows, estate.flows), (Role::Control, estate.control)];
+    passed.extend(estate.event_loop.descriptors().into_iter().map(|device| (Role::Device, device)));
+    passed.extend(rule.as_ref().map(|(socket, _)| (Role::Rule, socket.as_fd())));
+    passed.extend(estate.metrics.map(|listener| (Role::Metrics, listener)));
+    let (roles, descriptors): (Vec<Role>, Vec<BorrowedFd<'_>>) = passed.into_iter().unzip();
+    let (wan, radio) = estate.options.interfaces().map_err(io::Error::other)?;
+    let offer = Offer {
+        format: FORMAT,
+        program: PROGRAM.to_owned(),
+        wan: wan.to_owned(),
+        radio: radio.to_owned(),
+        tun: estate.options.tun.clone(),
+        flows_file: estate.flows_file.to_owned(),
+        place,
+        fresh_until_ns: rule.as_ref().map_or(0, |(_, until)| until.as_nanos()),
+        roles,
+    };
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    handover::send(stream, &serde_json::to_string(&offer)?, &descriptors)?;
+    match read_line(stream)?.as_str() {
+        TAKEN => (&mut &*stream).write_all(format!("{GO}\n").as_bytes()),
+        "" => Err(io::Error::other("the other process gave up")),
+        said => Err(io::Error::other(said.to_owned())),
+    }
+}
+
+/// What the successor has got.
+pub(super) struct Inherited {
+    pub(super) stream: UnixStream,
+    pub(super) offer: Offer,
+    descriptors: Vec<(Role, OwnedFd)>,
+    /// None if this program cannot read it.
+    pub(super) memory: Option<Memory>,
+}
+
+/// Asks the gateway that runs for everything. It waits from here on, until [`Inherited::confirm`] or the end of the connection.
+pub(super) fn ask(options: &Options, flows_file: &Path) -> Result<Inherited> {
+    let (wan, radio) = options.interfaces()?;
+    let path = control_path(options)?;
+    let failed = |error: &io::Error| {
+        Error::io(format_args!("take over from the gateway at {}", path.display()), error)
+    };
+    let stream = UnixStream::connect(&path).map_err(|error| {
+        Error::failed(format!(
+            "no gateway answers at {} ({error}); start without --take-over where none runs",
+            path.display()
+        ))
+    })?;
+    let receive = || {
+        stream.set_read_timeout(Some(10 * PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        (&mut &stream).write_all(format!("{ASK}\n").as_bytes())?;
+        handover::receive(&stream)
+    };
+    let (line, descriptors) = receive().map_err(|error| failed(&error))?;
+    let offer: Offer = serde_json::from_str(&line)
+        .map_err(|_| Error::failed(format!("{} cannot hand over; it said: {line}", path.display())))?;
+    let is_same = offer.format == FORMAT
+        && (offer.wan.as_str(), offer.radio.as_str(), &offer.tun) == (wan, radio, &options.tun)
+        && offer.flows_file == flows_file
+        && offer.roles.len() == descriptors.len();
+    if !is_same {
+        return Err(Error::input(format!(
+            "the gateway at {} ({}) runs with other interfaces or files, or is of another kind; start with its options",
+            path.display(),
+            offer.program
+        )));
+    }
+    let descriptors = offer.roles.iter().copied().zip(descriptors).collect();
+    let mut inherited = Inherited { stream, offer, descriptors, memory: None };
+    inherited.memory = inherited
+        .read()
+        .inspect_err(|error| {
+            tracing::warn!("{error}: flows are resumed as after a restart");
+        })
+        .ok();
+    Ok(inherited)
+}
+
+impl Inherited {
+    /// The next descriptor of this kind.
+    pub(super) fn take(&mut self, role: Role) -> io::Result<OwnedFd> {
+        let place = self.descriptors.iter().position(|(other, _)| *other == role);
+        let place = place.ok_or_else(|| io::Error::other(format!("the other gateway sent no {role:?}")))?;
+        Ok(self.descriptors.remove(place).1)
+    }
+
+    /// The gateway's own state and its split flows, once.
+    pub(super) fn gateway(&mut self) -> Option<(TakenOver, Vec<SplitTakenOver>)> {
+        let memory = self.memory.as_mut()?;
+        Some((memory.gateway.take()?, std::mem::take(&mut memory.split.0)))
+    }
+
+    /// The loop goes on where the other one stopped.
+    pub(super) fn go_on(&mut self, event_loop: &mut EventLoop) {
+        if let Some(memory) = &mut self.memory {
+            event_loop.go_on(memory.time, std::mem::take(&mut memory.waiting), &memory.ports);
+        }
+    }
+
+    /// Nothing can fail any more. When this returns, the other process serves no more packets, and does not come back.
+    pub(super) fn confirm(&self) -> io::Result<()> {
+        (&mut &self.stream).write_all(format!("{TAKEN}\n").as_bytes())?;
+        match read_line(&self.stream)?.as_str() {
+            GO => Ok(()),
+            _ => Err(io::Error::other("the other gateway goes on: it has waited for too long")),
+        }
+    }
+
+    fn read(&mut self) -> Result<Memory> {
+        let failed = |error: &dyn std::fmt::Display| {
+            Error::failed(format!("cannot read the other gateway's state: {error}"))
+        };
+        let memory = self.take(Role::State).and_then(handover::mapped).map_err(|error| failed(&error))?;
+        let state = digest::checked(&memory).map_err(|error| failed(&error))?;
+        rmp_serde::from_slice(state).map_err(|error| failed(&error))
+    }
+}
+
+/// Returns when the process at the other end has ended, or does not for long.
+pub(super) fn wait_for_end(stream: &UnixStream) {
+    let _ = stream.set_read_timeout(Some(10 * PATIENCE));
+    let _ = (&mut &*stream).read(&mut [0]);
+}
+
+/// Where the gateway with these options listens.
+pub(super) fn control_path(options: &Options) -> Result<PathBuf> {
+    let default = control::default_path(&options.name()?);
+    Ok(options.control.clone().unwrap_or(default))
+}
+
+fn read_line(stream: &UnixStream) -> io::Result<String> {
+    let mut line = String::new();
+    BufReader::new(stream.take(LINE_MAX)).read_line(&mut line)?;
+    Ok(line.trim_end().to_owned())
+}
+
+const PROGRAM: &str = concat!("paceline ", env!("CARGO_PKG_VERSION"));
+/// Of the offer and the conversation, not of the state.
+const FORMAT: u32 = 1;
+const ASK: &str = r#"{"get":"state"}"#;
+const TAKEN: &str = "taken";
+const GO: &str = "go";
+const LINE_MAX: u64 = 1024;
+/// How long the fail-open rule stays in force while nobody serves packets. Our choice: more than [`PATIENCE`] and the time to write the
+/// state of a full gateway on a busy machine. A process that dies takes the rule with it, whenever that is.
+pub(super) const PAUSE_MAX: paceline_wire::Duration = paceline_wire::Duration::from_secs(5);
+/// Our choice: shorter than the service manager's watchdog (2 s), for which the pause is a hang.
+const PATIENCE: Duration = Duration::from_millis(1500);

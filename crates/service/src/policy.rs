@@ -1,0 +1,168 @@
+//! The operator's file: keys of the gateway's configuration, and rules for flows and subscribers.
+//!
+//! What the gateway cannot do is refused with its line, never ignored. docs/reference/policy.md documents every key.
+
+mod rule;
+mod words;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use paceline_gateway::GatewayConfig;
+use paceline_gateway::config::{
+    FlowMode, LimitsConfig, QueueBoundConfig, RetransmissionConfig, RttModulationConfig, ScheduleConfig,
+    SharingConfig, VirtualWindowConfig,
+};
+use paceline_gateway::split::{SenderConfig, SplitConfig};
+use serde::Deserialize;
+use toml::Spanned;
+
+use crate::error::{Error, Result};
+use crate::toml_text::{explain, line_of, merge};
+use rule::{Rule, Subscriber};
+
+/// The whole file. Keys of the configuration are taken from the text a second time, to be laid over the profile.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    rule: Vec<Spanned<Rule>>,
+    #[serde(default)]
+    subscriber: Vec<Spanned<Subscriber>>,
+    #[serde(default)]
+    profile: BTreeMap<String, SenderConfig>,
+    #[serde(rename = "mode")]
+    _mode: Option<FlowMode>,
+    #[serde(rename = "virtual-window")]
+    _virtual_window: Option<VirtualWindowConfig>,
+    #[serde(rename = "schedule")]
+    _schedule: Option<ScheduleConfig>,
+    #[serde(rename = "retransmission")]
+    _retransmission: Option<RetransmissionConfig>,
+    #[serde(rename = "rtt-modulation")]
+    _rtt_modulation: Option<RttModulationConfig>,
+    #[serde(rename = "queue-bound")]
+    _queue_bound: Option<QueueBoundConfig>,
+    #[serde(rename = "sharing")]
+    _sharing: Option<SharingConfig>,
+    #[serde(rename = "split")]
+    _split: Option<SplitConfig>,
+    #[serde(rename = "limits")]
+    _limits: Option<LimitsConfig>,
+}
+
+/// Something that is wrong: where in the text, and what.
+type Wrong = (usize, String);
+
+/// Reads and checks the file at `path`, laid over `base`. Rules about interfaces other than `interfaces` are for other gateways.
+pub(super) fn load(path: &Path, base: &GatewayConfig, interfaces: &[&str]) -> Result<GatewayConfig> {
+    let text = fs::read_to_string(path)
+        .map_err(|error| Error::input(format!("cannot read configuration {}: {error}", path.display())))?;
+    parse(path, &text, base, interfaces)
+}
+
+pub(super) fn parse(
+    path: &Path,
+    text: &str,
+    base: &GatewayConfig,
+    interfaces: &[&str],
+) -> Result<GatewayConfig> {
+    let at = |line: usize, what: &str| Error::input(format!("{}:{line}: {what}", path.display()));
+    let typed = |error: toml::de::Error| at(line_of(text, error.span()), &explain(error.message()));
+    let file: File = toml::from_str(text).map_err(typed)?;
+    let mut changes: toml::Table = toml::from_str(text).map_err(typed)?;
+    for own in ["rule", "subscriber", "profile"] {
+        changes.remove(own);
+    }
+    let mut table = toml::Table::try_from(base).map_err(|error| Error::failed(error.to_string()))?;
+    merge(&mut table, &changes);
+    let mut config: GatewayConfig = table.try_into().map_err(typed)?;
+    apply(&file, &mut config, interfaces)
+        .map_err(|(start, what)| at(line_of(text, Some(start..start)), &what))?;
+    config.check().map_err(|why| Error::input(format!("{}: {why}", path.display())))?;
+    Ok(config)
+}
+
+fn apply(file: &File, config: &mut GatewayConfig, interfaces: &[&str]) -> std::result::Result<(), Wrong> {
+    let mut flows = Vec::new();
+    let mut all: Option<usize> = None;
+    for (index, rule) in file.rule.iter().enumerate() {
+        let start = rule.span().start;
+        if let Some(earlier) = all {
+            let (this, earlier) = (index + 1, earlier + 1);
+            return Err((
+                start,
+                format!(
+                    "rule {this} is never reached, as rule {earlier} matches every flow; put that one last"
+                ),
+            ));
+        }
+        let rule = rule.as_ref();
+        if rule.matches_all() {
+            all = Some(index);
+        }
+        let compiled = rule.compile(start, &file.profile, config.mode)?;
+        if rule.is_about(interfaces)? {
+            flows.extend(compiled);
+        }
+        if flows.len() > RULES_MAX {
+            return Err(too_many(start));
+        }
+    }
+    flows.append(&mut config.sharing.flows);
+    config.sharing.flows = flows;
+    let mut subscribers = Vec::new();
+    for subscriber in &file.subscriber {
+        subscribers.extend(subscriber.as_ref().compile(subscriber.span().start)?);
+    }
+    subscribers.append(&mut config.sharing.subscribers);
+    config.sharing.subscribers = subscribers;
+    Ok(())
+}
+
+fn too_many(start: usize) -> Wrong {
+    (start, format!("more than {RULES_MAX} combinations of matches; write fewer or wider ones"))
+}
+
+/// What is in it, in a few words.
+pub(super) fn summary(config: &GatewayConfig) -> String {
+    let count = |count: usize, of: &str| match count {
+        1 => format!("1 rule for {of}"),
+        count => format!("{count} rules for {of}"),
+    };
+    let mode = match config.mode {
+        FlowMode::Transparent => "transparent",
+        FlowMode::Split => "split",
+        FlowMode::Auto => "auto",
+    };
+    let (flows, subscribers) = (config.sharing.flows.len(), config.sharing.subscribers.len());
+    format!("{}, {}, other flows {mode}", count(flows, "flows"), count(subscribers, "subscribers"))
+}
+
+/// The parts in which two configurations differ and that a running gateway does not change.
+pub(super) fn needs_restart(running: &GatewayConfig, new: &GatewayConfig) -> Vec<&'static str> {
+    let sharing =
+        |config: &GatewayConfig| (config.sharing.subscriber_prefix_v4, config.sharing.subscriber_prefix_v6);
+    [
+        ("virtual-window", running.virtual_window != new.virtual_window),
+        ("schedule", running.schedule != new.schedule),
+        ("retransmission", running.retransmission != new.retransmission),
+        ("rtt-modulation", running.rtt_modulation != new.rtt_modulation),
+        ("queue-bound", running.queue_bound != new.queue_bound),
+        ("sharing.subscriber-prefix", sharing(running) != sharing(new)),
+        ("sharing.capacity-mbps", running.sharing.capacity_mbps != new.sharing.capacity_mbps),
+        ("sharing.other", running.sharing.other != new.sharing.other),
+        ("split.receive-window-bytes", running.split.receive_window_bytes != new.split.receive_window_bytes),
+        ("limits", running.limits != new.limits),
+    ]
+    .into_iter()
+    .filter_map(|(name, differs)| differs.then_some(name))
+    .collect()
+}
+
+/// Each new flow is held against the rules one by one. Our choice: ten thousand take some tens of microseconds.
+const RULES_MAX: usize = 10_000;
+
+#[cfg(test)]
+mod tests;

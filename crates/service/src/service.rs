@@ -1,0 +1,421 @@
+//! A gateway with all that is around it: logs, statistics, metrics, control socket, records.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use nix::sys::socket::getsockopt;
+use nix::sys::socket::sockopt::PeerCredentials;
+use paceline_gateway::config::{LimitsConfig, OtherMode};
+use paceline_gateway::{Gateway, GatewayConfig, SplitTakenOver, TakenOver};
+use paceline_linux::shift_file::ShiftFile;
+use paceline_linux::{Fallback, Housekeeping, clock, timer};
+use paceline_wire::{Duration, Instant};
+use serde_json::{Value, json};
+
+use super::attach::{self, Absence, Which};
+use super::board::{Board, Collector, Snapshot};
+use super::capture::{Desk, Interfaces, Watched};
+use super::control::{self, Control, Identity};
+use super::drive::{Around, Handed, Handing, Moment, drive};
+use super::handover::{self, Estate, Inherited, Role};
+use super::http;
+use super::metrics::{Labels, Metrics};
+use super::notify::Supervisor;
+use super::observer::{Log, Shared, Tap};
+use super::records::{Recorder, Records, Writing};
+use super::reload::Reload;
+use super::rescaling::Rescaling;
+use super::rows::Prefixes;
+use super::workers;
+use crate::Options;
+use crate::error::{Error, Result};
+use crate::percentiles::Percentiles;
+use crate::units::counted;
+
+/// Runs until a signal comes.
+pub(super) fn run(options: &Options, config: GatewayConfig) -> Result<()> {
+    let config_prefixes = (config.sharing.subscriber_prefix_v4, config.sharing.subscriber_prefix_v6);
+    let datagrams = config.sharing.other == OtherMode::Shared;
+    let pool_bytes = Some(workers::pool_bytes(&config.limits));
+    tracing::info!(
+        "memory: at most {} bytes, of which {} for packets and {} for {} flows",
+        workers::memory_bytes(&config.limits),
+        workers::pool_bytes(&config.limits),
+        config.limits.max_flows.saturating_mul(LimitsConfig::FLOW_BYTES),
+        config.limits.max_flows
+    );
+    // Before any file is made.
+    options.metrics.map_or(Ok(()), http::check)?;
+    if !options.take_over {
+        attach::place(options)?;
+    }
+    let path = flows_file(options)?;
+    if options.take_over {
+        // From here on a gateway of this priority stands still for this process, and waits for so long only; on a busy machine an
+        // ordinary one would not get the processor in time. Without the privilege it tries as it is; `drive` tells of that.
+        let _ = timer::schedule_realtime();
+    }
+    let mut inherited = options.take_over.then(|| handover::ask(options, &path)).transpose()?;
+    let started = inherited.as_ref().and_then(|inherited| Some(inherited.memory.as_ref()?.started));
+    let started = started.unwrap_or_else(clock::now);
+    let log = Log::create(started, options.events.as_deref(), options.series.as_deref(), inherited.is_some())
+        .map_err(|error| Error::io("create the logs", &error))?;
+    let log: Shared = Arc::new(Mutex::new(log));
+    let store = match &mut inherited {
+        Some(inherited) => {
+            let file = inherited.take(Role::Flows).map_err(|error| Error::io("take over", &error))?;
+            ShiftFile::adopt(file, config.limits.max_flows)
+        }
+        None => ShiftFile::open(&path, config.limits.max_flows),
+    }
+    .map_err(Error::system)?;
+    let open_flows = store.load();
+    let rescaling = Rescaling::new(&open_flows);
+    let mut service = Service::new(options, started, log.clone(), &config, inherited.as_mut())?;
+    service.flows = Some(store.descriptor().map_err(|error| Error::io("keep the flow file", &error))?);
+    if let Some(memory) = inherited.as_ref().and_then(|inherited| inherited.memory.as_ref()) {
+        log.lock().unwrap_or_else(PoisonError::into_inner).totals = memory.totals;
+    }
+    let tap = Box::new(Tap::new(log, Some(store), Some(rescaling.feed()), service.recorder.clone()));
+    let mut node = match inherited.as_mut().and_then(handover::Inherited::gateway) {
+        Some((state, split)) => take_over(config, tap, state, split),
+        None => Gateway::with_observer(config, tap),
+    };
+    node.set_hash_key(hash_key());
+    // Those that are there already stay as they are.
+    for (flow, fallback) in open_flows {
+        match fallback {
+            Fallback::Rescale(shifts) => node.resume(clock::now(), flow, shifts),
+            Fallback::Reset => node.end(flow),
+        }
+    }
+    let slice = options.slice(config_prefixes);
+    let mut node = Watched::new(node, service.desk.clone());
+    let which = Which { datagrams, slice };
+    let around = Around { rescaling: Some(rescaling), inherited, which, pool_bytes };
+    drive(options, &mut node, around, |node| node.split_flows() > 0, |node, moment| service.on(node, moment))
+}
+
+/// Drawn anew by each process; the standard library asks the system for it.
+fn hash_key() -> [u64; 2] {
+    [0, 1].map(|_| RandomState::new().build_hasher().finish())
+}
+
+fn take_over(config: GatewayConfig, tap: Box<Tap>, state: TakenOver, split: Vec<SplitTakenOver>) -> Gateway {
+    let before = state.split_flows();
+    let node = Gateway::take_over(config, tap, state, split);
+    if let lost @ 1.. = before.saturating_sub(node.split_flows()) {
+        tracing::warn!("{lost} of {before} split flows cannot be read and end with a reset");
+    }
+    node
+}
+
+/// Where what outlives the process is kept.
+fn flows_file(options: &Options) -> Result<PathBuf> {
+    let default = ShiftFile::default_path(&options.name()?);
+    Ok(options.shift_file.clone().unwrap_or(default))
+}
+
+/// What goes on beside the packets.
+struct Service<'a> {
+    options: &'a Options,
+    identity: Identity,
+    log: Shared,
+    board: Arc<Board>,
+    desk: Arc<Desk>,
+    collector: Collector,
+    /// When statistics are due.
+    due: Instant,
+    /// They could not be written, which has been told.
+    unwritten: bool,
+    reload: Reload,
+    supervisor: Supervisor,
+    control: Option<Control>,
+    /// The file of flows and the listener for metrics, for a successor; and who asks to be one.
+    flows: Option<OwnedFd>,
+    scrapes: Option<TcpListener>,
+    successor: Option<UnixStream>,
+    /// Until their threads run.
+    scraped: Option<(TcpListener, Metrics)>,
+    records: Option<Records>,
+    recorder: Option<Recorder>,
+    writing: Option<Writing>,
+}
+
+impl<'a> Service<'a> {
+    /// Opens everything, so that what cannot be opened is told before packets pass.
+    fn new(
+        options: &'a Options,
+        started: Instant,
+        log: Shared,
+        config: &GatewayConfig,
+        mut inherited: Option<&mut Inherited>,
+    ) -> Result<Service<'a>> {
+        let prefixes = Prefixes::new(&config.sharing);
+        let (wan, radio) = options.interfaces()?;
+        let board = Arc::new(Board::default());
+        let ports = match &options.tun {
+            Some(tun) => vec![tun.clone()],
+            None => vec!["wan".to_owned(), "radio".to_owned()],
+        };
+        let labels = Labels {
+            ports,
+            interfaces: if wan == radio {
+                vec![wan.to_owned()]
+            } else {
+                vec![wan.to_owned(), radio.to_owned()]
+            },
+            packet_memory_limit_bytes: workers::pool_bytes(&config.limits),
+        };
+        let listener = match options.metrics {
+            Some(address) => Some(metrics_listener(address, inherited.as_deref_mut())?),
+            None => None,
+        };
+        let scrapes = listener.as_ref().and_then(|listener| listener.try_clone().ok());
+        let scraped = listener.map(|listener| (listener, Metrics::new(board.clone(), labels)));
+        let control = match inherited.and_then(|inherited| inherited.take(Role::Control).ok()) {
+            Some(socket) => Some(Control::adopt(&handover::control_path(options)?, socket)),
+            None => bind_control(options)?,
+        };
+        let records = options.records.as_deref().map(|path| Records::create(path, prefixes)).transpose()?;
+        let interfaces = match &options.tun {
+            Some(tun) => [wan, radio].map(|name| format!("{tun} ({name})")),
+            None => [wan, radio].map(str::to_owned),
+        };
+        let interfaces = Interfaces { names: interfaces, raw: options.tun.is_some() };
+        Ok(Service {
+            options,
+            identity: Identity {
+                wan: wan.to_owned(),
+                radio: radio.to_owned(),
+                started,
+                prefixes,
+                interfaces,
+            },
+            log,
+            board,
+            desk: Arc::default(),
+            collector: Collector::default(),
+            due: Instant::ZERO,
+            unwritten: false,
+            reload: Reload::new(config.clone()),
+            supervisor: Supervisor::default(),
+            control,
+            flows: None,
+            scrapes,
+            successor: None,
+            scraped,
+            recorder: records.as_ref().map(Records::recorder),
+            records,
+            writing: None,
+        })
+    }
+
+    fn on(&mut self, node: &mut Watched, moment: Moment<'_, '_>) -> io::Result<()> {
+        match moment {
+            Moment::Start => self.start(),
+            Moment::Turn(housekeeping, absence) => {
+                node.turn(housekeeping.now);
+                self.turn(node, housekeeping, absence)
+            }
+            Moment::Back => {
+                node.let_go_of_split_flows(clock::now());
+                Ok(())
+            }
+            Moment::Hangup => {
+                if let Some(recorder) = &self.recorder {
+                    recorder.reopen();
+                }
+                self.reload.start(self.options);
+                Ok(())
+            }
+            Moment::Stopped(handing) => self.stopped(node, handing),
+            Moment::End => self.end(node),
+        }
+    }
+
+    fn start(&mut self) -> io::Result<()> {
+        if let Some((listener, metrics)) = self.scraped.take() {
+            http::serve(listener, metrics);
+        }
+        if let Some(control) = &mut self.control {
+            control.serve(self.board.clone(), self.desk.clone(), self.identity.clone())?;
+        }
+        self.writing = self.records.take().map(Records::start);
+        self.log.lock().unwrap_or_else(PoisonError::into_inner).scribe.start();
+        self.supervisor.start();
+        let (wan, radio) = (&self.identity.wan, &self.identity.radio);
+        match self.options.worker {
+            None => tracing::info!("started between {wan} and {radio}"),
+            Some(worker) => tracing::info!(
+                "worker {worker} of {} started between {wan} and {radio}, for the subscribers whose addresses fall to it",
+                self.options.workers
+            ),
+        }
+        Ok(())
+    }
+
+    fn turn(
+        &mut self,
+        node: &mut Gateway,
+        housekeeping: &mut Housekeeping<'_>,
+        absence: Option<&Absence>,
+    ) -> io::Result<()> {
+        self.supervisor.beat(absence);
+        node.note_wait(housekeeping.waited());
+        self.reload.finish(node);
+        self.successor = self.board.successor();
+        if self.successor.is_some() {
+            housekeeping.stop();
+            return Ok(());
+        }
+        self.collector.turn(&self.board, node, housekeeping.now);
+        if housekeeping.now < self.due {
+            return Ok(());
+        }
+        self.due = housekeeping.now + STATS_INTERVAL;
+        self.show(node, housekeeping, absence);
+        let written = self.write_stats(node, Some(housekeeping));
+        warn_once(&mut self.unwritten, &written);
+        Ok(())
+    }
+
+    /// Leaves the numbers for others to read.
+    fn show(&self, node: &Gateway, housekeeping: &mut Housekeeping<'_>, absence: Option<&Absence>) {
+        let totals = self.log.lock().unwrap_or_else(PoisonError::into_inner).totals;
+        self.board.show(Snapshot {
+            taken: housekeeping.now,
+            started: self.identity.started,
+            counters: *node.counters(),
+            totals,
+            flows: node.flows(),
+            subscribers: node.subscribers(),
+            buffered_bytes: node.buffered_bytes(),
+            packet_memory_bytes: housekeeping.pool_bytes_in_use(),
+            ports: housekeeping.port_counters(),
+            split_flows: node.split_flows(),
+            reloads: self.reload.counts,
+            absence: absence.map(|absence| absence.reason.clone()),
+        });
+    }
+
+    fn write_stats(&self, node: &Gateway, housekeeping: Option<&mut Housekeeping<'_>>) -> io::Result<()> {
+        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        let written = log.flush();
+        let Some(path) = &self.options.stats_json else { return written };
+        let sojourn = Percentiles::of_histogram(log.sojourn.count(), |quantile| {
+            log.sojourn.quantile(quantile).as_secs_f64() * 1e3
+        });
+        let mut stats = json!({ "sojourn_ms": sojourn, "flows": node.flows(), "counters": node.counters() });
+        if let Some(housekeeping) = housekeeping {
+            stats["payload_bytes"] = housekeeping.pool_bytes_in_use().into();
+            let ports = housekeeping.port_counters();
+            let dropped: u64 = ports.iter().map(|port| port.kernel_drops + port.pool_exhausted).sum();
+            stats["receive_drops"] = Value::from(dropped);
+        }
+        log.scribe.replace(path, format!("{stats}\n"));
+        written
+    }
+
+    /// Whoever asked gets everything.
+    fn stopped(&mut self, node: &mut Watched, handing: &mut Handing<'_>) -> io::Result<()> {
+        let Some(stream) = self.successor.take() else { return Ok(()) };
+        let (Some(control), Some(flows)) = (&self.control, &self.flows) else { return Ok(()) };
+        // Otherwise the kernel would forward again, past both processes, and reset what is split.
+        handing.attached.hold(handover::PAUSE_MAX)?;
+        node.prepare_handover(handing.event_loop.time());
+        // Counted before anything is copied; what is told to the scribe is written when the successor runs.
+        handing.event_loop.finish_turn(node);
+        let (flushed, totals) = {
+            let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+            (log.flush(), log.totals)
+        };
+        warn_once(&mut self.unwritten, &flushed);
+        let path = flows_file(self.options).map_err(io::Error::other)?;
+        let estate = Estate {
+            options: self.options,
+            flows_file: &path,
+            started: self.identity.started,
+            totals,
+            event_loop: &mut *handing.event_loop,
+            attached: &*handing.attached,
+            flows: flows.as_fd(),
+            control: control.descriptor(),
+            metrics: self.scrapes.as_ref().map(AsFd::as_fd),
+        };
+        if let Err(error) = handover::give(&stream, node, estate) {
+            tracing::warn!("a successor has not taken over: {error}");
+            handing.outcome = Handed::InVain;
+            return Ok(());
+        }
+        handing.outcome = Handed::Over;
+        if let Ok(peer) = getsockopt(&stream, PeerCredentials) {
+            tracing::info!("process {} goes on with {}", peer.pid(), counted(node.flows(), "flow"));
+            self.supervisor.succeeded_by(peer.pid().unsigned_abs());
+        }
+        if let Some(writing) = self.writing.take() {
+            writing.finish();
+        }
+        warn_once(
+            &mut self.unwritten,
+            &self.log.lock().unwrap_or_else(PoisonError::into_inner).scribe.finish(),
+        );
+        // The successor takes the closed connection for the end of this process.
+        std::mem::forget(stream);
+        Ok(())
+    }
+
+    /// Flows that are not over are recorded as they are.
+    fn end(&mut self, node: &Gateway) -> io::Result<()> {
+        self.supervisor.stopping();
+        let now = clock::now();
+        if let Some(recorder) = &self.recorder {
+            let open = node.flow_statuses(0, usize::MAX).items;
+            open.iter().filter(|flow| flow.is_open()).for_each(|flow| recorder.note(now, flow));
+        }
+        if let Some(writing) = self.writing.take() {
+            writing.finish();
+        }
+        let written = self.write_stats(node, None);
+        let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        written.and(log.scribe.finish())
+    }
+}
+
+/// That of the predecessor, where the address is the same.
+fn metrics_listener(address: SocketAddr, inherited: Option<&mut Inherited>) -> Result<TcpListener> {
+    let before = inherited.and_then(|inherited| inherited.take(Role::Metrics).ok()).map(TcpListener::from);
+    match before {
+        Some(listener) if listener.local_addr().is_ok_and(|own| own == address) => Ok(listener),
+        _ => http::listen(address),
+    }
+}
+
+/// A place that was asked for must be there; the default one only should.
+fn bind_control(options: &Options) -> Result<Option<Control>> {
+    if let Some(path) = &options.control {
+        return Control::bind(path).map(Some);
+    }
+    let bound = Control::bind(&control::default_path(&options.name()?));
+    if let Err(error) = &bound {
+        tracing::warn!("{error}; `paceline flows` and `paceline top` cannot see this gateway");
+    }
+    Ok(bound.ok())
+}
+
+const STATS_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A full disk is no reason to stop forwarding.
+fn warn_once(unwritten: &mut bool, written: &io::Result<()>) {
+    if let Err(error) = written
+        && !*unwritten
+    {
+        tracing::warn!("cannot write statistics, events or series, and goes on without: {error}");
+    }
+    *unwritten = written.is_err();
+}

@@ -1,0 +1,53 @@
+//! TOML that somebody wrote: what is wrong with it and where; one table over another.
+
+/// Turns serde's "unknown field `los`, expected one of `loss`, ..." into a suggestion.
+pub fn explain(message: &str) -> String {
+    let message = message.lines().next().unwrap_or(message);
+    if let Some((given, _)) =
+        message.strip_prefix("invalid type: ").and_then(|m| m.split_once(", expected a string"))
+    {
+        return format!(
+            "{given} where text belongs; a number with a unit is written \"7.2mbit\", \"100ms\", \"17kb\", \"0.6%\""
+        );
+    }
+    let Some(rest) =
+        message.strip_prefix("unknown field `").or_else(|| message.strip_prefix("unknown variant `"))
+    else {
+        return message.replace("missing field", "missing key");
+    };
+    let what = if message.starts_with("unknown field") { "key" } else { "value" };
+    // rest: given`, expected one of `a`, `b`
+    let mut quoted = rest.split('`').step_by(2);
+    let given = quoted.next().unwrap_or(rest);
+    let known: Vec<&str> = quoted.filter(|name| !name.is_empty()).collect();
+    match nearest(given, &known) {
+        Some(name) => format!("unknown {what} `{given}`; did you mean `{name}`?"),
+        _ if known.is_empty() => format!("unknown {what} `{given}`"),
+        _ => format!("unknown {what} `{given}`; known here: {}", known.join(", ")),
+    }
+}
+
+/// The one of `known` that was probably meant.
+pub fn nearest<'a>(given: &str, known: &[&'a str]) -> Option<&'a str> {
+    let (distance, name) =
+        known.iter().map(|name| (strsim::damerau_levenshtein(given, name), *name)).min()?;
+    (distance <= 1 + given.len() / 4).then_some(name)
+}
+
+/// The line, from 1, at which a span starts.
+pub fn line_of(text: &str, span: Option<std::ops::Range<usize>>) -> usize {
+    let start = span.map_or(0, |span| span.start.min(text.len()));
+    1 + text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count()
+}
+
+/// Puts every leaf of `changes` into `table`.
+pub fn merge(table: &mut toml::Table, changes: &toml::Table) {
+    for (key, value) in changes {
+        match (table.get_mut(key), value) {
+            (Some(toml::Value::Table(inner)), toml::Value::Table(changes)) => merge(inner, changes),
+            _ => {
+                table.insert(key.clone(), value.clone());
+            }
+        }
+    }
+}

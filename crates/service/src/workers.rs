@@ -1,0 +1,201 @@
+//! Several workers: a process for each part of the subscribers, and one that keeps them running.
+//!
+//! Each worker is a gateway of its own between the same interfaces, with its own packet sockets, fail-open rule, file of flows,
+//! control socket and metrics, all of which are about its subscribers alone. So if one dies, the kernel forwards what is its
+//! subscribers', and the others do not notice.
+
+use std::io;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use paceline_gateway::GatewayConfig;
+use paceline_gateway::config::LimitsConfig;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR2};
+use signal_hook::iterator::Signals;
+
+use super::drive::confine;
+use super::notify::Supervisor;
+use super::{attach, handover, successor};
+use crate::Options;
+use crate::error::{Error, Result};
+
+/// Starts the workers, starts them again when they die, and hands signals on, until one ends everything.
+pub(super) fn run(options: &Options, config: &GatewayConfig) -> Result<()> {
+    if config.sharing.capacity_mbps.is_some() {
+        return Err(Error::input(
+            "`sharing.capacity-mbps` is about all subscribers together, whom several workers do not see; give one or the other",
+        ));
+    }
+    if options.tun.is_some() {
+        return Err(Error::input(
+            "several workers stand between two ports of a bridge only, not behind a TUN; leave out --workers, or --tun",
+        ));
+    }
+    if options.take_over {
+        return Err(Error::input(
+            "several workers are replaced by sending SIGUSR2 to the process that started them",
+        ));
+    }
+    // Otherwise each of them would say so, again and again.
+    attach::place(&Options { worker: Some(0), ..options.clone() })?;
+    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM, SIGUSR2])
+        .map_err(|error| Error::io("watch for signals", &error))?;
+    // What it starts needs no more, either.
+    confine();
+    let workers: io::Result<Vec<Worker>> = (0..options.workers).map(Worker::start).collect();
+    let mut workers = workers.map_err(|error| Error::io("start a worker", &error))?;
+    let mut supervisor = Supervisor::default();
+    supervisor.start();
+    let mut awaited: Vec<u32> = (0..options.workers).collect();
+    loop {
+        for signal in signals.pending() {
+            match signal {
+                SIGHUP if options.config.is_some() => {
+                    workers.iter().for_each(|worker| worker.signal(Signal::SIGHUP))
+                }
+                SIGUSR2 => workers.iter_mut().for_each(Worker::succeed),
+                _ => {
+                    supervisor.stopping();
+                    return stop(workers);
+                }
+            }
+        }
+        workers.iter_mut().for_each(Worker::look);
+        awaited.retain(|worker| !answers(options, *worker));
+        if awaited.is_empty() {
+            supervisor.beat(None);
+        }
+        thread::sleep(INTERVAL);
+    }
+}
+
+/// A worker has its part of the memory, and of the table.
+pub(super) fn divide(limits: &mut LimitsConfig, workers: u32) {
+    let workers = workers.max(1) as usize;
+    limits.max_flows = limits.max_flows.div_ceil(workers);
+    limits.max_buffer_bytes /= workers;
+}
+
+/// The memory for packets of a gateway with these limits: twice of what may be kept, as small packets occupy twice of what they count
+/// for, and what passes at any moment.
+pub(super) fn pool_bytes(limits: &LimitsConfig) -> usize {
+    limits.max_buffer_bytes.saturating_mul(2).saturating_add(PASSING_BYTES)
+}
+
+/// What a gateway with these limits takes at most: memory for packets, its flows, and the program with all that does not grow.
+pub(super) fn memory_bytes(limits: &LimitsConfig) -> usize {
+    let flows = limits.max_flows.saturating_mul(LimitsConfig::FLOW_BYTES);
+    pool_bytes(limits).saturating_add(flows).saturating_add(PROGRAM_BYTES)
+}
+
+fn answers(options: &Options, worker: u32) -> bool {
+    let options = Options { worker: Some(worker), ..options.clone() }.of_worker();
+    handover::control_path(&options).is_ok_and(|path| std::os::unix::net::UnixStream::connect(path).is_ok())
+}
+
+/// Signals end them in order.
+fn stop(workers: Vec<Worker>) -> Result<()> {
+    workers.iter().for_each(|worker| worker.signal(Signal::SIGTERM));
+    let mut failed = false;
+    for mut worker in workers {
+        for process in [Some(worker.process), worker.successor.take()].into_iter().flatten() {
+            failed |= wait(process).is_none_or(|status| !status.success());
+        }
+    }
+    if failed { Err(Error::failed("a worker has not ended in order")) } else { Ok(()) }
+}
+
+fn wait(mut process: Child) -> Option<ExitStatus> {
+    process.wait().ok()
+}
+
+/// One worker.
+struct Worker {
+    index: u32,
+    process: Child,
+    /// Takes over from it.
+    successor: Option<Child>,
+    /// When it died, if it did.
+    died: Option<Instant>,
+}
+
+impl Worker {
+    fn start(index: u32) -> io::Result<Worker> {
+        Ok(Worker { index, process: launch(index, &[])?, successor: None, died: None })
+    }
+
+    fn signal(&self, signal: Signal) {
+        // The number of one whose end was noticed may be another program's by now.
+        let process = self.died.is_none().then_some(&self.process);
+        for process in [process, self.successor.as_ref()].into_iter().flatten() {
+            // One that has ended and was not noticed needs no signal.
+            let _ = kill(Pid::from_raw(process.id() as i32), signal);
+        }
+    }
+
+    /// The program that is installed now takes over, if that is not going on already.
+    fn succeed(&mut self) {
+        if self.successor.is_some() || self.died.is_some() {
+            return;
+        }
+        match launch(self.index, &["--take-over"]) {
+            Ok(child) => self.successor = Some(child),
+            Err(error) => tracing::error!("cannot start a successor of worker {}: {error}", self.index),
+        }
+    }
+
+    /// Notices what has ended, and starts again what should not have.
+    fn look(&mut self) {
+        let has_ended = |child: &mut Child| child.try_wait().ok().flatten();
+        if let Some(died) = self.died {
+            if died.elapsed() >= RESTART_AFTER {
+                match launch(self.index, &[]) {
+                    Ok(process) => (self.process, self.died) = (process, None),
+                    Err(error) => {
+                        tracing::error!("cannot start worker {}: {error}", self.index);
+                        self.died = Some(Instant::now());
+                    }
+                }
+            }
+            return;
+        }
+        if let Some(status) = has_ended(&mut self.process) {
+            match self.successor.take() {
+                Some(successor) => self.process = successor,
+                None => {
+                    tracing::error!(
+                        "worker {} has ended ({status}): the kernel forwards for its subscribers until it is back",
+                        self.index
+                    );
+                    self.died = Some(Instant::now());
+                }
+            }
+        } else if let Some(status) = self.successor.as_mut().and_then(has_ended) {
+            tracing::error!("worker {} goes on: its successor has ended ({status})", self.index);
+            self.successor = None;
+        }
+    }
+}
+
+/// This program once more, with the same options.
+fn launch(index: u32, more: &[&str]) -> io::Result<Child> {
+    let mut command = Command::new(successor::program()?);
+    command.args(std::env::args_os().skip(1)).args(more).stdin(Stdio::null());
+    command.args(["--worker", &index.to_string(), "--parent", &std::process::id().to_string()]);
+    // The service manager hears of this process alone.
+    for variable in ["NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC"] {
+        command.env_remove(variable);
+    }
+    command.spawn()
+}
+
+/// Our choice: a batch of the longest packets from each device, and as much on its way out, many times over.
+const PASSING_BYTES: usize = 64 << 20;
+/// Program and libraries (22 MB), what `auto` remembers of 16,384 clients and as many servers (4 MB), records that wait for the disk (3 MB).
+const PROGRAM_BYTES: usize = 32 << 20;
+const INTERVAL: Duration = Duration::from_millis(100);
+/// Our choice: as the service manager does for the whole.
+const RESTART_AFTER: Duration = Duration::from_millis(200);
