@@ -45,11 +45,11 @@ pub struct GatewayConfig {
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum FlowMode {
     /// Sequence numbers and acknowledgements are those of the ends.
-    #[default]
     Transparent,
     /// Two connections back to back: the gateway acknowledges, and sends with algorithms of its own.
     Split,
     /// What is best for the flow by what is measured ([`crate::auto`]).
+    #[default]
     Auto,
 }
 
@@ -292,6 +292,7 @@ impl GatewayConfig {
     /// Every part off: packets pass as they come.
     pub fn all_off() -> Self {
         GatewayConfig {
+            mode: FlowMode::Transparent,
             virtual_window: VirtualWindowConfig {
                 mode: VirtualWindowMode::None,
                 add_window_scale: false,

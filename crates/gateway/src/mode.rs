@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(mode(8080), Mode::Split(config.split.sender));
         assert_eq!(config.choose(&key(80), &syn(80, &[]), &Known::default()).share.weight, 2);
         let choice = GatewayConfig::default().choose(&key(80), &syn(80, &[]), &Known::default());
-        assert_eq!((choice.mode, choice.reason), (Mode::Transparent, None));
+        assert_eq!((choice.mode, choice.reason), (Mode::Transparent, Some(Reason::Unknown)));
     }
 
     #[test]

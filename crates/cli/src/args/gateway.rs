@@ -44,7 +44,7 @@ pub(crate) struct GatewayArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) check: Option<PathBuf>,
     /// Parts of the gateway that are on
-    #[arg(long, value_enum, default_value_t = Profile::Full)]
+    #[arg(long, value_enum, default_value_t = Profile::Auto)]
     pub(crate) profile: Profile,
     /// Write counters to this file, once a second and at the end
     #[arg(long, value_name = "FILE")]

@@ -22,13 +22,13 @@ pub enum Profile {
     Proactive,
     /// And RTT modulation as printed: everything in the text, and nothing else.
     Thesis,
-    /// The default: sized window, bounded queue.
+    /// Sized window, bounded queue, every flow transparent.
     Full,
     /// Nothing but the client's window, lowered to what it would advertise with dynamic receive window adjustment.
     Drwa,
     /// Every flow is split; the gateway sends to its client.
     Split,
-    /// Mode and sender as the gateway finds best by what it measures.
+    /// The default: as `Full`, or mode and sender as the gateway finds best by what it measures.
     Auto,
 }
 
@@ -51,9 +51,9 @@ impl Profile {
     pub fn config(self) -> GatewayConfig {
         let default = GatewayConfig::default();
         match self {
-            Profile::Full => default,
+            Profile::Full => GatewayConfig { mode: FlowMode::Transparent, ..default },
             Profile::Split => GatewayConfig { mode: FlowMode::Split, ..default },
-            Profile::Auto => GatewayConfig { mode: FlowMode::Auto, ..default },
+            Profile::Auto => default,
             Profile::Drwa => {
                 let mut config = GatewayConfig::all_off();
                 config.virtual_window.mode = VirtualWindowMode::Drwa;
@@ -106,6 +106,6 @@ mod tests {
             GatewayConfig::all_off()
         );
         let split = Profile::Split.config();
-        assert_eq!(GatewayConfig { mode: FlowMode::Transparent, ..split }, GatewayConfig::default());
+        assert_eq!(GatewayConfig { mode: FlowMode::Auto, ..split }, GatewayConfig::default());
     }
 }

@@ -217,7 +217,10 @@ impl Flow {
         if !self.handshake.sack() && !carried_head {
             return;
         }
-        if !self.handshake.sack() && self.overshoot.had_no_room(gone.end) && self.overshoot.on_discard(ctx.now) {
+        if !self.handshake.sack()
+            && self.overshoot.had_no_room(gone.end)
+            && self.overshoot.on_discard(ctx.now)
+        {
             // So was all that lies behind it. One repair a round trip (RFC 6582) would take a minute for it.
             self.board.mark_lost(gone.start.max(una)..self.board.sent());
         }

@@ -1,6 +1,6 @@
 //! An application that reads more slowly than the link brings data.
 
-use paceline_gateway::GatewayConfig;
+use paceline_gateway::config::Profile;
 use paceline_wire::Rate;
 
 use crate::kit::accelerated::run;
@@ -14,7 +14,7 @@ fn the_reader_sets_the_pace_and_nothing_is_dropped() {
         let buffer = client.receiver.buffer;
         let mut client: EndpointConfig = client;
         client.receiver.reading = Reading { rate: Some(Rate::from_mbps(2.0)), pauses: Vec::new() };
-        let (sim, flow) = run(GatewayConfig::default(), &Path::thesis(), &FlowSpec::download(client), 30, 1);
+        let (sim, flow) = run(Profile::Full.config(), &Path::thesis(), &FlowSpec::download(client), 30, 1);
         let report = sim.download(flow);
         let goodput = sim.goodput_between(flow, at_ms(5_000), at_ms(30_000));
         assert!((1.9..=2.05).contains(&goodput), "{buffer}: {goodput} {report:?}");
