@@ -25,3 +25,16 @@ fn every_queue_discipline_is_documented() {
         assert!(row("radio.down.aqm").contains(&format!("`\"{name}\"`")), "{name} is not documented");
     }
 }
+
+/// A table with the name alone is the discipline with the parameters that its source recommends.
+#[test]
+fn every_queue_discipline_can_be_written_as_a_table() {
+    #[derive(serde::Deserialize)]
+    struct Path {
+        aqm: Aqm,
+    }
+    for name in Aqm::NAMES {
+        let path: Path = toml::from_str(&format!("aqm = {{ name = \"{name}\" }}")).unwrap();
+        assert_eq!(Some(path.aqm), Aqm::named(name), "{name}");
+    }
+}

@@ -13,25 +13,25 @@ pub(crate) enum Profile {
     /// No gateway: the kernel forwards.
     #[default]
     Off,
-    /// A gateway with every part off: packets pass as they come.
+    /// A gateway with every part off.
     Null,
     /// The window towards the server is a constant 10 MB.
     Window,
-    /// And packets leave as the reception rate allows.
+    /// `window`, and packets leave as the reception rate allows.
     Schedule,
-    /// And the holes that the client reports are repaired.
+    /// `schedule`, and the gateway repairs holes that the client reports.
     Local,
-    /// And what the client must have discarded is sent again at once.
+    /// `local`, and the gateway repeats at once what the client must have discarded.
     Proactive,
-    /// And RTT modulation as printed: everything in the text, and nothing else.
+    /// `proactive`, and RTT modulation as printed: everything in the published text, and nothing else.
     Thesis,
-    /// Paceline's own default: sized window, bounded queue.
+    /// The default: a sized window and a bounded queue.
     Full,
-    /// Nothing but the client's window, lowered to what it would advertise with dynamic receive window adjustment.
+    /// Only the client's window, lowered to what it would advertise with dynamic receive window adjustment.
     Drwa,
-    /// Every flow is split; the gateway sends to its client.
+    /// Every flow is split. The gateway sends to its client.
     Split,
-    /// Mode and sender as the gateway finds best by what it measures.
+    /// The gateway chooses mode and sender by what it measures.
     Auto,
     /// No gateway of ours: a proxy of kernel sockets, to be compared with. In the simulator something like it.
     #[value(skip)]

@@ -18,9 +18,9 @@ pub(crate) enum Kind {
     Path,
     /// Four downloads of mixed senders, an upload, web objects and datagrams over drawn radio links
     Mixed,
-    /// The same without the upload
+    /// `mixed` without the upload
     MixedDown,
-    /// Windows, missing options and slow readers of clients, behind a clean wired side and a deep buffer
+    /// Clients with small windows, missing options or slow readers, behind a deep buffer
     Clients,
 }
 
