@@ -4,7 +4,7 @@
 
 use paceline_gateway::GatewayConfig;
 use paceline_gateway::auto::Memory;
-use paceline_gateway::config::FlowMode;
+use paceline_gateway::config::Profile;
 use paceline_path::random::Probability;
 use paceline_path::{Delay, LinkConfig, Loss, QueueLimit, RateProcess, RateStep};
 use paceline_sim::scenario::{Flow, GatewayAt, Load, PathLink, Scenario, TcpFlow, Transport};
@@ -114,21 +114,21 @@ fn simulate(scenario: &Scenario) -> Outcome {
     }
 }
 
-/// Without a gateway, with the default one, with `auto` that knows nothing, and with one that has seen the same flow before.
+/// Without a gateway, with a transparent one, with `auto` that knows nothing, and with one that has seen the same flow before.
 fn all(cell: Cell) -> [Outcome; 4] {
-    let auto = GatewayConfig { mode: FlowMode::Auto, ..GatewayConfig::default() };
+    let auto = Profile::Auto.config();
     let first = simulate(&scenario(cell, Some(auto.clone())));
     let later = Scenario { memory: first.memory.clone(), ..scenario(cell, Some(auto)) };
     [
         simulate(&scenario(cell, None)),
-        simulate(&scenario(cell, Some(GatewayConfig::default()))),
+        simulate(&scenario(cell, Some(Profile::Full.config()))),
         first,
         simulate(&later),
     ]
 }
 
 #[test]
-fn a_steady_link_is_served_as_by_default() {
+fn a_steady_link_is_served_as_by_the_transparent_mode() {
     let [pass, transparent, first, later] = all(PLAIN);
     for auto in [first, later] {
         assert!(auto.mbps >= 0.98 * pass.mbps && auto.mbps >= 0.99 * transparent.mbps, "{auto:?}");
@@ -150,7 +150,7 @@ fn a_varying_link_is_filled_with_a_queue_that_is_far_from_a_full_one() {
     let [pass, transparent, first, later] = all(Cell { down, seconds: 40, ..PLAIN });
     println!("{} / {} {} {}", pass.mbps, transparent.mbps, first.mbps, later.mbps);
     for auto in [first, later] {
-        // The bound alone decides, as in the default mode.
+        // The bound alone decides, as in the transparent mode.
         assert_eq!((auto.mbps, auto.delay_ms), (transparent.mbps, transparent.delay_ms));
         // What is less than passing gives is the price of less than half of its wait.
         assert!(auto.mbps >= 0.9 * pass.mbps && auto.delay_ms < 0.5 * pass.delay_ms, "{auto:?} {pass:?}");
