@@ -304,7 +304,7 @@ fn a_policy_is_checked_without_privilege() {
     let path = folder.path().join("policy.toml");
     fs::write(&path, "[[rule]]\nport = 22\nmode = \"pass\"\n").unwrap();
     paceline().args(["gateway", "--check"]).arg(&path).assert().success().stdout(contains(
-        "policy.toml: all right: 1 rule for flows, 0 rules for subscribers, other flows transparent",
+        "policy.toml: all right: 1 rule for flows, 0 rules for subscribers, other flows auto",
     ));
     fs::write(&path, "[[rule]]\nport = 22\nmode = \"drop\"\n").unwrap();
     paceline()

@@ -2,7 +2,7 @@ use super::*;
 use paceline_gateway::config::{FlowAction, Prefer, Profile};
 
 fn parsed(text: &str) -> std::result::Result<GatewayConfig, String> {
-    let base = Profile::Full.config();
+    let base = Profile::Auto.config();
     parse(Path::new("p.toml"), text, &base, &["eth1", "eth2"]).map_err(|error| error.to_string())
 }
 

@@ -10,7 +10,7 @@ use super::{Connection, State};
 pub struct Delivery {
     /// Bytes that have arrived, reported by SACK or cumulatively.
     pub delivered: u64,
-    /// Bytes taken for lost.
+    /// Bytes taken for lost, without those that a timeout gave up.
     pub lost: u64,
     /// The newest round-trip time of a segment that was sent once.
     pub rtt: Option<Duration>,

@@ -279,7 +279,11 @@ impl Sender {
     /// A timeout: everything that has not arrived is lost, and slow start begins (RFC 5681, Section 3.1; RFC 6298, Section 5).
     pub(super) fn enter_loss(&mut self, now: Instant) {
         let new_recovery = self.state < CaState::Recovery && !self.head_was_resent();
+        let lost_before = self.board.lost_total();
         self.mark_expired(now);
+        // Silence is no word of losses: a link that stood still has all of it, and F-RTO finds that out (RFC 5682). Whoever looks for full
+        // buffers by losses is told of none.
+        self.lost_reported += self.board.lost_total() - lost_before;
         if self.separate {
             self.detection.on_retransmission_timeout();
         }
