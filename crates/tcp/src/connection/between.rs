@@ -112,7 +112,7 @@ impl Connection {
     }
 
     /// Bytes that the peer may send by the windows that it was shown.
-    pub fn promised(&self) -> u64 {
+    pub fn advertised(&self) -> u64 {
         self.receiver.edge().saturating_sub(self.receiver.nxt)
     }
 
