@@ -103,7 +103,7 @@ impl SplitFlow {
         }
         // Sent again, and so is ours: a client that is gone has asked once, and the server hears no more of it than without a gateway.
         opening.syn.clone_from(packet);
-        self.server.connection.repeat_syn();
+        self.server.connection.retransmit_syn();
         Opened::NotYet
     }
 

@@ -1,4 +1,4 @@
-//! For one who stands between two connections: how much may leave, what has arrived, and how much is to be shown.
+//! What a relay between two connections needs: how much may leave, what has arrived, and how much is to be shown.
 
 use paceline_wire::{Duration, Instant};
 
