@@ -44,12 +44,13 @@ impl Transmission {
     }
 }
 
-/// The log. First transmissions are sorted by position as well as by order; repeats only by order.
+/// The log. First transmissions are sorted by position as well as by order; retransmissions only by order.
 #[derive(Clone, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Flight {
     firsts: VecDeque<Transmission>,
-    repeats: VecDeque<Transmission>,
+    #[cfg_attr(feature = "serde", serde(rename = "repeats"))]
+    retransmissions: VecDeque<Transmission>,
     bytes: u64,
     last_order: u64,
     left_order: u64,
@@ -67,7 +68,7 @@ impl Flight {
     }
 
     /// The oldest transmission in flight is a later copy of the byte at `position`.
-    pub(crate) fn oldest_repeats(&self, position: u64) -> bool {
+    pub(crate) fn oldest_retransmits(&self, position: u64) -> bool {
         self.oldest().is_some_and(|t| !t.first && t.start <= position && position < t.end)
     }
 
@@ -78,7 +79,7 @@ impl Flight {
 
     /// Bytes of memory that the log takes.
     pub(crate) fn memory(&self) -> u64 {
-        ((self.firsts.len() + self.repeats.len()) * size_of::<Transmission>()) as u64
+        ((self.firsts.len() + self.retransmissions.len()) * size_of::<Transmission>()) as u64
     }
 
     /// Logs the first departure of a range; without room for more, as in a full log.
@@ -110,7 +111,7 @@ impl Flight {
         if first {
             self.firsts.push_back(transmission)
         } else {
-            self.repeats.push_back(transmission)
+            self.retransmissions.push_back(transmission)
         }
         self.last_order
     }
@@ -159,7 +160,7 @@ impl Flight {
     /// Forgets all transmissions, as after a timeout.
     pub(crate) fn clear(&mut self) {
         self.firsts.clear();
-        self.repeats.clear();
+        self.retransmissions.clear();
         self.bytes = 0;
         self.left_order = self.last_order;
     }
@@ -172,37 +173,37 @@ impl Flight {
 
     /// They had not left the link, as far as they reach beyond `una`, and are older than whatever departed since.
     pub(crate) fn put_back(&mut self, mut older: Flight, una: u64) {
-        for part in [&mut older.firsts, &mut older.repeats] {
+        for part in [&mut older.firsts, &mut older.retransmissions] {
             part.retain(|t| t.end > una);
         }
-        older.bytes = older.firsts.iter().chain(&older.repeats).map(Transmission::len).sum();
+        older.bytes = older.firsts.iter().chain(&older.retransmissions).map(Transmission::len).sum();
         older.firsts.append(&mut self.firsts);
-        older.repeats.append(&mut self.repeats);
+        older.retransmissions.append(&mut self.retransmissions);
         older.bytes += self.bytes;
         older.last_order = self.last_order;
         *self = older;
     }
 
     fn first_is_oldest(&self) -> bool {
-        match (self.firsts.front(), self.repeats.front()) {
-            (Some(first), Some(repeat)) => first.order < repeat.order,
+        match (self.firsts.front(), self.retransmissions.front()) {
+            (Some(first), Some(retransmission)) => first.order < retransmission.order,
             (first, _) => first.is_some(),
         }
     }
 
     fn oldest(&self) -> Option<&Transmission> {
-        if self.first_is_oldest() { self.firsts.front() } else { self.repeats.front() }
+        if self.first_is_oldest() { self.firsts.front() } else { self.retransmissions.front() }
     }
 
     fn oldest_mut(&mut self) -> Option<&mut Transmission> {
-        if self.first_is_oldest() { self.firsts.front_mut() } else { self.repeats.front_mut() }
+        if self.first_is_oldest() { self.firsts.front_mut() } else { self.retransmissions.front_mut() }
     }
 
     fn remove_oldest(&mut self) {
         if self.first_is_oldest() {
             self.firsts.pop_front();
         } else {
-            self.repeats.pop_front();
+            self.retransmissions.pop_front();
         }
     }
 }
@@ -216,14 +217,14 @@ mod tests {
     }
 
     #[test]
-    fn firsts_and_repeats_leave_in_order_of_departure() {
+    fn firsts_and_retransmissions_leave_in_order_of_departure() {
         let mut flight = Flight::default();
         flight.push(0, 10, t(1), true);
-        let repeat = flight.push(0, 10, t(2), false);
+        let retransmission = flight.push(0, 10, t(2), false);
         flight.push(10, 20, t(3), true);
         assert_eq!(flight.bytes(), 30);
         assert_eq!(flight.first_at(15).map(|t| t.order), Some(3));
-        let arrived = Arrived { order: repeat, end: 10 };
+        let arrived = Arrived { order: retransmission, end: 10 };
         assert_eq!(flight.pop_until(arrived).map(|t| t.order), Some(1));
         assert_eq!(flight.pop_until(arrived).map(|t| t.order), Some(2));
         assert_eq!(flight.pop_until(arrived), None);
@@ -272,12 +273,12 @@ mod tests {
     }
 
     #[test]
-    fn a_full_log_keeps_the_order_of_repeats() {
+    fn a_full_log_keeps_the_order_of_retransmissions() {
         let mut flight = Flight::default();
         for n in 0..20_000 {
             flight.push(n, n + 1, t(n), true);
         }
-        let repeat = flight.push(0, 1, t(20_000), false);
-        assert!(flight.push(20_000, 20_001, t(20_001), true) > repeat, "it left later");
+        let retransmission = flight.push(0, 1, t(20_000), false);
+        assert!(flight.push(20_000, 20_001, t(20_001), true) > retransmission, "it left later");
     }
 }

@@ -18,11 +18,11 @@ use crate::flow::{Context, Flow, LinkReport, Phase};
 use crate::handshake::Shifts;
 use crate::icmp::{self, IcmpError};
 use crate::keyed::Key;
-use crate::member::Member;
+use crate::non_tcp::Offered;
 use crate::observe::{Event, Observer};
-use crate::other::Offered;
 use crate::passed_syns::PassedSyns;
-use crate::pool::Holdings;
+use crate::pool::MemoryUse;
+use crate::scheduler_entry::SchedulerEntry;
 use crate::share::Share;
 use crate::split::Split;
 use crate::status::{FlowStage, FlowStatus};
@@ -62,7 +62,7 @@ pub(crate) struct Shared {
     /// Payload bytes kept for all flows.
     pub(crate) buffered: u64,
     /// Bytes that servers may have on their way, for all flows.
-    pub(crate) promised: u64,
+    pub(crate) advertised: u64,
     /// What flows showed of clients and servers.
     pub(crate) memory: Memory,
 }
@@ -76,8 +76,8 @@ impl Shared {
             observer: &mut *self.observer,
             out: &mut self.out,
             buffered: &mut self.buffered,
-            promised: &mut self.promised,
-            subscriber: Holdings::default(),
+            advertised: &mut self.advertised,
+            subscriber: MemoryUse::default(),
             memory: &mut self.memory,
         }
     }
@@ -114,7 +114,7 @@ impl Gateway {
                 observer,
                 out: VecDeque::new(),
                 buffered: 0,
-                promised: 0,
+                advertised: 0,
                 memory: Memory::default(),
             },
         }
@@ -212,7 +212,7 @@ impl Gateway {
             self.remove(now, id, FlowStage::Reset);
             return self.shared.forward(from, packet);
         }
-        let subscriber = self.table.holdings_of_subscriber(id);
+        let subscriber = self.table.memory_use_of_subscriber(id);
         let (flow, mut ctx) = (self.table.flow_mut(id), self.shared.context(now));
         ctx.subscriber = subscriber;
         flow.last_packet = now;
@@ -248,10 +248,10 @@ impl Gateway {
     }
 
     fn remove(&mut self, now: Instant, id: u32, end: FlowStage) {
-        let Member::Flow(flow) = self.table.remove(now, id) else { return };
-        let Holdings { kept, promised } = flow.holdings();
+        let SchedulerEntry::Flow(flow) = self.table.remove(now, id) else { return };
+        let MemoryUse { kept, advertised } = flow.memory_use();
         self.shared.buffered = self.shared.buffered.saturating_sub(kept);
-        self.shared.promised = self.shared.promised.saturating_sub(promised);
+        self.shared.advertised = self.shared.advertised.saturating_sub(advertised);
         if flow.phase != Phase::Closed {
             let status = FlowStatus { stage: end, ..flow.status(&self.shared.config) };
             self.shared.observer.on_event(now, &flow.key, &Event::Ended(status));
@@ -295,7 +295,7 @@ impl Gateway {
     }
 
     /// A packet other than TCP goes on, and is counted.
-    fn pass_other(&mut self, now: Instant, from: PortId, packet: Packet) {
+    fn pass_non_tcp(&mut self, now: Instant, from: PortId, packet: Packet) {
         let Some((src, dst)) = packet.addresses() else { return self.shared.forward(from, packet) };
         let counters = &mut self.shared.counters;
         let bytes = packet.ip_len() as u64;
@@ -306,7 +306,7 @@ impl Gateway {
             counters.other_uplink_packets += 1;
             counters.other_uplink_bytes += bytes;
             if shared {
-                self.table.other_from_client(&self.shared.config, now, src, bytes);
+                self.table.non_tcp_from_client(&self.shared.config, now, src, bytes);
             }
             return self.shared.forward(from, packet);
         }
@@ -316,7 +316,7 @@ impl Gateway {
             return self.shared.forward(from, packet);
         }
         let Shared { config, buffered, .. } = &mut self.shared;
-        match self.table.other_to_client(config, now, dst, packet, buffered) {
+        match self.table.non_tcp_to_client(config, now, dst, packet, buffered) {
             Offered::Leaves(packet) => self.shared.forward(from, packet),
             Offered::Waits => self.shared.counters.other_queued += 1,
             Offered::Dropped => self.shared.counters.other_dropped += 1,
@@ -324,9 +324,9 @@ impl Gateway {
     }
 
     /// The next of what is not TCP whose turn has come.
-    fn next_other(&mut self, now: Instant) -> Option<(PortId, Packet)> {
+    fn next_non_tcp(&mut self, now: Instant) -> Option<(PortId, Packet)> {
         let Shared { counters, buffered, .. } = &mut self.shared;
-        let next = self.table.next_other(now, &mut counters.other_dropped, buffered)?;
+        let next = self.table.next_non_tcp(now, &mut counters.other_dropped, buffered)?;
         counters.packets_out += 1;
         Some((RADIO, next))
     }
@@ -350,7 +350,7 @@ impl Node for Gateway {
         self.shared.counters.packets_in += 1;
         let Some((key, flags)) = packet.flow_key().zip(packet.tcp().map(|tcp| tcp.flags())) else {
             if self.on_opaque(arrival, port, &packet) {
-                self.pass_other(arrival, port, packet);
+                self.pass_non_tcp(arrival, port, packet);
             }
             return;
         };
@@ -373,13 +373,13 @@ impl Node for Gateway {
 
     fn handle_timeout(&mut self, now: Instant) {
         self.split.on_timeout(&mut self.shared.context(now), &mut self.table);
-        self.table.other_timeouts(now);
+        self.table.non_tcp_timeouts(now);
         // Those that are left are due still, and come with the next turn.
         for _ in 0..TIMEOUTS_A_TURN {
             let Some(id) = self.table.pop_due(now) else { break };
-            if let Some(member) = self.table.split(id) {
+            if let Some(entry) = self.table.split(id) {
                 // Its share has changed.
-                self.table.after_split_event(id, now, member.wish, &LinkReport::default());
+                self.table.after_split_event(id, now, entry.demand, &LinkReport::default());
                 continue;
             }
             if self.table.flow(id).is_expired(now, self.shared.config.limits.idle_timeout_s) {
@@ -389,7 +389,7 @@ impl Node for Gateway {
                 self.remove(now, id, FlowStage::Idle);
                 continue;
             }
-            let subscriber = self.table.holdings_of_subscriber(id);
+            let subscriber = self.table.memory_use_of_subscriber(id);
             let (flow, mut ctx) = (self.table.flow_mut(id), self.shared.context(now));
             ctx.subscriber = subscriber;
             let before = flow.in_flight();
@@ -408,16 +408,16 @@ impl Node for Gateway {
                 self.shared.counters.packets_out += 1;
                 return Some(next);
             }
-            if let Some(next) = self.next_other(now) {
+            if let Some(next) = self.next_non_tcp(now) {
                 return Some(next);
             }
             let Some((id, limit)) = self.table.next_sender(now, self.shared.config.schedule.mode) else {
                 // The last TCP flow that waited may just have gone.
-                return self.next_other(now);
+                return self.next_non_tcp(now);
             };
-            if let Some(member) = self.table.split(id) {
+            if let Some(entry) = self.table.split(id) {
                 let mut ctx = self.shared.context(now);
-                match self.split.take_turn(&mut ctx, &mut self.table, member.pair, limit) {
+                match self.split.take_turn(&mut ctx, &mut self.table, entry.flow, limit) {
                     Some(packet) => {
                         self.shared.counters.packets_out += 1;
                         return Some((RADIO, packet));

@@ -5,6 +5,7 @@
 //! program cannot read is the only one that has to end.
 //!
 //! A newer program may read what an older one wrote if the format names its fields: new fields then need `serde(default)`.
+//! A field that gets another name here keeps the written one (`serde(rename)`), so that both programs read each other.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -35,7 +36,8 @@ pub struct State<'a> {
     counters: &'a Counters,
     out: &'a VecDeque<(PortId, Packet)>,
     buffered: u64,
-    promised: u64,
+    #[serde(rename = "promised")]
+    advertised: u64,
     memory: &'a Memory,
     passed_syns: &'a PassedSyns,
 }
@@ -50,7 +52,8 @@ pub struct TakenOver {
     split_order: Order,
     counters: Counters,
     out: VecDeque<(PortId, Packet)>,
-    promised: u64,
+    #[serde(rename = "promised")]
+    advertised: u64,
     #[serde(default)]
     memory: Memory,
     #[serde(default)]
@@ -90,7 +93,7 @@ impl Gateway {
             counters: &self.shared.counters,
             out: &self.shared.out,
             buffered: self.shared.buffered.saturating_sub(self.split.buffered()),
-            promised: self.shared.promised.saturating_sub(self.split.promised()),
+            advertised: self.shared.advertised.saturating_sub(self.split.advertised()),
             memory: &self.shared.memory,
             passed_syns: &self.passed_syns,
         }
@@ -120,7 +123,7 @@ impl Gateway {
         (shared.counters, shared.out) = (state.counters, state.out);
         shared.counters.split_let_go += before.saturating_sub(gateway.split.len()) as u64;
         shared.buffered = gateway.table.recount().saturating_add(gateway.split.buffered());
-        shared.promised = state.promised.saturating_add(gateway.split.promised());
+        shared.advertised = state.advertised.saturating_add(gateway.split.advertised());
         shared.memory = state.memory.checked();
         gateway.passed_syns = state.passed_syns.continued();
         gateway

@@ -1,4 +1,4 @@
-//! The memory that all flows share: who may keep how much of it, and be promised how much.
+//! The memory that all flows share: who may keep how much of it, and how much may be advertised to servers.
 //!
 //! The dynamic threshold of Choudhury and Hahne (IEEE/ACM Transactions on Networking 6(2), 1998): a user of a shared memory may
 //! hold a multiple of what is free. A few have nearly all of it, many an even part, and somebody who takes what he can leaves
@@ -7,16 +7,17 @@
 /// What is held: bytes that are kept, or that servers may have on their way by the windows that they were shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub(crate) struct Holdings {
+pub(crate) struct MemoryUse {
     pub(crate) kept: u64,
-    pub(crate) promised: u64,
+    #[cfg_attr(feature = "serde", serde(rename = "promised"))]
+    pub(crate) advertised: u64,
 }
 
-impl Holdings {
+impl MemoryUse {
     /// One flow of these now holds `now` in place of `before`.
-    pub(crate) fn replace(&mut self, before: Holdings, now: Holdings) {
+    pub(crate) fn replace(&mut self, before: MemoryUse, now: MemoryUse) {
         self.kept = (self.kept + now.kept).saturating_sub(before.kept);
-        self.promised = (self.promised + now.promised).saturating_sub(before.promised);
+        self.advertised = (self.advertised + now.advertised).saturating_sub(before.advertised);
     }
 }
 
@@ -28,22 +29,22 @@ pub(crate) const PIECE_MIN: u64 = 1_024;
 const SUBSCRIBER_MULTIPLE: u64 = 4;
 
 /// What a server has on its way at most, whatever window it was shown, when so many bytes of its have been acknowledged: ten segments
-/// (RFC 6928), and a byte more for each (RFC 5681, Section 3.1). A thousand flows that stand still would else be promised the memory of those that do
+/// (RFC 6928), and a byte more for each (RFC 5681, Section 3.1). A thousand flows that stand still would else be given the memory of those that do
 /// not. A server that sends more meets the limits of what is kept.
 pub(crate) fn most_on_the_way(segment: u64, acknowledged: u64) -> u64 {
     10 * segment + acknowledged
 }
 
 /// Whether a subscriber may keep `bytes` more.
-pub(crate) fn may_keep(pool: u64, all_kept: u64, subscriber: Holdings, bytes: u64) -> bool {
+pub(crate) fn may_keep(pool: u64, all_kept: u64, subscriber: MemoryUse, bytes: u64) -> bool {
     let Some(free) = pool.saturating_sub(all_kept).checked_sub(bytes) else { return false };
     subscriber.kept + bytes <= SUBSCRIBER_MULTIPLE.saturating_mul(free)
 }
 
-/// The most that a flow may be promised, which was promised `own` before.
-pub(crate) fn most_promised(pool: u64, all_promised: u64, subscriber: Holdings, own: u64) -> u64 {
-    let free = pool.saturating_sub(all_promised.saturating_sub(own));
-    let of_subscriber = subscriber.promised.saturating_sub(own);
+/// The most that a flow may advertise to its server, of which it has advertised `own` already.
+pub(crate) fn most_advertised(pool: u64, all_advertised: u64, subscriber: MemoryUse, own: u64) -> u64 {
+    let free = pool.saturating_sub(all_advertised.saturating_sub(own));
+    let of_subscriber = subscriber.advertised.saturating_sub(own);
     // The largest x with x <= free - x, and with of_subscriber + x <= 4 (free - x).
     let for_subscriber = SUBSCRIBER_MULTIPLE.saturating_mul(free).saturating_sub(of_subscriber);
     (free / 2).min(for_subscriber / (SUBSCRIBER_MULTIPLE + 1))
@@ -55,31 +56,31 @@ mod tests {
 
     #[test]
     fn a_greedy_subscriber_leaves_a_fifth() {
-        let (mut all, mut greedy) = (0, Holdings::default());
+        let (mut all, mut greedy) = (0, MemoryUse::default());
         while may_keep(1_000_000, all, greedy, 1_000) {
             all += 1_000;
             greedy.kept += 1_000;
         }
         assert_eq!(all, 800_000);
-        assert!(may_keep(1_000_000, all, Holdings::default(), 1_000));
+        assert!(may_keep(1_000_000, all, MemoryUse::default(), 1_000));
     }
 
     #[test]
-    fn promises_of_one_subscriber_leave_room_for_another() {
-        let (mut all, mut greedy) = (0, Holdings::default());
+    fn windows_of_one_subscriber_leave_room_for_another() {
+        let (mut all, mut greedy) = (0, MemoryUse::default());
         for _ in 0..1_000 {
-            let promise = most_promised(1_000_000, all, greedy, 0);
-            all += promise;
-            greedy.promised += promise;
+            let advertised = most_advertised(1_000_000, all, greedy, 0);
+            all += advertised;
+            greedy.advertised += advertised;
         }
         assert!((700_000..=800_000).contains(&all), "{all}");
-        assert!(most_promised(1_000_000, all, Holdings::default(), 0) >= 100_000);
+        assert!(most_advertised(1_000_000, all, MemoryUse::default(), 0) >= 100_000);
     }
 
     #[test]
     fn a_flow_alone_has_half_and_keeps_it() {
-        let half = most_promised(1_000_000, 0, Holdings::default(), 0);
-        let own = Holdings { kept: 0, promised: half };
-        assert_eq!((half, most_promised(1_000_000, half, own, half)), (500_000, 500_000));
+        let half = most_advertised(1_000_000, 0, MemoryUse::default(), 0);
+        let own = MemoryUse { kept: 0, advertised: half };
+        assert_eq!((half, most_advertised(1_000_000, half, own, half)), (500_000, 500_000));
     }
 }

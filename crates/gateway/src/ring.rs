@@ -1,9 +1,9 @@
-//! Circles of members that take turns. Each member carries its own links, so that joining, leaving and going to the back cost
+//! Circles of entries that take turns. Each entry carries its own links, so that joining, leaving and going to the back cost
 //! the same however many there are, and nothing is allocated.
 
 use slab::Slab;
 
-/// A member's place in a circle.
+/// An entry's place in a circle.
 #[derive(Clone, Copy, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Links {
@@ -35,25 +35,25 @@ impl Ring {
     }
 
     /// `id`, which stands in no circle, joins at the back.
-    pub(crate) fn push_back<T: Linked>(&mut self, members: &mut Slab<T>, id: u32) {
+    pub(crate) fn push_back<T: Linked>(&mut self, entries: &mut Slab<T>, id: u32) {
         self.len += 1;
         let Some(front) = self.front else {
-            *links(members, id) = Links { before: id, after: id };
+            *links(entries, id) = Links { before: id, after: id };
             self.front = Some(id);
             return;
         };
-        let back = links(members, front).before;
-        *links(members, id) = Links { before: back, after: front };
-        links(members, back).after = id;
-        links(members, front).before = id;
+        let back = links(entries, front).before;
+        *links(entries, id) = Links { before: back, after: front };
+        links(entries, back).after = id;
+        links(entries, front).before = id;
     }
 
     /// `id`, which stands in this circle, leaves it.
-    pub(crate) fn remove<T: Linked>(&mut self, members: &mut Slab<T>, id: u32) {
-        let Links { before, after } = *links(members, id);
+    pub(crate) fn remove<T: Linked>(&mut self, entries: &mut Slab<T>, id: u32) {
+        let Links { before, after } = *links(entries, id);
         self.len -= 1;
-        links(members, before).after = after;
-        links(members, after).before = before;
+        links(entries, before).after = after;
+        links(entries, after).before = before;
         if self.front == Some(id) {
             self.front = (self.len > 0).then_some(after);
         }
@@ -65,14 +65,14 @@ impl Ring {
         core::iter::successors(self.front, move |&id| Some(links(id).after)).take(self.len as usize)
     }
 
-    /// Whoever follows `front` are just these members, and each knows both of its neighbours.
+    /// Whoever follows `front` are just these entries, and each knows both of its neighbours.
     #[cfg(feature = "serde")]
     pub(crate) fn is_whole(
         &self,
-        members: impl Iterator<Item = u32>,
+        entries: impl Iterator<Item = u32>,
         links: impl Fn(u32) -> Option<Links>,
     ) -> bool {
-        let mut missing: alloc::collections::BTreeSet<u32> = members.collect();
+        let mut missing: alloc::collections::BTreeSet<u32> = entries.collect();
         if missing.len() != self.len as usize || self.front.is_some() != (self.len > 0) {
             return false;
         }
@@ -89,13 +89,13 @@ impl Ring {
     }
 
     /// The front goes to the back.
-    pub(crate) fn rotate<T: Linked>(&mut self, members: &mut Slab<T>) {
-        self.front = self.front.map(|front| links(members, front).after);
+    pub(crate) fn rotate<T: Linked>(&mut self, entries: &mut Slab<T>) {
+        self.front = self.front.map(|front| links(entries, front).after);
     }
 }
 
-fn links<T: Linked>(members: &mut Slab<T>, id: u32) -> &mut Links {
-    members[id as usize].links()
+fn links<T: Linked>(entries: &mut Slab<T>, id: u32) -> &mut Links {
+    entries[id as usize].links()
 }
 
 #[cfg(test)]
@@ -116,20 +116,20 @@ mod tests {
         /// A queue from the standard library is the model.
         #[test]
         fn a_ring_is_a_queue(operations in proptest::collection::vec((0u8..3, 0u32..8), 0..200)) {
-            let mut members: Slab<Links> = (0..8).map(|id| (id, Links::default())).collect();
+            let mut entries: Slab<Links> = (0..8).map(|id| (id, Links::default())).collect();
             let (mut ring, mut model) = (Ring::default(), VecDeque::new());
             for (operation, id) in operations {
                 match (operation, model.contains(&id)) {
                     (0, false) => {
-                        ring.push_back(&mut members, id);
+                        ring.push_back(&mut entries, id);
                         model.push_back(id);
                     }
                     (1, true) => {
-                        ring.remove(&mut members, id);
+                        ring.remove(&mut entries, id);
                         model.retain(|&other| other != id);
                     }
                     (2, _) if !model.is_empty() => {
-                        ring.rotate(&mut members);
+                        ring.rotate(&mut entries);
                         model.rotate_left(1);
                     }
                     _ => {}

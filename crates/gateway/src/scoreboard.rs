@@ -14,7 +14,7 @@ use crate::flight::{Flight, Transmission};
 /// The latest local retransmission of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub(crate) struct Repeat {
+pub(crate) struct Retransmission {
     /// Order of departure ([`Flight`]).
     pub(crate) order: u64,
     /// Departure.
@@ -24,7 +24,7 @@ pub(crate) struct Repeat {
     pub(crate) older: u64,
 }
 
-impl Repeat {
+impl Retransmission {
     /// The older copy is still on its way: the link, which keeps order, brings it first.
     pub(crate) fn is_behind_older(self, flight: &Flight) -> bool {
         self.older > flight.left_order()
@@ -35,8 +35,8 @@ impl Repeat {
 /// 2,300. A client that reports every other byte would make each of them a range, and each hole a packet, far beyond the memory that
 /// data may take.
 const SACKED_MAX: usize = 4_096;
-/// Our choice: 64 MB in pieces of 1 KiB. What was reported since still has its repeats, so they need a bound of their own.
-const REPEATED_MAX: usize = 1 << 16;
+/// Our choice: 64 MB in pieces of 1 KiB. What was reported since still has its retransmissions, so they need a bound of their own.
+const RETRANSMITTED_MAX: usize = 1 << 16;
 
 /// A range in one of the sets: two positions, what is known of it, and its part of a node of a tree that may be half empty.
 pub(crate) const RANGE_BYTES: usize = 96;
@@ -53,7 +53,8 @@ pub(crate) struct Scoreboard {
     sacked_bytes: u64,
     lost: RangeSet<u64>,
     lost_bytes: u64,
-    repeated: RangeMap<u64, Repeat>,
+    #[cfg_attr(feature = "serde", serde(rename = "repeated"))]
+    retransmitted: RangeMap<u64, Retransmission>,
     /// The server's own repairs that the client has not reported, lost by the radio link or not: without a gateway, too, the server would
     /// hear until then.
     #[cfg_attr(feature = "serde", serde(default))]
@@ -97,19 +98,19 @@ impl Scoreboard {
     }
 
     /// `range` has left again.
-    pub(crate) fn on_repeated(&mut self, range: Range<u64>, repeat: Repeat) {
+    pub(crate) fn on_retransmitted(&mut self, range: Range<u64>, retransmission: Retransmission) {
         self.remove_lost(range.clone());
-        self.repeated.insert(range, repeat);
+        self.retransmitted.insert(range, retransmission);
     }
 
     /// The latest retransmission that carried `position`.
-    pub(crate) fn repeat_at(&self, position: u64) -> Option<Repeat> {
-        self.repeated.get(&position).copied()
+    pub(crate) fn retransmission_at(&self, position: u64) -> Option<Retransmission> {
+        self.retransmitted.get(&position).copied()
     }
 
     /// True once any byte has been retransmitted and is not acknowledged yet.
-    pub(crate) fn has_repeats(&self) -> bool {
-        !self.repeated.is_empty()
+    pub(crate) fn has_retransmissions(&self) -> bool {
+        !self.retransmitted.is_empty()
     }
 
     /// The client acknowledges everything below `ack`; returns the bytes that it had not reported before.
@@ -128,8 +129,8 @@ impl Scoreboard {
         if self.lost_bytes > 0 {
             self.remove_lost(below.clone());
         }
-        if !self.repeated.is_empty() {
-            self.repeated.remove(below.clone());
+        if !self.retransmitted.is_empty() {
+            self.retransmitted.remove(below.clone());
         }
         if !self.server_repairs.is_empty() {
             self.server_repairs.remove(below);
@@ -141,7 +142,8 @@ impl Scoreboard {
 
     /// Bytes of memory that its ranges take.
     pub(crate) fn memory(&self) -> u64 {
-        let ranges = self.sacked.len() + self.lost.len() + self.repeated.len() + self.server_repairs.len();
+        let ranges =
+            self.sacked.len() + self.lost.len() + self.retransmitted.len() + self.server_repairs.len();
         (ranges * RANGE_BYTES) as u64
     }
 
@@ -225,7 +227,7 @@ impl Scoreboard {
 
     /// No copy of the byte at `position`, which the server sent again, has left before.
     pub(crate) fn is_unsent_repair(&self, position: u64) -> bool {
-        self.server_repairs.contains(&position) && !self.repeated.contains_key(&position)
+        self.server_repairs.contains(&position) && !self.retransmitted.contains_key(&position)
     }
 
     /// The client lacks nothing of which it has later data.
@@ -254,8 +256,8 @@ impl Scoreboard {
         for known in self.sacked.overlapping(&range).chain(self.lost.overlapping(&range)) {
             covered.insert(known.clone());
         }
-        for (known, repeat) in self.repeated.overlapping(&range) {
-            if repeat.order > gone.order {
+        for (known, retransmission) in self.retransmitted.overlapping(&range) {
+            if retransmission.order > gone.order {
                 covered.insert(known.clone());
             }
         }
@@ -264,19 +266,19 @@ impl Scoreboard {
 
     /// What left again since `since` is on its way behind first copies that are in `flight`.
     pub(crate) fn put_behind(&mut self, flight: &Flight, since: Instant) {
-        let behind = |(range, mut repeat): (Range<u64>, Repeat)| {
-            if let Some(first) = flight.first_at(range.end - 1).filter(|_| repeat.sent_at >= since) {
-                repeat.older = first.order;
+        let behind = |(range, mut retransmission): (Range<u64>, Retransmission)| {
+            if let Some(first) = flight.first_at(range.end - 1).filter(|_| retransmission.sent_at >= since) {
+                retransmission.older = first.order;
             }
-            (range, repeat)
+            (range, retransmission)
         };
-        self.repeated = core::mem::take(&mut self.repeated).into_iter().map(behind).collect();
+        self.retransmitted = core::mem::take(&mut self.retransmitted).into_iter().map(behind).collect();
     }
 
     /// True if the latest transmission of the byte at `position` is still in flight.
     pub(crate) fn in_flight(&self, position: u64, flight: &Flight) -> bool {
-        match self.repeat_at(position) {
-            Some(repeat) => repeat.order > flight.left_order(),
+        match self.retransmission_at(position) {
+            Some(retransmission) => retransmission.order > flight.left_order(),
             None => flight.first_at(position).is_some(),
         }
     }
@@ -284,8 +286,8 @@ impl Scoreboard {
     /// The latest transmission of the byte at `position` that is still in flight; zero if there is none.
     pub(crate) fn copy_in_flight(&self, position: u64, flight: &Flight) -> u64 {
         let first = flight.first_at(position).map(|first| first.order);
-        let repeat = self.repeat_at(position).map(|repeat| repeat.order);
-        first.max(repeat.filter(|&order| order > flight.left_order())).unwrap_or(0)
+        let retransmission = self.retransmission_at(position).map(|retransmission| retransmission.order);
+        first.max(retransmission.filter(|&order| order > flight.left_order())).unwrap_or(0)
     }
 
     /// Starts anew at `position`.
@@ -294,7 +296,7 @@ impl Scoreboard {
     }
 
     fn is_splintered(&self) -> bool {
-        self.sacked.len() >= SACKED_MAX || self.repeated.len() >= REPEATED_MAX
+        self.sacked.len() >= SACKED_MAX || self.retransmitted.len() >= RETRANSMITTED_MAX
     }
 
     /// `block` overlaps or touches what was reported before, and makes no range of its own.
@@ -345,7 +347,7 @@ mod tests {
         let mut board = sent(200);
         let mut parts = Vec::new();
         board.sack(120..130, &mut parts, true);
-        board.on_repeated(150..160, Repeat { order: 9, sent_at: Instant::ZERO, older: 0 });
+        board.on_retransmitted(150..160, Retransmission { order: 9, sent_at: Instant::ZERO, older: 0 });
         let gone = |order| Transmission { start: 90, end: 200, sent_at: Instant::ZERO, order, first: true };
         board.missing(&gone(5), &mut parts);
         assert_eq!(parts, [100..120, 130..150, 160..200]);
@@ -359,7 +361,7 @@ mod tests {
         assert_eq!(board.mark_lost(110..120), 10);
         assert_eq!(board.mark_lost(110..125), 5);
         assert_eq!(board.outstanding(), 85);
-        board.on_repeated(110..125, Repeat { order: 1, sent_at: Instant::ZERO, older: 0 });
+        board.on_retransmitted(110..125, Retransmission { order: 1, sent_at: Instant::ZERO, older: 0 });
         assert_eq!((board.outstanding(), board.first_lost()), (100, None));
     }
 
@@ -382,12 +384,16 @@ mod tests {
         let older = flight.take();
         assert_eq!(flight.bytes(), 0);
         let order = flight.push(100, 110, at(5), false);
-        board.on_repeated(100..110, Repeat { order, sent_at: at(5), older: 0 });
+        board.on_retransmitted(100..110, Retransmission { order, sent_at: at(5), older: 0 });
         flight.put_back(older, 100);
         board.put_behind(&flight, at(4));
         assert_eq!(flight.bytes(), 110);
-        assert_eq!(board.repeat_at(100).map(|repeat| repeat.older), Some(first));
-        assert!(board.repeat_at(105).is_some_and(|repeat| repeat.is_behind_older(&flight)));
+        assert_eq!(board.retransmission_at(100).map(|retransmission| retransmission.older), Some(first));
+        assert!(
+            board
+                .retransmission_at(105)
+                .is_some_and(|retransmission| retransmission.is_behind_older(&flight))
+        );
     }
 
     #[test]
@@ -411,21 +417,24 @@ mod tests {
     }
 
     #[test]
-    fn repeats_in_splinters_have_an_end() {
+    fn retransmissions_in_splinters_have_an_end() {
         let mut board = sent(10_000_000);
         let mut newly = Vec::new();
         for n in 0..70_000 {
             // A hole of a byte that leaves again, beside a report that grows together with the one before.
             let at = 101 + 2 * n;
-            let before = board.repeated.len();
+            let before = board.retransmitted.len();
             board.sack(at..at + 1, &mut newly, true);
             if newly.is_empty() {
                 continue;
             }
-            board.on_repeated(at - 1..at, Repeat { order: n + 1, sent_at: Instant::ZERO, older: 0 });
+            board.on_retransmitted(
+                at - 1..at,
+                Retransmission { order: n + 1, sent_at: Instant::ZERO, older: 0 },
+            );
             board.sack(at - 1..at, &mut newly, true);
-            assert!(board.repeated.len() <= before + 1);
+            assert!(board.retransmitted.len() <= before + 1);
         }
-        assert!(board.repeated.len() <= 1 << 16, "{}", board.repeated.len());
+        assert!(board.retransmitted.len() <= 1 << 16, "{}", board.retransmitted.len());
     }
 }

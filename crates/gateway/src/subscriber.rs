@@ -13,10 +13,10 @@ use crate::config::{
 };
 use crate::flow::LinkReport;
 use crate::late_acks::LateAcks;
-use crate::other::{Other, WAIT_MAX};
-use crate::pool::Holdings;
+use crate::non_tcp::{NonTcp, WAIT_MAX};
+use crate::pool::MemoryUse;
+use crate::priority_round_robin::PriorityRoundRobin;
 use crate::ring::{Linked, Links};
-use crate::rings::Rings;
 use crate::share::Share;
 use crate::status::SubscriberStatus;
 use crate::upload::{Own, UploadBound, UploadPath, UploadReport};
@@ -78,8 +78,9 @@ pub(crate) struct Subscriber {
     /// What it may have of the gateway, beside others.
     pub(crate) share: Share,
     /// Flows that may have something to send.
-    pub(crate) rings: Rings,
-    /// Of these, flows whose next packet repeats what was lost.
+    #[cfg_attr(feature = "serde", serde(rename = "rings"))]
+    pub(crate) round_robin: PriorityRoundRobin,
+    /// Of these, flows whose next packet retransmits what was lost.
     pub(crate) repairing: u32,
     /// The gateway's own circle in which it stands, and where.
     pub(crate) class: Option<usize>,
@@ -87,12 +88,14 @@ pub(crate) struct Subscriber {
     /// Bytes in flight of all flows.
     pub(crate) outstanding: u64,
     /// What its flows hold of the memory that all share.
-    pub(crate) holdings: Holdings,
+    #[cfg_attr(feature = "serde", serde(rename = "holdings"))]
+    pub(crate) memory_use: MemoryUse,
     /// What it receives besides TCP, if it does.
-    pub(crate) other: Option<Box<Other>>,
+    #[cfg_attr(feature = "serde", serde(rename = "other"))]
+    pub(crate) non_tcp: Option<Box<NonTcp>>,
     /// The timer of that.
     pub(crate) armed: Option<Instant>,
-    /// It is on the list of those whose other packets may leave.
+    /// It is on the list of those whose packets other than TCP may leave.
     pub(crate) stirred: bool,
     bound: Option<QueueBound>,
     /// Used where there is no bound.
@@ -140,13 +143,13 @@ impl Subscriber {
             flows: 0,
             ended: 0,
             share: Share::new(&share),
-            rings: Rings::default(),
+            round_robin: PriorityRoundRobin::default(),
             repairing: 0,
             class: None,
             links: Links::default(),
             outstanding: 0,
-            holdings: Holdings::default(),
-            other: None,
+            memory_use: MemoryUse::default(),
+            non_tcp: None,
             armed: None,
             stirred: false,
             bound: (bound.mode == QueueBoundMode::Adaptive)
@@ -188,7 +191,7 @@ impl Subscriber {
 
     /// Bytes that it has sent up, without those of acknowledgements.
     pub(crate) fn uploaded(&self) -> u64 {
-        self.uploaded.saturating_add(self.other.as_ref().map_or(0, |other| other.uplink_bytes))
+        self.uploaded.saturating_add(self.non_tcp.as_ref().map_or(0, |non_tcp| non_tcp.uplink_bytes))
     }
 
     /// A copy of its state for an operator.
@@ -201,9 +204,9 @@ impl Subscriber {
             limit: self.bound.as_ref().and_then(QueueBound::limit),
             rate: self.bound.as_ref().map_or(Rate::ZERO, QueueBound::rate),
             rtt_min: self.path().rtt,
-            other_downlink_bytes: self.other.as_ref().map_or(0, |other| other.downlink_bytes),
-            other_uplink_bytes: self.other.as_ref().map_or(0, |other| other.uplink_bytes),
-            other_waiting: self.other.as_ref().map_or(0, |other| other.waiting_bytes()),
+            other_downlink_bytes: self.non_tcp.as_ref().map_or(0, |non_tcp| non_tcp.downlink_bytes),
+            other_uplink_bytes: self.non_tcp.as_ref().map_or(0, |non_tcp| non_tcp.uplink_bytes),
+            other_waiting: self.non_tcp.as_ref().map_or(0, |non_tcp| non_tcp.waiting_bytes()),
         }
     }
 
@@ -260,23 +263,23 @@ impl Subscriber {
 
     /// Nobody needs it any more.
     pub(crate) fn is_over(&self) -> bool {
-        self.flows == 0 && self.other.is_none()
+        self.flows == 0 && self.non_tcp.is_none()
     }
 
     /// `bytes` of TCP left, in which what is not TCP has a share.
     pub(crate) fn on_tcp_sent(&mut self, now: Instant, bytes: u64) {
         let per_ms = self.bound.as_ref().map_or(0, |bound| bound.rate().bytes_in(Duration::from_millis(1)));
-        if let Some(other) = &mut self.other {
-            other.on_tcp_sent(now, bytes, self.rings.len(), per_ms);
+        if let Some(non_tcp) = &mut self.non_tcp {
+            non_tcp.on_tcp_sent(now, bytes, self.round_robin.len(), per_ms);
         }
     }
 
     /// `bytes` that are not TCP left for the client. Where no ACK of TCP will tell when they have arrived, they do not count.
-    pub(crate) fn on_other_sent(&mut self, now: Instant, bytes: u64) {
+    pub(crate) fn on_non_tcp_sent(&mut self, now: Instant, bytes: u64) {
         self.share.on_sent(now, bytes);
-        let Some(other) = &mut self.other else { return };
-        if self.outstanding > other.outstanding() {
-            other.on_departure(now, bytes);
+        let Some(non_tcp) = &mut self.non_tcp else { return };
+        if self.outstanding > non_tcp.outstanding() {
+            non_tcp.on_departure(now, bytes);
             self.outstanding += bytes;
         }
     }
@@ -284,28 +287,28 @@ impl Subscriber {
     /// TCP flows wait for their turn, or would if they had anything to send: what is not TCP has to keep to its share.
     pub(crate) fn contended(&mut self, now: Instant, bytes: u64) -> bool {
         let give_up = self.path().rtt.unwrap_or(RTT_UNKNOWN) * 2 + WAIT_MAX;
-        if let Some(other) = &mut self.other {
+        if let Some(non_tcp) = &mut self.non_tcp {
             // Of a TCP flow whose client has gone no ACK comes any more.
-            self.outstanding = self.outstanding.saturating_sub(other.on_arrival(now - give_up));
+            self.outstanding = self.outstanding.saturating_sub(non_tcp.on_arrival(now - give_up));
         }
-        self.forget_other();
-        !self.rings.is_empty() || (self.outstanding > 0 && bytes > self.room())
+        self.forget_non_tcp();
+        !self.round_robin.is_empty() || (self.outstanding > 0 && bytes > self.room())
     }
 
     /// What is not TCP, and left before what has arrived, has arrived too. Returns how much that was.
-    fn other_arrived(&mut self, sent: Option<Instant>) -> u64 {
-        let Some(other) = &mut self.other else { return 0 };
-        let arrived = sent.map_or(0, |sent| other.on_arrival(sent));
+    fn non_tcp_arrived(&mut self, sent: Option<Instant>) -> u64 {
+        let Some(non_tcp) = &mut self.non_tcp else { return 0 };
+        let arrived = sent.map_or(0, |sent| non_tcp.on_arrival(sent));
         self.outstanding = self.outstanding.saturating_sub(arrived);
         arrived
     }
 
     /// Without TCP on the link nothing tells when the rest arrives.
-    pub(crate) fn forget_other(&mut self) {
-        if let Some(other) = &mut self.other
-            && self.outstanding <= other.outstanding()
+    pub(crate) fn forget_non_tcp(&mut self) {
+        if let Some(non_tcp) = &mut self.non_tcp
+            && self.outstanding <= non_tcp.outstanding()
         {
-            other.forget_departures();
+            non_tcp.forget_departures();
             self.outstanding = 0;
         }
     }
@@ -326,8 +329,8 @@ impl Subscriber {
         crowded: bool,
     ) {
         self.outstanding = (self.outstanding + after).saturating_sub(before);
-        let arrived = self.other_arrived(report.age.map(|age| now - age));
-        self.forget_other();
+        let arrived = self.non_tcp_arrived(report.age.map(|age| now - age));
+        self.forget_non_tcp();
         let Some(bound) = &mut self.bound else {
             if let Some(rtt) = report.rtt {
                 self.base_rtt.on_rtt(now, rtt, self.outstanding, self.scheduled);

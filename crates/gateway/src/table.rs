@@ -13,10 +13,10 @@ use crate::config::{GatewayConfig, ShareConfig};
 use crate::flow::{Flow, LinkReport};
 use crate::half_open::{Group, HalfOpen, Ticket};
 use crate::keyed::{Key, Map, rekeyed};
-use crate::member::Member;
-use crate::pool::Holdings;
+use crate::pool::MemoryUse;
+use crate::priority_round_robin::PriorityRoundRobin;
 use crate::ring::{Linked, Links};
-use crate::rings::Rings;
+use crate::scheduler_entry::SchedulerEntry;
 use crate::share::Share;
 #[cfg(feature = "serde")]
 use crate::split::Split;
@@ -24,7 +24,7 @@ use crate::status::{FlowStatus, Page, SubscriberStatus};
 use crate::subscriber::{Subscriber, prefix};
 use crate::timers::{Timers, disarm};
 
-mod other;
+mod non_tcp;
 #[cfg(feature = "serde")]
 mod sound;
 mod split;
@@ -33,19 +33,21 @@ mod turns;
 /// A flow and its place in circles and timers.
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct Entry {
-    member: Member,
+    #[cfg_attr(feature = "serde", serde(rename = "member"))]
+    scheduled: SchedulerEntry,
     /// What it may have of its subscriber's link.
     share: Share,
     /// The circle of its subscriber's in which it stands, and where.
     class: Option<usize>,
     links: Links,
-    /// It stands there with something lost to repeat.
+    /// It stands there with something lost to retransmit.
     repairing: bool,
     /// It is one of those of its subscriber's that have ended.
     #[cfg_attr(feature = "serde", serde(default))]
     has_ended: bool,
-    /// Its part of the shared memory, as its subscriber's holdings count it.
-    holdings: Holdings,
+    /// Its part of the shared memory, as its subscriber's `memory_use` counts it.
+    #[cfg_attr(feature = "serde", serde(rename = "holdings"))]
+    memory_use: MemoryUse,
     /// f_k of Eq. (6), and when its share changes: the schedule looks again at this time.
     departs_at: Option<Instant>,
     /// The timer that is set in the heap.
@@ -71,12 +73,13 @@ pub(crate) struct Table {
     #[cfg_attr(feature = "serde", serde(skip))]
     by_prefix: Map<IpAddr, u32>,
     /// Subscribers with something to send.
-    active: Rings,
+    active: PriorityRoundRobin,
     /// What they have together.
     capacity: Share,
     timers: Timers,
     /// Subscribers that have, or had, packets other than TCP.
-    other_timers: Timers,
+    #[cfg_attr(feature = "serde", serde(rename = "other_timers"))]
+    non_tcp_timers: Timers,
     /// Those whose packets other than TCP may leave.
     stirred: Vec<u32>,
     max_flows: usize,
@@ -98,13 +101,13 @@ impl Table {
             by_key: Map::default(),
             subscribers: Slab::new(),
             by_prefix: Map::default(),
-            active: Rings::default(),
+            active: PriorityRoundRobin::default(),
             capacity: Share::new(&ShareConfig {
                 ceiling_mbps: config.sharing.capacity_mbps,
                 ..ShareConfig::default()
             }),
             timers: Timers::default(),
-            other_timers: Timers::default(),
+            non_tcp_timers: Timers::default(),
             stirred: Vec::new(),
             max_flows: config.limits.max_flows,
             idle_timeout_s: config.limits.idle_timeout_s,
@@ -122,8 +125,8 @@ impl Table {
         self.capacity = new.capacity.continued(&self.capacity);
         let prefixes = self.subscribers.iter().map(|(id, subscriber)| (subscriber.prefix, id as u32));
         self.by_prefix = prefixes.collect();
-        let has_ended = |(place, entry): (usize, &Entry)| match entry.member {
-            Member::Split(member) if !split.goes_on(place as u32, member.pair) => Some(place as u32),
+        let has_ended = |(place, entry): (usize, &Entry)| match entry.scheduled {
+            SchedulerEntry::Split(own) if !split.goes_on(place as u32, own.flow) => Some(place as u32),
             _ => None,
         };
         let ended: Vec<u32> = self.entries.iter().filter_map(has_ended).collect();
@@ -131,14 +134,14 @@ impl Table {
             // Those that stay find their circles with their next events.
             self.remove(Instant::ZERO, id);
         }
-        let flows = self.entries.iter().filter_map(|(id, entry)| match &entry.member {
-            Member::Flow(flow) => Some((flow.key, id as u32)),
-            Member::Split(_) => None,
+        let flows = self.entries.iter().filter_map(|(id, entry)| match &entry.scheduled {
+            SchedulerEntry::Flow(flow) => Some((flow.key, id as u32)),
+            SchedulerEntry::Split(_) => None,
         });
         self.by_key = flows.collect();
         // Those that are half open are counted by their names; of split ones nobody asks for it.
-        let half_open = self.entries.iter().filter_map(|(id, entry)| match &entry.member {
-            Member::Flow(flow) if flow.is_half_open() => Some((id as u32, flow.key.dst.ip())),
+        let half_open = self.entries.iter().filter_map(|(id, entry)| match &entry.scheduled {
+            SchedulerEntry::Flow(flow) if flow.is_half_open() => Some((id as u32, flow.key.dst.ip())),
             _ => None,
         });
         for (id, server) in half_open.collect::<Vec<_>>() {
@@ -159,14 +162,14 @@ impl Table {
     pub(crate) fn recount(&mut self) -> u64 {
         let mut kept = 0;
         for (_, subscriber) in &mut self.subscribers {
-            let Some((before, now)) = subscriber.other.as_mut().map(|other| other.recount()) else {
+            let Some((before, now)) = subscriber.non_tcp.as_mut().map(|non_tcp| non_tcp.recount()) else {
                 continue;
             };
-            subscriber.holdings.replace(before, now);
+            subscriber.memory_use.replace(before, now);
             kept += now.kept;
         }
         for (_, entry) in &mut self.entries {
-            if let Member::Flow(flow) = &mut entry.member {
+            if let SchedulerEntry::Flow(flow) = &mut entry.scheduled {
                 flow.recount(&mut kept);
             }
         }
@@ -189,9 +192,9 @@ impl Table {
         from: usize,
         places: usize,
     ) -> Page<FlowStatus> {
-        page(&self.entries, from, places, |entry| match &entry.member {
-            Member::Flow(flow) => Some(flow.status(config)),
-            Member::Split(_) => None,
+        page(&self.entries, from, places, |entry| match &entry.scheduled {
+            SchedulerEntry::Flow(flow) => Some(flow.status(config)),
+            SchedulerEntry::Split(_) => None,
         })
     }
 
@@ -206,41 +209,41 @@ impl Table {
 
     /// A transparent flow; only these are found by their key.
     pub(crate) fn flow(&self, id: u32) -> &Flow {
-        match &self.entries[id as usize].member {
-            Member::Flow(flow) => flow,
-            Member::Split(_) => unreachable!("no split flow is in the index"),
+        match &self.entries[id as usize].scheduled {
+            SchedulerEntry::Flow(flow) => flow,
+            SchedulerEntry::Split(_) => unreachable!("no split flow is in the index"),
         }
     }
 
     /// As [`flow`](Self::flow).
     pub(crate) fn flow_mut(&mut self, id: u32) -> &mut Flow {
-        match &mut self.entries[id as usize].member {
-            Member::Flow(flow) => flow,
-            Member::Split(_) => unreachable!("no split flow is in the index"),
+        match &mut self.entries[id as usize].scheduled {
+            SchedulerEntry::Flow(flow) => flow,
+            SchedulerEntry::Split(_) => unreachable!("no split flow is in the index"),
         }
     }
 
-    /// What the subscriber of a member may have outstanding; `u64::MAX` where nothing bounds it.
+    /// What the subscriber of an entry may have outstanding; `u64::MAX` where nothing bounds it.
     pub(crate) fn limit_of_subscriber(&self, id: u32) -> u64 {
-        self.subscribers[self.entries[id as usize].member.subscriber() as usize].limit()
+        self.subscribers[self.entries[id as usize].scheduled.subscriber() as usize].limit()
     }
 
-    /// Bytes that a member may send side by side: without end where no other flow of its subscriber has anything to send.
+    /// Bytes that an entry may send side by side: without end where no other flow of its subscriber has anything to send.
     pub(crate) fn turn_bytes(&self, id: u32) -> u64 {
         let entry = &self.entries[id as usize];
-        let subscriber = &self.subscribers[entry.member.subscriber() as usize];
-        let others = subscriber.rings.len() - u32::from(entry.class.is_some());
+        let subscriber = &self.subscribers[entry.scheduled.subscriber() as usize];
+        let others = subscriber.round_robin.len() - u32::from(entry.class.is_some());
         if others == 0 { u64::MAX } else { subscriber.quantum() }
     }
 
-    /// What a super-packet to the subscriber of a member is not cut below.
+    /// What a super-packet to the subscriber of an entry is not cut below.
     pub(crate) fn quantum(&self, id: u32) -> u64 {
-        self.subscribers[self.entries[id as usize].member.subscriber() as usize].quantum()
+        self.subscribers[self.entries[id as usize].scheduled.subscriber() as usize].quantum()
     }
 
     /// What all flows of a flow's subscriber hold of the shared memory, as of their last packets and timeouts.
-    pub(crate) fn holdings_of_subscriber(&self, id: u32) -> Holdings {
-        self.subscribers[self.entries[id as usize].member.subscriber() as usize].holdings
+    pub(crate) fn memory_use_of_subscriber(&self, id: u32) -> MemoryUse {
+        self.subscribers[self.entries[id as usize].scheduled.subscriber() as usize].memory_use
     }
 
     /// Adds the flow that `make` returns for its subscriber, with its share; none if the table is full.
@@ -255,24 +258,24 @@ impl Table {
             return None;
         }
         let subscriber = self.subscriber_of(config, key.src.ip());
-        let id = self.enter(subscriber, share, Member::Flow(Box::new(make(subscriber))));
+        let id = self.enter(subscriber, share, SchedulerEntry::Flow(Box::new(make(subscriber))));
         self.by_key.insert(key, id);
-        if self.entries[id as usize].member.is_half_open() {
+        if self.entries[id as usize].scheduled.is_half_open() {
             self.begin_half_open(id, key.dst.ip());
         }
         Some(id)
     }
 
-    fn enter(&mut self, subscriber: u32, share: Share, member: Member) -> u32 {
+    fn enter(&mut self, subscriber: u32, share: Share, scheduled: SchedulerEntry) -> u32 {
         self.subscribers[subscriber as usize].flows += 1;
         let entry = Entry {
-            member,
+            scheduled,
             share,
             class: None,
             links: Links::default(),
             repairing: false,
             has_ended: false,
-            holdings: Holdings::default(),
+            memory_use: MemoryUse::default(),
             departs_at: None,
             armed: None,
             half_open: None,
@@ -284,7 +287,7 @@ impl Table {
         self.serial = self.serial.wrapping_add(1);
         let (serial, entries) = (self.serial, &mut self.entries);
         let entry = &mut entries[id as usize];
-        let subscriber = Group::Subscriber(entry.member.subscriber());
+        let subscriber = Group::Subscriber(entry.scheduled.subscriber());
         let groups = [Group::All, subscriber, Group::Network(server_prefix(server))];
         entry.half_open = Some((serial, groups));
         self.half_open.add(groups, Ticket { place: id, serial }, |ticket| has_ticket(entries, ticket));
@@ -340,29 +343,29 @@ impl Table {
     }
 
     /// Takes a flow out, and its subscriber with the last one.
-    pub(crate) fn remove(&mut self, now: Instant, id: u32) -> Member {
+    pub(crate) fn remove(&mut self, now: Instant, id: u32) -> SchedulerEntry {
         self.leave(id);
         self.end_half_open(id);
         let entry = self.entries.remove(id as usize);
-        if let Member::Flow(flow) = &entry.member {
+        if let SchedulerEntry::Flow(flow) = &entry.scheduled {
             self.by_key.remove(&flow.key);
         }
-        let index = entry.member.subscriber();
+        let index = entry.scheduled.subscriber();
         let subscriber = &mut self.subscribers[index as usize];
-        subscriber.holdings.replace(entry.holdings, Holdings::default());
-        subscriber.outstanding = subscriber.outstanding.saturating_sub(entry.member.in_flight());
-        subscriber.forget_other();
+        subscriber.memory_use.replace(entry.memory_use, MemoryUse::default());
+        subscriber.outstanding = subscriber.outstanding.saturating_sub(entry.scheduled.in_flight());
+        subscriber.forget_non_tcp();
         subscriber.flows -= 1;
         subscriber.ended -= u32::from(entry.has_ended);
         if subscriber.is_over() {
             self.forget(index);
-        } else if subscriber.rings.is_empty() {
+        } else if subscriber.round_robin.is_empty() {
             self.deactivate(index);
         } else {
             // It may have been the one whose timer would bring the others back.
             self.activate(index, now);
         }
-        entry.member
+        entry.scheduled
     }
 
     /// After a packet or timeout: the subscriber learns what it said, the flow may send, its timer is set. Returns what `auto` decided
@@ -376,22 +379,22 @@ impl Table {
         repairs: bool,
     ) {
         let entry = &mut self.entries[id as usize];
-        let index = entry.member.subscriber();
+        let index = entry.scheduled.subscriber();
         let subscriber = &mut self.subscribers[index as usize];
-        let in_flight = entry.member.in_flight();
+        let in_flight = entry.scheduled.in_flight();
         subscriber.on_report(now, in_flight_before, in_flight, report, self.crowded);
-        if let (Some(upload), Member::Flow(flow)) = (&report.upload, &mut entry.member) {
+        if let (Some(upload), SchedulerEntry::Flow(flow)) = (&report.upload, &mut entry.scheduled) {
             flow.set_own_upload(subscriber.on_upload(now, upload));
         }
-        subscriber.holdings.replace(entry.holdings, entry.member.holdings());
-        entry.holdings = entry.member.holdings();
-        if entry.member.has_ended() && !core::mem::replace(&mut entry.has_ended, true) {
+        subscriber.memory_use.replace(entry.memory_use, entry.scheduled.memory_use());
+        entry.memory_use = entry.scheduled.memory_use();
+        if entry.scheduled.has_ended() && !core::mem::replace(&mut entry.has_ended, true) {
             subscriber.ended += 1;
         }
-        let is_open = entry.half_open.is_some() && !entry.member.is_half_open();
-        entry.member.set_path(subscriber.path());
+        let is_open = entry.half_open.is_some() && !entry.scheduled.is_half_open();
+        entry.scheduled.set_path(subscriber.path());
         entry.departs_at = None;
-        if entry.class.is_some() || entry.member.wants_to_send() {
+        if entry.class.is_some() || entry.scheduled.wants_to_send() {
             self.join(id, now);
         }
         if is_open {
@@ -424,8 +427,8 @@ impl Table {
         repairs: bool,
     ) {
         let entry = &mut self.entries[id as usize];
-        let index = entry.member.subscriber();
-        let more_in_flight = entry.member.in_flight().saturating_sub(in_flight_before);
+        let index = entry.scheduled.subscriber();
+        let more_in_flight = entry.scheduled.in_flight().saturating_sub(in_flight_before);
         entry.share.on_sent(now, bytes);
         let subscriber = &mut self.subscribers[index as usize];
         subscriber.on_sent(more_in_flight);
@@ -453,13 +456,13 @@ impl Table {
 
     /// When the next timer is due.
     pub(crate) fn next_timeout(&self) -> Option<Instant> {
-        [self.timers.next(), self.other_timers.next()].into_iter().flatten().min()
+        [self.timers.next(), self.non_tcp_timers.next()].into_iter().flatten().min()
     }
 
-    /// Sets the timer of a member.
+    /// Sets the timer of an entry.
     pub(crate) fn arm(&mut self, id: u32, repairs: bool) {
         let entry = &mut self.entries[id as usize];
-        let deadline = entry.member.deadline(repairs, self.idle_timeout_s);
+        let deadline = entry.scheduled.deadline(repairs, self.idle_timeout_s);
         if let Some(next) = [deadline, entry.departs_at].into_iter().flatten().min() {
             self.timers.set(&mut entry.armed, id, next);
         }

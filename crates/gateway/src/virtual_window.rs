@@ -35,13 +35,13 @@ pub(crate) struct WindowInput {
     pub(crate) max_bytes: u64,
     /// What `sized` lets wait in the gateway.
     pub(crate) target: Duration,
-    /// What the shared memory lets this flow be promised, in bytes.
+    /// What the shared memory lets this flow advertise, in bytes.
     pub(crate) pool_share: u64,
-    /// The most that is promised before there is a rate.
+    /// The most that is advertised before there is a rate.
     pub(crate) first: u64,
     /// The subscriber's flows wait for room.
     pub(crate) full: bool,
-    /// The gateway no longer keeps anything: only what was promised before goes beyond the client's own window.
+    /// The gateway no longer keeps anything: only what was advertised before goes beyond the client's own window.
     pub(crate) passes: bool,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct VirtualWindow {
 /// needs the window that it had.
 const BEST_RATE_WINDOW: Duration = Duration::from_secs(10);
 
-/// Our choice: of the client's own window no more than this is promised before there is a rate. What is shown cannot be taken back, and a
+/// Our choice: of the client's own window no more than this is advertised before there is a rate. What is shown cannot be taken back, and a
 /// server that slow start carries on brings all of it: 512 KB were a second of queue on 2 Mbit/s. Three rounds of slow start from ten
 /// segments send 101 KB; from there on what has arrived says how much more slow start will send ([`VirtualWindow::doubling`]).
 pub(crate) const FIRST_WINDOW: u64 = 131_072;
@@ -121,8 +121,9 @@ impl VirtualWindow {
         let own_edge = input.ack + input.client_window;
         let rounded = self.edge < own_edge + (1 << shift);
         let keeps_edge = input.client_window > 0 && (config.mode != VirtualWindowMode::None || rounded);
-        let promised = if keeps_edge { self.edge.saturating_sub(input.ack).div_ceil(1 << shift) } else { 0 };
-        let units = (wanted >> shift).max(promised).min(u64::from(u16::MAX));
+        let advertised =
+            if keeps_edge { self.edge.saturating_sub(input.ack).div_ceil(1 << shift) } else { 0 };
+        let units = (wanted >> shift).max(advertised).min(u64::from(u16::MAX));
         self.edge = self.edge.max(input.ack + (units << shift));
         units as u16
     }
@@ -188,7 +189,7 @@ impl VirtualWindow {
     }
 }
 
-/// Our choice: a flow is never promised less than ten segments (RFC 6928), with which it goes on.
+/// Our choice: a flow never advertises less than ten segments (RFC 6928), with which it goes on.
 fn pool_share(input: &WindowInput) -> u64 {
     input.pool_share.max(10 * input.segment)
 }
@@ -251,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn before_there_is_a_rate_a_large_window_is_not_promised() {
+    fn before_there_is_a_rate_a_large_window_is_not_advertised() {
         let first = |client_window| {
             let input = WindowInput { client_window, rate: None, received: 1_000_000, ..input() };
             u64::from(VirtualWindow::new(1_000_000).field(&config(), &input, 7, Instant::ZERO)) << 7

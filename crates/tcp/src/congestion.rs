@@ -18,9 +18,9 @@ use core::fmt::Debug;
 
 use paceline_wire::{Duration, Instant, Rate};
 
-use crate::kept::{CongestionState, Kept};
 use crate::names::named;
 use crate::rate_sample::RateSample;
+use crate::snapshot::{CongestionState, Snapshot};
 
 pub use abc::Abc;
 pub use bbr::Bbr;
@@ -89,7 +89,7 @@ impl CongestionName {
 
 /// How much may be in flight, and how fast. An instance belongs to one connection, knows nothing of it but what it is
 /// given, and returns the new window.
-pub trait CongestionControl: Debug + Send + Kept<CongestionState> {
+pub trait CongestionControl: Debug + Send + Snapshot<CongestionState> {
     /// Which one it is.
     fn name(&self) -> CongestionName;
 

@@ -1,11 +1,11 @@
 //! One TCP connection (RFC 9293): states, and how the halves meet.
 
 mod app;
-mod between;
 mod ecn;
 mod handshake;
 mod incoming;
 mod output;
+mod relay_api;
 #[cfg(feature = "serde")]
 mod seam;
 #[cfg(test)]
@@ -22,7 +22,7 @@ use crate::receiver::Receiver;
 use crate::segment::Incoming;
 use crate::send_queue::SendQueue;
 use crate::sender::{Sender, Supply};
-pub use between::Delivery;
+pub use relay_api::Delivery;
 
 /// The state of a connection (RFC 9293, Section 3.3.2).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -22,9 +22,9 @@ use core::fmt::Debug;
 use paceline_wire::{Duration, Instant};
 
 use crate::congestion::CaState;
-use crate::kept::{DetectionState, Kept};
 use crate::names::named;
 use crate::scoreboard::{Scoreboard, Segment};
+use crate::snapshot::{DetectionState, Snapshot};
 
 pub use fack::Fack;
 pub use ncl::{Ncl, NclConfig, TauCd};
@@ -81,7 +81,7 @@ impl DetectionName {
 }
 
 /// Marks segments as lost. It never sends, and never touches cwnd.
-pub trait LossDetection: Debug + Send + Kept<DetectionState> {
+pub trait LossDetection: Debug + Send + Snapshot<DetectionState> {
     /// Which one it is.
     fn name(&self) -> DetectionName;
 
@@ -114,23 +114,23 @@ pub trait LossDetection: Debug + Send + Kept<DetectionState> {
     /// A recovery was not called for (undo), or ended as it should.
     fn on_recovery_end(&mut self, _undone: bool) {}
 
-    /// Whether it answers for congestion itself: a loss alone changes neither window nor state then,
-    /// [`LossOutcome::answer`] does. Such a detection is told of every segment, and has a timer of its own beside the
+    /// Whether it decides the response to congestion itself: a loss alone changes neither window nor state then,
+    /// [`LossOutcome::response`] does. Such a detection is told of every segment, and has a timer of its own beside the
     /// retransmission timeout.
-    fn is_separate(&self) -> bool {
+    fn owns_response(&self) -> bool {
         false
     }
 
-    /// A segment was sent. Only where [`is_separate`](Self::is_separate).
+    /// A segment was sent. Only where [`owns_response`](Self::owns_response).
     fn on_sent(&mut self, _sent: &Sent) {}
 
-    /// A segment was acknowledged, cumulatively or by SACK; as it was before that. Only where it is separate.
+    /// A segment was acknowledged, cumulatively or by SACK; as it was before that. Only where it owns its response.
     fn on_delivered(&mut self, _now: Instant, _segment: &Segment) {}
 
-    /// The retransmission timeout has come, before anything is sent again. Only where it is separate.
+    /// The retransmission timeout has come, before anything is sent again. Only where it owns its response.
     fn on_retransmission_timeout(&mut self) {}
 
-    /// When [`on_timeout`](Self::on_timeout) is wanted. Only where it is separate.
+    /// When [`on_timeout`](Self::on_timeout) is wanted. Only where it owns its response.
     fn next_timeout(&self) -> Option<Instant> {
         None
     }
@@ -223,13 +223,13 @@ pub struct LossOutcome {
     pub lost_retransmission: bool,
     /// When more will be known, if nothing arrives.
     pub timer: Option<Instant>,
-    /// What becomes of the window; only where the detection is separate.
-    pub answer: Answer,
+    /// What becomes of the window; only where the detection owns its response.
+    pub response: CongestionResponse,
 }
 
-/// How congestion is answered.
+/// The response to congestion (RFC 5681) that a detection asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Answer {
+pub enum CongestionResponse {
     /// Not at all, or not yet.
     #[default]
     None,
@@ -241,7 +241,7 @@ pub enum Answer {
     Restart,
     /// By a fast recovery.
     FastRecovery,
-    /// The last answer is taken back.
+    /// The last response is taken back.
     Undo,
 }
 

@@ -59,7 +59,6 @@ pub mod detection;
 mod endpoint;
 mod event;
 mod filter;
-pub mod kept;
 mod names;
 mod ranges;
 mod rate_sample;
@@ -73,6 +72,7 @@ mod segment;
 mod send_buffer;
 mod send_queue;
 mod sender;
+pub mod snapshot;
 mod status;
 
 pub use config::{Config, KeepAlive, ReceiveBuffer, RtoName, TimestampClock, ValidationName};

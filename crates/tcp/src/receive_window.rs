@@ -14,8 +14,8 @@ use core::fmt::Debug;
 use paceline_wire::{Duration, Instant};
 
 use crate::config::Config;
-use crate::kept::{Kept, ReceiveWindowState};
 use crate::names::named;
+use crate::snapshot::{ReceiveWindowState, Snapshot};
 
 pub use drs::Drs;
 pub use drs_linux::DrsLinux;
@@ -62,7 +62,7 @@ impl ReceiveWindowName {
 }
 
 /// How much may be advertised. The receiver sees to it that the right edge never moves back and moves by whole segments.
-pub trait ReceiveWindow: Debug + Send + Kept<ReceiveWindowState> {
+pub trait ReceiveWindow: Debug + Send + Snapshot<ReceiveWindowState> {
     /// Which one it is.
     fn name(&self) -> ReceiveWindowName;
 

@@ -13,8 +13,8 @@ use core::fmt::Debug;
 use paceline_wire::{Duration, Instant};
 
 use crate::congestion::{AckSample, Window};
-use crate::kept::{Kept, ReductionState};
 use crate::names::named;
+use crate::snapshot::{ReductionState, Snapshot};
 
 pub use barr::Barr;
 pub use opportunistic::Opportunistic;
@@ -100,7 +100,7 @@ impl ReductionName {
 }
 
 /// What cwnd does during fast recovery.
-pub trait RateReduction: Debug + Send + Kept<ReductionState> {
+pub trait RateReduction: Debug + Send + Snapshot<ReductionState> {
     /// Which one it is.
     fn name(&self) -> ReductionName;
 

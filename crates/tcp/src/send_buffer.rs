@@ -6,8 +6,8 @@ mod refined;
 use alloc::boxed::Box;
 use core::fmt::Debug;
 
-use crate::kept::{Kept, SendBufferState};
 use crate::names::named;
+use crate::snapshot::{SendBufferState, Snapshot};
 
 pub use linux::LinuxGrowth;
 pub use refined::RefinedGrowth;
@@ -34,7 +34,7 @@ impl SendBufferName {
 }
 
 /// How much the application may queue. Sizes are in bytes of payload; Linux counts the memory that they take.
-pub trait SendBuffer: Debug + Send + Kept<SendBufferState> {
+pub trait SendBuffer: Debug + Send + Snapshot<SendBufferState> {
     /// Which one it is.
     fn name(&self) -> SendBufferName;
 

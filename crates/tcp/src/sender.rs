@@ -2,12 +2,12 @@
 
 mod accounting;
 mod ack;
+mod congestion_response;
 mod ecn;
 mod hack1;
 mod newreno;
 mod next_seg;
 mod recovery;
-mod separate;
 mod suppression;
 mod timers;
 mod transmit;
@@ -46,7 +46,8 @@ pub(crate) struct Sender {
     reduction: Box<dyn RateReduction>,
     detection: Box<dyn LossDetection>,
     /// The detection says when congestion is answered.
-    separate: bool,
+    #[cfg_attr(feature = "serde", serde(rename = "separate"))]
+    owns_response: bool,
     #[cfg_attr(feature = "serde", serde(skip))]
     pub(crate) observer: Option<Box<dyn Observer>>,
     pub(crate) mss: u32,
@@ -160,7 +161,7 @@ impl Sender {
             state: CaState::Open,
             congestion: config.congestion.build(config.hystart, seed),
             reduction: config.reduction.build(config.opportunistic),
-            separate: detection.is_separate(),
+            owns_response: detection.owns_response(),
             detection,
             observer: None,
             mss,
@@ -243,7 +244,7 @@ impl Sender {
     /// The retransmission timeout with its backoff (RFC 6298, Section 5.5).
     pub(crate) fn rto(&self) -> Duration {
         let rto = (self.rtt.rto() + self.repair_margin()) * (1 << self.backoff.min(16));
-        let least = if self.separate { self.detection.least_rto() } else { Duration::ZERO };
+        let least = if self.owns_response { self.detection.least_rto() } else { Duration::ZERO };
         rto.max(least).min(crate::rtt::RTO_MAX)
     }
 

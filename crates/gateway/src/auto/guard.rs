@@ -1,6 +1,6 @@
 //! What one client may claim of what all share.
 //!
-//! Bandwidth, payload memory and promises are shared already (`share.rs`, `pool.rs`). Left are places in the flow table, which one
+//! Bandwidth, payload memory and advertised windows are shared already (`share.rs`, `pool.rs`). Left are places in the flow table, which one
 //! client could fill by opening flows, and what ACKs claim to have been received.
 
 /// Our choice, as in `pool.rs`: a subscriber alone may have four fifths of the places.

@@ -76,7 +76,7 @@ impl Flow {
 
     /// The client's acknowledgement of `ack` passes.
     pub(super) fn note_told(&mut self, ack: u64) {
-        if self.is_duplicate(ack) && self.store.has_gap(self.board.una(), self.received) {
+        if self.is_duplicate(ack) && self.buffer.has_gap(self.board.una(), self.received) {
             self.filter.told_to = self.received;
         }
     }
@@ -105,12 +105,12 @@ impl Flow {
     /// Something is missing here, or the server's repair of it is on its way to the client: what the client reports is about losses before
     /// the gateway, too, and a server that heard nothing of it for a round trip would stand still (BBR) or time out.
     pub(super) fn server_is_repairing(&self) -> bool {
-        self.board.has_server_repairs() || self.store.has_gap(self.board.una(), self.received)
+        self.board.has_server_repairs() || self.buffer.has_gap(self.board.una(), self.received)
     }
 
     /// The byte at `position` has left for the client and can be sent again.
     fn is_repaired_here(&self, position: u64) -> bool {
-        position < self.board.sent() && self.store.at(position).is_some()
+        position < self.board.sent() && self.buffer.at(position).is_some()
     }
 
     /// Takes out the SACK blocks above the lowest hole that is repaired here, and D-SACKs of the gateway's own copies.
@@ -149,9 +149,9 @@ impl Flow {
     /// The lowest position, not reported by the client, that has left and is kept.
     fn lowest_repairable(&self, ack: u64) -> Option<u64> {
         let mut position = ack;
-        // A step skips a gap of the store or a reported range; a client reports few.
+        // A step skips a gap of the buffer or a reported range; a client reports few.
         for _ in 0..8 {
-            let chunk = self.store.from(position)?;
+            let chunk = self.buffer.from(position)?;
             position = position.max(chunk.start);
             if position >= self.board.sent() {
                 return None;

@@ -8,7 +8,7 @@ use crate::auto::Memory;
 use crate::config::GatewayConfig;
 use crate::counters::Counters;
 use crate::observe::Observer;
-use crate::pool::Holdings;
+use crate::pool::MemoryUse;
 use crate::{RADIO, WAN};
 
 /// What a flow needs from the gateway while it handles one event.
@@ -21,9 +21,9 @@ pub(crate) struct Context<'a> {
     /// Payload bytes kept for all flows.
     pub(crate) buffered: &'a mut u64,
     /// Bytes that servers may have on their way by the windows that they were shown, of all flows.
-    pub(crate) promised: &'a mut u64,
+    pub(crate) advertised: &'a mut u64,
     /// What the flow's subscriber holds of both.
-    pub(crate) subscriber: Holdings,
+    pub(crate) subscriber: MemoryUse,
     /// What flows showed.
     pub(crate) memory: &'a mut Memory,
 }

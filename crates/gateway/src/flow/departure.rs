@@ -6,7 +6,7 @@ use super::{Context, Flow};
 use crate::config::{RetransmissionMode, ScheduleMode};
 use crate::observe::Event;
 use crate::schedule::{Departure, Receiver, allowance, departure};
-use crate::scoreboard::Repeat;
+use crate::scoreboard::Retransmission;
 
 impl Flow {
     /// When the flow's next packet may leave as far as its receiver is concerned; none if it has nothing to send.
@@ -18,19 +18,19 @@ impl Flow {
             let blocked = if self.window == 0 {
                 !is_head || !self.recovery.is_asking()
             } else {
-                (self.timers.is_probing() || self.recovery.may_repeat() == 0) && !is_head
+                (self.timers.is_probing() || self.recovery.may_retransmit() == 0) && !is_head
             };
             if blocked || self.awaits_server(lost.start) {
                 return Some(Departure::AfterAck);
             }
-            // Eq. (10) has what is repeated among what is on its way. The first loss of all is due whatever else is: nothing else brings an
+            // Eq. (10) counts retransmissions as on their way. The first loss of all is due whatever else is: nothing else brings an
             // ACK that advances.
             return Some(match ctx_mode {
                 ScheduleMode::ReceptionRate if !is_head => self.scheduled(now, lost.end - lost.start),
                 _ => Departure::Now,
             });
         }
-        let chunk = self.store.from(self.board.sent())?;
+        let chunk = self.buffer.from(self.board.sent())?;
         if self.timers.is_probing() {
             return Some(Departure::AfterAck);
         }
@@ -45,7 +45,7 @@ impl Flow {
     /// `position`, beyond its window or across the edge. Sent again, that would be answered by a duplicate ACK, which would bring the next
     /// copy, for ever and in the way of the server's repair.
     fn awaits_server(&self, position: u64) -> bool {
-        position + self.segment() > self.right_edge && self.store.at(self.board.una()).is_none()
+        position + self.segment() > self.right_edge && self.buffer.at(self.board.una()).is_none()
     }
 
     /// When so many bytes more may leave, of which a segment goes first.
@@ -67,7 +67,7 @@ impl Flow {
     pub(crate) fn next_bytes(&self, quantum: u64) -> u64 {
         let (position, end) =
             self.board.first_lost().map_or((self.board.sent(), u64::MAX), |lost| (lost.start, lost.end));
-        self.store.from(position).map_or(0, |chunk| {
+        self.buffer.from(position).map_or(0, |chunk| {
             let start = position.max(chunk.start);
             self.piece_end(chunk, start, quantum).min(end).saturating_sub(start)
         })
@@ -76,7 +76,7 @@ impl Flow {
     /// Takes the next packet, of at most `limit` bytes but at least one segment.
     pub(crate) fn take_next(&mut self, ctx: &mut Context<'_>, limit: u64) -> Option<Packet> {
         while let Some(lost) = self.board.first_lost() {
-            let kept = self.store.from(lost.start).filter(|chunk| chunk.start < lost.end);
+            let kept = self.buffer.from(lost.start).filter(|chunk| chunk.start < lost.end);
             let Some(chunk) = kept else {
                 // No longer kept (path MTU): the server's retransmission passes.
                 self.board.remove_lost(lost);
@@ -87,7 +87,7 @@ impl Flow {
                 self.board.remove_lost(gap);
                 continue;
             }
-            let limit = limit.min(self.recovery.may_repeat());
+            let limit = limit.min(self.recovery.may_retransmit());
             let end = self.piece_end(chunk, lost.start, limit).min(lost.end);
             let mut packet = chunk.packet(lost.start, end);
             if let Some((ack, window)) = self.told_by_retransmissions()
@@ -105,8 +105,8 @@ impl Flow {
             let retransmission = !self.board.is_unsent_repair(lost.start);
             let older = self.board.copy_in_flight(lost.start, &self.flight);
             let order = self.flight.push(lost.start, end, ctx.now, false);
-            self.board.on_repeated(lost.start..end, Repeat { order, sent_at: ctx.now, older });
-            self.recovery.on_repeated(ctx.now, end - lost.start);
+            self.board.on_retransmitted(lost.start..end, Retransmission { order, sent_at: ctx.now, older });
+            self.recovery.on_retransmitted(ctx.now, end - lost.start);
             self.timers.on_sent(ctx.now);
             let bytes = self.payload_in(lost.start, end);
             if retransmission {
@@ -126,9 +126,9 @@ impl Flow {
     /// moved on since it left first; but it leaves before what waits, whose older acknowledgements would then seem reordered.
     fn told_by_retransmissions(&self) -> Option<(Seq, u16)> {
         let of = |packet: &Packet| packet.tcp().map(|tcp| (tcp.ack(), tcp.window()));
-        let data = self.store.from(self.board.sent()).and_then(|chunk| of(chunk.whole()));
-        let bare = self.bare.front().and_then(|(_, packet)| of(packet));
-        [data, bare].into_iter().flatten().fold(self.newest, |newest, waiting| {
+        let data = self.buffer.from(self.board.sent()).and_then(|chunk| of(chunk.whole()));
+        let pure_ack = self.pure_acks.front().and_then(|(_, packet)| of(packet));
+        [data, pure_ack].into_iter().flatten().fold(self.newest, |newest, waiting| {
             newest.map(|newest| if waiting.0.distance(newest.0) < 0 { waiting } else { newest })
         })
     }
@@ -142,7 +142,7 @@ impl Flow {
 
     fn take_new(&mut self, ctx: &mut Context<'_>, limit: u64) -> Option<Packet> {
         let sent = self.board.sent();
-        let chunk = self.store.from(sent)?;
+        let chunk = self.buffer.from(sent)?;
         let start = sent.max(chunk.start);
         let limit = match ctx.config.schedule.mode {
             ScheduleMode::OnArrival => limit,
@@ -162,10 +162,10 @@ impl Flow {
         let event = Event::Sent { bytes, sojourn, retransmission: false };
         ctx.observer.on_event(ctx.now, &self.key, &event);
         if ctx.config.retransmission.mode == RetransmissionMode::None {
-            self.store.release_below(end);
+            self.buffer.release_below(end);
         }
         self.release_tail_probe(ctx);
-        self.release_bare(ctx);
+        self.release_pure_acks(ctx);
         Some(packet)
     }
 }

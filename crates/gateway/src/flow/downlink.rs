@@ -5,12 +5,12 @@ use core::ops::Range;
 use paceline_wire::{Duration, Flags, Packet};
 
 use super::ack_filter::ECN_FLAGS;
-use super::{BARE_MAX, Context, Flow, Phase};
+use super::{Context, Flow, PURE_ACKS_MAX, Phase};
 use crate::WAN;
 use crate::counters::PassReason;
 use crate::flight::Transmission;
+use crate::retransmit_buffer::cost;
 use crate::status::FlowStage;
-use crate::store::cost;
 
 impl Flow {
     /// A packet without SYN from the server.
@@ -48,7 +48,7 @@ impl Flow {
             return ctx.pass_to_client(packet);
         }
         if flags.contains(Flags::RST) || len == 0 {
-            return self.on_bare(ctx, flags, start, packet);
+            return self.on_pure_ack(ctx, flags, start, packet);
         }
         self.on_data(ctx, start, start + len, packet);
     }
@@ -64,19 +64,19 @@ impl Flow {
 
     /// No data: keep-alives and window probes go at once, having an old sequence number; anything else keeps its
     /// place behind the data that waits.
-    fn on_bare(&mut self, ctx: &mut Context<'_>, flags: Flags, start: u64, packet: Packet) {
+    fn on_pure_ack(&mut self, ctx: &mut Context<'_>, flags: Flags, start: u64, packet: Packet) {
         let is_reset = flags.contains(Flags::RST);
         if start < self.received && !is_reset {
             self.filter.expect_reply();
             self.note_passed(start, stamp_of(&packet));
             return ctx.pass_to_client(packet);
         }
-        if self.board.sent() >= start || self.store.is_empty() {
+        if self.board.sent() >= start || self.buffer.is_empty() {
             ctx.pass_to_client(packet);
-        } else if self.bare.len() < BARE_MAX && self.has_room(ctx, size_of::<(u64, Packet)>()) {
-            self.bare.push_back((start, packet));
+        } else if self.pure_acks.len() < PURE_ACKS_MAX && self.has_room(ctx, size_of::<(u64, Packet)>()) {
+            self.pure_acks.push_back((start, packet));
         } else {
-            self.replace_bare(ctx, start, packet);
+            self.replace_pure_ack(ctx, start, packet);
         }
         if is_reset {
             self.close(ctx, FlowStage::Reset);
@@ -86,9 +86,9 @@ impl Flow {
     /// No room to wait: the packet takes the place of the one that came before it, since it says all that one said (RFC 9293, Section 3.4:
     /// acknowledgements are cumulative; RFC 2018, Section 4: SACK blocks come again). Not if that one brought ECN marks of its own, or
     /// there is none.
-    fn replace_bare(&mut self, ctx: &mut Context<'_>, start: u64, packet: Packet) {
+    fn replace_pure_ack(&mut self, ctx: &mut Context<'_>, start: u64, packet: Packet) {
         let marks = |packet: &Packet| packet.tcp().map(|tcp| tcp.flags() & ECN_FLAGS);
-        match self.bare.back_mut() {
+        match self.pure_acks.back_mut() {
             Some(back) if marks(&back.1) == marks(&packet) => *back = (start, packet),
             _ => ctx.pass_to_client(packet),
         }
@@ -144,11 +144,11 @@ impl Flow {
         let mut gaps = core::mem::take(&mut self.recovery.newly);
         gaps.clear();
         if start < self.board.sent() {
-            self.store.gaps(start..end, &mut gaps);
+            self.buffer.gaps(start..end, &mut gaps);
         }
-        let kept = self.store.insert(start, end, packet, ctx.now);
-        ctx.counters.differing_copies += u64::from(kept.differs);
-        if kept.is_new {
+        let inserted = self.buffer.insert(start, end, packet, ctx.now);
+        ctx.counters.differing_copies += u64::from(inserted.differs);
+        if inserted.is_new {
             if is_old {
                 self.note_passed(end, stamp);
             }
@@ -182,7 +182,7 @@ impl Flow {
     /// is later than that of the packet behind. Where they do not tell: since that came there was the time to hear of the gap, a round trip.
     /// (RFC 8985, Section 6.2, takes what comes sooner for reordering, too.)
     fn was_sent_again(&self, ctx: &Context<'_>, end: u64, stamp: Option<u32>) -> bool {
-        let Some(behind) = self.store.from(end).filter(|_| !self.filter.has_told(end)) else { return true };
+        let Some(behind) = self.buffer.from(end).filter(|_| !self.filter.has_told(end)) else { return true };
         let later = stamp.zip(stamp_of(behind.whole())).map(|(own, behind)| own.wrapping_sub(behind) as i32);
         match later {
             Some(ticks) if ticks != 0 => ticks > 0,

@@ -39,13 +39,13 @@ use crate::flight::Flight;
 use crate::handshake::{Handshake, Shifts};
 use crate::modulation::Modulation;
 use crate::observe::Event;
-use crate::pool::{Holdings, may_keep};
+use crate::pool::{MemoryUse, may_keep};
 use crate::reception_rate::ReceptionRate;
+use crate::retransmit_buffer::RetransmitBuffer;
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
 use crate::server_rtt::ServerRtt;
 use crate::status::{FlowStage, FlowStatus, FlowTotals};
-use crate::store::Store;
 use crate::subscriber::{PathEstimate, prefix};
 use crate::supply::Supply;
 use crate::upload::UploadReport;
@@ -66,7 +66,7 @@ use upload::Upload;
 use watch::Watch;
 
 /// Packets without data that may wait behind data of a flow. Our choice: a server sends few beside its data. Of more the newest counts.
-const BARE_MAX: usize = 16;
+const PURE_ACKS_MAX: usize = 16;
 
 /// A closed flow is kept for retransmitted FINs, so that their windows are still rescaled: Linux's TIME-WAIT.
 const CLOSED_LINGER: Duration = Duration::from_secs(60);
@@ -158,14 +158,16 @@ pub(crate) struct Flow {
     /// Position after the newest byte that passed to the client without being kept.
     #[cfg_attr(feature = "serde", serde(default))]
     passed: u64,
-    store: Store,
+    #[cfg_attr(feature = "serde", serde(rename = "store"))]
+    buffer: RetransmitBuffer,
     board: Scoreboard,
     flight: Flight,
     recovery: Recovery,
     #[cfg_attr(feature = "serde", serde(default))]
     overshoot: Overshoot,
     /// Packets without data, each behind the data below its position.
-    bare: VecDeque<(u64, Packet)>,
+    #[cfg_attr(feature = "serde", serde(rename = "bare"))]
+    pure_acks: VecDeque<(u64, Packet)>,
     #[cfg_attr(feature = "serde", serde(default))]
     stale_promise: StalePromise,
     /// The server's newest bytes, which it sent again before they had left.
@@ -186,8 +188,9 @@ pub(crate) struct Flow {
     right_edge: u64,
     acked_at: Instant,
     virtual_window: VirtualWindow,
-    /// This flow's part of what was promised.
-    promised: u64,
+    /// This flow's part of what was advertised to servers.
+    #[cfg_attr(feature = "serde", serde(rename = "promised"))]
+    advertised: u64,
     /// What it keeps, as counted among that of all flows.
     #[cfg_attr(feature = "serde", serde(default))]
     charged: u64,
@@ -237,12 +240,12 @@ impl Flow {
             pending_answer: None,
             received: 0,
             passed: 0,
-            store: Store::default(),
+            buffer: RetransmitBuffer::default(),
             board: Scoreboard::default(),
             flight: Flight::default(),
             recovery: Recovery::default(),
             overshoot: Overshoot::default(),
-            bare: VecDeque::new(),
+            pure_acks: VecDeque::new(),
             stale_promise: StalePromise::default(),
             tail_probe: None,
             rtt: RttEstimator::default(),
@@ -256,7 +259,7 @@ impl Flow {
             right_edge: 0,
             acked_at: now,
             virtual_window: VirtualWindow::new(0),
-            promised: 0,
+            advertised: 0,
             charged: 0,
             modulation: Modulation::default(),
             filter: AckFilter::default(),
@@ -319,7 +322,7 @@ impl Flow {
 
     /// There is data to send, now or later.
     pub(crate) fn wants_to_send(&self) -> bool {
-        self.board.lost_bytes() > 0 || self.store.from(self.board.sent()).is_some()
+        self.board.lost_bytes() > 0 || self.buffer.from(self.board.sent()).is_some()
     }
 
     /// The first segment that the client lacks is to be sent again. It is what everything waits for, so it does not
@@ -348,15 +351,15 @@ impl Flow {
     }
 
     /// Its part of the shared memory, as it was counted last.
-    pub(crate) fn holdings(&self) -> Holdings {
-        Holdings { kept: self.charged, promised: self.promised }
+    pub(crate) fn memory_use(&self) -> MemoryUse {
+        MemoryUse { kept: self.charged, advertised: self.advertised }
     }
 
     /// After each event: what it keeps by now is charged to the memory of all. Logs and queues count with the data: with small packets they
     /// would be the larger part.
     pub(crate) fn settle(&mut self, all_kept: &mut u64) {
-        let kept = self.store.bytes()
-            + (self.bare.len() * size_of::<(u64, Packet)>()) as u64
+        let kept = self.buffer.bytes()
+            + (self.pure_acks.len() * size_of::<(u64, Packet)>()) as u64
             + self.modulation.bytes()
             + self.flight.memory()
             + self.board.memory()
@@ -428,14 +431,14 @@ impl Flow {
 
     /// Drops everything that is kept; the ends are on their own.
     fn abandon(&mut self, ctx: &mut Context<'_>) {
-        self.promise(ctx, 0);
-        self.store.clear();
+        self.advertise(ctx, 0);
+        self.buffer.clear();
         self.flight.clear();
         let position = self.received;
         self.board.reset(position);
         self.recovery = Recovery::default();
         self.timers = Timers::default();
-        self.flush_bare(ctx);
+        self.flush_pure_acks(ctx);
     }
 
     /// Repair has failed: the server's own recovery passes from here on, and sees everything.
@@ -476,24 +479,24 @@ impl Flow {
             client_window: self.window,
             in_flight: self.flight.bytes(),
             waiting: self.waiting(),
-            buffered: self.store.bytes(),
+            buffered: self.buffer.bytes(),
             ack_delay: self.modulation.delay(),
             totals: self.totals,
         }
     }
 
-    fn flush_bare(&mut self, ctx: &mut Context<'_>) {
-        while let Some((_, packet)) = self.bare.pop_front() {
+    fn flush_pure_acks(&mut self, ctx: &mut Context<'_>) {
+        while let Some((_, packet)) = self.pure_acks.pop_front() {
             ctx.pass_to_client(packet);
         }
     }
 
     /// Lets packets without data go that no longer have data in front of them.
-    fn release_bare(&mut self, ctx: &mut Context<'_>) {
-        while let Some((position, _)) = self.bare.front()
+    fn release_pure_acks(&mut self, ctx: &mut Context<'_>) {
+        while let Some((position, _)) = self.pure_acks.front()
             && *position <= self.board.sent()
         {
-            if let Some((_, packet)) = self.bare.pop_front() {
+            if let Some((_, packet)) = self.pure_acks.pop_front() {
                 ctx.pass_to_client(packet);
             }
         }

@@ -8,8 +8,8 @@ use paceline_wire::{Duration, Instant};
 /// Our choice: as long as a bound's answer about losses holds, and each time twice as long.
 const HOLDS: Duration = Duration::from_secs(10);
 const HOLDS_MAX: Duration = Duration::from_secs(600);
-/// Our choice: a megabyte more was repeated than was new. A hole now and then costs less than what is sent beyond the window gains.
-const REPEATS_MAX: u64 = 1 << 20;
+/// Our choice: a megabyte more was retransmitted than was new. A hole now and then costs less than what is sent beyond the window gains.
+const RETRANSMISSIONS_MAX: u64 = 1 << 20;
 /// Our choice: what is discarded within this time of the first belongs to the same mistake.
 const ONE: Duration = Duration::from_secs(2);
 
@@ -21,25 +21,26 @@ pub(super) struct Overshoot {
     holds: Duration,
     /// The right edge of the window in the newest ACK that advanced.
     edge: u64,
-    /// Bytes that Eq. (12) repeated beyond as many that were new.
+    /// Bytes that Eq. (12) retransmitted beyond as many that were new.
     #[cfg_attr(feature = "serde", serde(default))]
-    repeats: u64,
+    #[cfg_attr(feature = "serde", serde(rename = "repeats"))]
+    retransmissions: u64,
 }
 
 impl Overshoot {
     /// An ACK advanced, by so many bytes.
     pub(super) fn on_advance(&mut self, right_edge: u64, bytes: u64) {
         self.edge = right_edge;
-        self.repeats = self.repeats.saturating_sub(bytes);
+        self.retransmissions = self.retransmissions.saturating_sub(bytes);
     }
 
     /// Behind a hole so many bytes lay beyond the window, and leave again (Eq. (12)).
-    pub(super) fn on_repeats(&mut self, now: Instant, bytes: u64) -> bool {
-        self.repeats = self.repeats.saturating_add(bytes);
-        if self.repeats <= REPEATS_MAX {
+    pub(super) fn on_retransmissions(&mut self, now: Instant, bytes: u64) -> bool {
+        self.retransmissions = self.retransmissions.saturating_add(bytes);
+        if self.retransmissions <= RETRANSMISSIONS_MAX {
             return false;
         }
-        self.repeats = 0;
+        self.retransmissions = 0;
         self.on_discard(now)
     }
 
@@ -70,13 +71,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn more_repeats_than_news_are_a_mistake() {
+    fn more_retransmissions_than_news_are_a_mistake() {
         let (mut overshoot, at) = (Overshoot::default(), |s: u64| Instant::ZERO + Duration::from_secs(s));
         for _ in 0..1_000 {
-            assert!(!overshoot.on_repeats(at(5), 100_000));
+            assert!(!overshoot.on_retransmissions(at(5), 100_000));
             overshoot.on_advance(0, 100_000);
         }
-        assert!((0..20).any(|_| overshoot.on_repeats(at(5), 100_000)) && overshoot.is_on(at(14)));
+        assert!((0..20).any(|_| overshoot.on_retransmissions(at(5), 100_000)) && overshoot.is_on(at(14)));
     }
 
     #[test]

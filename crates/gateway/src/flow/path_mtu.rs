@@ -6,7 +6,7 @@
 use paceline_wire::{Duration, Instant, Seq};
 
 use super::{Context, Flow};
-use crate::store::Chunk;
+use crate::retransmit_buffer::Chunk;
 
 /// RFC 1191, Section 6.3, and RFC 8201, Section 4: a path may have become better after ten minutes.
 const FORGOTTEN: Duration = Duration::from_secs(600);
@@ -48,7 +48,7 @@ impl Flow {
         {
             return;
         }
-        let Some(too_big) = self.store.at(position).filter(|chunk| self.fits(chunk) < chunk.segment_len())
+        let Some(too_big) = self.buffer.at(position).filter(|chunk| self.fits(chunk) < chunk.segment_len())
         else {
             return;
         };
@@ -119,9 +119,9 @@ mod tests {
             gateway.handle_packet(now, WAN, packet(key().reversed(), 1 + n * 100, 1, Flags::ACK, 100));
         }
         let id = gateway.table.find(&key()).unwrap();
-        let kept = gateway.table.flow(id).store.bytes();
+        let kept = gateway.table.flow(id).buffer.bytes();
         assert!(kept > 1_000_000, "{kept}");
-        let looks = |gateway: &Gateway| gateway.table.flow(id).store.looks.get();
+        let looks = |gateway: &Gateway| gateway.table.flow(id).buffer.looks.get();
         for mtu in (500..2_000).rev() {
             now += Duration::from_millis(2);
             let before = looks(&gateway);
@@ -131,7 +131,7 @@ mod tests {
         // Ten a second, and none below the floor, lower what is believed.
         let known = gateway.table.flow(id).path_mtu;
         assert!((552..2_000 - 10).contains(&known.bytes), "{known:?}");
-        assert_eq!(gateway.table.flow(id).store.bytes(), kept);
+        assert_eq!(gateway.table.flow(id).buffer.bytes(), kept);
     }
 
     /// A split flow's own sender cuts its packets anew at each message that is believed: ten a second are.

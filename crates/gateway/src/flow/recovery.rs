@@ -81,12 +81,13 @@ struct Guess {
     /// Where that ended.
     end: u64,
     /// Bytes of it that may leave again before the client is heard.
-    may_repeat: u64,
+    #[cfg_attr(feature = "serde", serde(rename = "may_repeat"))]
+    may_retransmit: u64,
 }
 
 /// Our choice: in RFC 5681, Section 3.1, one segment leaves after a timeout; here the client has been heard, so it is as at the
 /// beginning (RFC 6928).
-const REPEAT_FIRST: u64 = 10;
+const RETRANSMIT_FIRST: u64 = 10;
 
 /// Loss detection of one flow.
 #[derive(Debug, Default)]
@@ -136,15 +137,15 @@ impl Recovery {
     }
 
     /// Lost bytes that may leave again now.
-    pub(super) fn may_repeat(&self) -> u64 {
-        self.guess.as_ref().map_or(u64::MAX, |guess| guess.may_repeat)
+    pub(super) fn may_retransmit(&self) -> u64 {
+        self.guess.as_ref().map_or(u64::MAX, |guess| guess.may_retransmit)
     }
 
     /// Lost data left again.
-    pub(super) fn on_repeated(&mut self, now: Instant, bytes: u64) {
+    pub(super) fn on_retransmitted(&mut self, now: Instant, bytes: u64) {
         self.repaired_at = now;
         if let Some(guess) = &mut self.guess {
-            guess.may_repeat = guess.may_repeat.saturating_sub(bytes);
+            guess.may_retransmit = guess.may_retransmit.saturating_sub(bytes);
         }
     }
 
@@ -190,7 +191,7 @@ impl Flow {
         if self.flight.oldest_sent_at().is_none_or(too_young) {
             return Left::default();
         }
-        if self.flight.oldest_repeats(self.board.una()) {
+        if self.flight.oldest_retransmits(self.board.una()) {
             // By this count the head's repair is lost, too; a count may be off by what the client acknowledged twice.
             self.recovery.surplus += 1;
             if self.recovery.surplus < SURPLUS_MIN {
@@ -305,13 +306,13 @@ impl Flow {
         }
         // A segment across the edge is kept by some receivers and discarded by others: send it again.
         let edge = una + self.window;
-        let from = self.store.at(edge).map_or(edge, |chunk| {
+        let from = self.buffer.at(edge).map_or(edge, |chunk| {
             let segment = chunk.segment_len().max(1);
             chunk.start + (edge - chunk.start) / segment * segment
         });
         let mut bytes = self.board.mark_lost(from.max(una + 1)..self.board.sent());
         ctx.counters.proactive_retransmissions += bytes.div_ceil(self.segment());
-        if !self.handshake.sack() && self.overshoot.on_repeats(ctx.now, bytes) {
+        if !self.handshake.sack() && self.overshoot.on_retransmissions(ctx.now, bytes) {
             // What lies within the window has holes that nothing tells of, each of which would take a round trip (RFC 6582).
             bytes += self.board.mark_lost(una + 1..self.board.sent());
         }
@@ -332,7 +333,7 @@ impl Flow {
         // The first copies of what lies before `recover` have arrived or are lost. An ACK that comes too soon is not for the repair (RFC 8985,
         // Section 6.2, Step 2), but for a first copy that was late: there one repair in a round trip is all that may be needless.
         let answers = ctx.now.saturating_since(self.recovery.repaired_at) >= self.shortest_rtt();
-        let partial = una < self.recovery.recover && answers && self.board.repeat_at(una).is_none();
+        let partial = una < self.recovery.recover && answers && self.board.retransmission_at(una).is_none();
         if partial || was_in_hole && !self.board.in_flight(una, &self.flight) {
             let order = self.flight.left_order();
             let end = self.head_end();
@@ -344,13 +345,13 @@ impl Flow {
     /// this from D-SACKs, one round trip later. They do not tell a copy sent for the order of arrivals from one sent for
     /// Eq. (12) or as a probe, which may be needless without any reordering.)
     pub(super) fn check_needless(&mut self, now: Instant, newly: &Range<u64>) {
-        if !self.board.has_repeats() || self.recovery.is_asking() {
+        if !self.board.has_retransmissions() || self.recovery.is_asking() {
             return;
         }
-        let Some(repeat) = self.board.repeat_at(newly.start) else { return };
+        let Some(retransmission) = self.board.retransmission_at(newly.start) else { return };
         // A copy that Eq. (12) had given up was kept by the client after all.
-        let expected = repeat.is_behind_older(&self.flight);
-        if !expected && now.saturating_since(repeat.sent_at) < self.shortest_rtt() {
+        let expected = retransmission.is_behind_older(&self.flight);
+        if !expected && now.saturating_since(retransmission.sent_at) < self.shortest_rtt() {
             self.recovery.on_reordering();
         }
     }
@@ -387,7 +388,7 @@ impl Flow {
     /// Where the first missing segment ends.
     fn head_end(&self) -> u64 {
         let una = self.board.una();
-        self.store.at(una).map_or(una + self.segment(), |chunk| self.piece_end(chunk, una, self.segment()))
+        self.buffer.at(una).map_or(una + self.segment(), |chunk| self.piece_end(chunk, una, self.segment()))
     }
 
     /// Only the head had arrived: everything in flight is lost.
@@ -396,15 +397,15 @@ impl Flow {
         self.recovery.probe = None;
         let (una, sent) = (self.board.una(), self.board.sent());
         // What an earlier guess gave up, and nothing has shown to be lost or not, still belongs to it.
-        let (at, may_repeat) = match self.recovery.guess.take() {
+        let (at, may_retransmit) = match self.recovery.guess.take() {
             Some(earlier) => {
                 self.flight.put_back(earlier.flight, una);
-                (earlier.at, earlier.may_repeat)
+                (earlier.at, earlier.may_retransmit)
             }
-            None => (now, REPEAT_FIRST * self.segment()),
+            None => (now, RETRANSMIT_FIRST * self.segment()),
         };
         let flight = self.flight.take();
-        self.recovery.guess = Some(Box::new(Guess { at, flight, end: sent, may_repeat }));
+        self.recovery.guess = Some(Box::new(Guess { at, flight, end: sent, may_retransmit }));
         self.board.mark_lost(una..sent);
         if self.recovery.hole.is_none() {
             self.open_hole(self.acked_at);
@@ -417,11 +418,12 @@ impl Flow {
         let Some(guess) = self.recovery.guess.as_mut().filter(|guess| arrived.start < guess.end) else {
             return;
         };
-        let repeat = self.board.repeat_at(arrived.start).filter(|repeat| repeat.sent_at >= guess.at);
+        let retransmission =
+            self.board.retransmission_at(arrived.start).filter(|copy| copy.sent_at >= guess.at);
         let early_answers = &mut self.recovery.early_answers;
-        if repeat.is_some_and(|repeat| early_answers.is_answer(now, repeat.sent_at, soon)) {
+        if retransmission.is_some_and(|copy| early_answers.is_answer(now, copy.sent_at, soon)) {
             // Slow start (RFC 5681, Section 3.1).
-            guess.may_repeat += 2 * (arrived.end - arrived.start);
+            guess.may_retransmit += 2 * (arrived.end - arrived.start);
         } else if let Some(guess) = self.recovery.guess.take() {
             self.flight.put_back(guess.flight, self.board.una());
             self.board.remove_lost(self.board.una()..guess.end);
@@ -464,7 +466,7 @@ impl Flow {
             return;
         }
         let usual = self.smoothed_rtt() + (self.rtt.deviation() * 4).max(Duration::from_millis(10));
-        let last = self.board.repeat_at(una).map(|r| r.sent_at).or(self.flight.oldest_sent_at());
+        let last = self.board.retransmission_at(una).map(|r| r.sent_at).or(self.flight.oldest_sent_at());
         if last.is_none_or(|sent_at| ctx.now.saturating_since(sent_at) > usual) {
             self.timers.allow_probe();
             self.probe_head();

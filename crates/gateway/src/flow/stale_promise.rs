@@ -50,13 +50,13 @@ impl Flow {
             return false;
         }
         let (waiting, least) = (self.waiting(), LEAST_SEGMENTS * self.segment());
-        let promised = self.virtual_window.edge().saturating_sub(self.received);
-        let oldest = self.store.from(self.board.sent()).map(|chunk| chunk.arrival);
+        let advertised = self.virtual_window.edge().saturating_sub(self.received);
+        let oldest = self.buffer.from(self.board.sent()).map(|chunk| chunk.arrival);
         let waits = oldest.map_or(Duration::ZERO, |arrival| ctx.now.saturating_since(arrival));
         // Our choice: a queue of a round trip. A server that halves its window then still fills the path (a buffer of one product of rate and
         // round trip is what RFC 5681's halving needs).
         let round_trip = self.shortest_rtt() + self.server_rtt.get();
-        let stands = waiting > least && promised > waiting && waits > round_trip;
+        let stands = waiting > least && advertised > waiting && waits > round_trip;
         if !self.stale_promise.on_data(ctx.now, stands, waits, round_trip) {
             return false;
         }

@@ -7,7 +7,7 @@
 use core::ops::Range;
 
 use super::{Context, Flow};
-use crate::store::Chunk;
+use crate::retransmit_buffer::Chunk;
 
 impl Flow {
     /// The server has sent its newest bytes again.
@@ -23,7 +23,7 @@ impl Flow {
         // Of what is acknowledged or no longer kept nothing has to be told.
         let start = start.max(self.board.una());
         let holds = |chunk: &&Chunk| chunk.start <= start && start < end && end <= chunk.end;
-        let Some(chunk) = self.store.from(start).filter(holds) else { return };
+        let Some(chunk) = self.buffer.from(start).filter(holds) else { return };
         let mut packet = chunk.packet(start, end);
         self.refresh_timestamp(&mut packet);
         self.filter.expect_reply();

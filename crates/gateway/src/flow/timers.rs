@@ -30,7 +30,7 @@ pub(super) struct Timers {
     /// Timeouts in a row.
     timeouts: u32,
     /// How often the interval has doubled. It is taken back with the next RTT that is measured, not with the next ACK (RFC 6298, Section 5;
-    /// Karn and Partridge 1987, Section 4): where a path has become longer than the timer, each segment is repeated before it is acknowledged, and
+    /// Karn and Partridge 1987, Section 4): where a path has become longer than the timer, each segment is retransmitted before it is acknowledged, and
     /// no ACK would ever tell of the RTT.
     #[cfg_attr(feature = "serde", serde(default))]
     backoff: u32,
@@ -125,7 +125,7 @@ impl Flow {
 
     fn retransmission_deadline(&self) -> Option<Instant> {
         let una = self.board.una();
-        let unanswered = una < self.board.sent() && self.store.at(una).is_some();
+        let unanswered = una < self.board.sent() && self.buffer.at(una).is_some();
         // A lost head that has not left again waits for the scheduler, not for the timer.
         let head_waits = self.board.first_lost().is_some_and(|lost| lost.start == una);
         if !unanswered || (head_waits && (self.window > 0 || self.recovery.is_asking())) {
@@ -183,7 +183,7 @@ impl Flow {
     /// Nothing is on its way, and what waits does not fit into the window: an update of it may have been lost. Whoever repairs, the gateway
     /// has to ask: what the server sends again begins with what is kept here, and does not leave.
     fn window_probe_deadline(&self) -> Option<Instant> {
-        let next = self.store.from(self.board.sent())?;
+        let next = self.buffer.from(self.board.sent())?;
         if self.board.una() < self.board.sent() || self.window >= self.segment_of(next) {
             return None;
         }
@@ -198,7 +198,7 @@ impl Flow {
     /// An old sequence number and no data: the client answers with its window (RFC 9293, Section 3.8.6.1), which a
     /// lost window update would otherwise have kept from us for ever.
     fn send_window_probe(&mut self, ctx: &mut Context<'_>) {
-        let Some(chunk) = self.store.from(self.board.sent()) else { return };
+        let Some(chunk) = self.buffer.from(self.board.sent()) else { return };
         let mut packet = chunk.packet(chunk.start, chunk.end).slice_payload(0..0);
         let Some(mut tcp) = packet.tcp_mut() else { return };
         tcp.set_seq((self.board.una() - 1).into());

@@ -12,7 +12,7 @@ use crate::counters::PassReason;
 use crate::flight::Arrived;
 use crate::modulation::{Edit, Held, ModulationInput};
 use crate::observe::Event;
-use crate::pool::{most_on_the_way, most_promised};
+use crate::pool::{most_advertised, most_on_the_way};
 use crate::scoreboard::RANGE_BYTES;
 use crate::status::FlowStage;
 use crate::supply::Verdict;
@@ -157,14 +157,14 @@ impl Flow {
             self.review_guess(ctx.now, &(una..ack));
             self.check_needless(ctx.now, &(una..ack));
             self.note_arrival(ctx, una..ack, &mut arrival);
-            if !self.handshake.sack() && (was_in_hole || self.board.has_repeats()) {
+            if !self.handshake.sack() && (was_in_hole || self.board.has_retransmissions()) {
                 // What arrived behind the hole was held by the client since: Karn's rule for all that this ACK covers (RFC 6298, Section 3).
                 arrival.sent_at = None;
             }
             self.received = self.received.max(ack);
             self.count(ctx, una..ack);
             delivered += self.board.acknowledge(ack);
-            self.store.release_below(ack);
+            self.buffer.release_below(ack);
             self.timers.on_progress(ctx.now);
         }
         let sacked = self.on_sack_blocks(ctx, ack, blocks, &mut arrival);
@@ -231,23 +231,23 @@ impl Flow {
     fn note_arrival(&mut self, ctx: &Context<'_>, range: Range<u64>, arrival: &mut Arrival) {
         let last = range.end - 1;
         if let Some(first) = self.flight.first_at(last) {
-            let once = self.board.repeat_at(last).is_none();
+            let once = self.board.retransmission_at(last).is_none();
             arrival.note(Arrived { order: first.order, end: range.end }, once.then_some(first.sent_at));
         }
         // While a probe is out, an answer may be to the first copies, so it says nothing of what left in between.
-        if !self.board.has_repeats() || self.recovery.is_asking() {
+        if !self.board.has_retransmissions() || self.recovery.is_asking() {
             return;
         }
-        // RFC 8985, Section 6.2, Step 2: an ACK sooner than the shortest RTT after the repeat is for the first copy.
+        // RFC 8985, Section 6.2, Step 2: an ACK sooner than the shortest RTT after the retransmission is for the first copy.
         let soon = self.shortest_rtt();
         for position in [range.start, last] {
-            if let Some(repeat) = self.board.repeat_at(position) {
-                if repeat.is_behind_older(&self.flight) {
-                    arrival.note(Arrived { order: repeat.older, end: position + 1 }, None);
+            if let Some(retransmission) = self.board.retransmission_at(position) {
+                if retransmission.is_behind_older(&self.flight) {
+                    arrival.note(Arrived { order: retransmission.older, end: position + 1 }, None);
                     continue;
                 }
-                if self.recovery.early_answers.is_answer(ctx.now, repeat.sent_at, soon) {
-                    arrival.note(Arrived { order: repeat.order, end: position + 1 }, None);
+                if self.recovery.early_answers.is_answer(ctx.now, retransmission.sent_at, soon) {
+                    arrival.note(Arrived { order: retransmission.order, end: position + 1 }, None);
                 } else if position == last {
                     arrival.sent_at = None;
                 }
@@ -338,11 +338,11 @@ impl Flow {
             weight: self.weight,
             max_bytes: self.window_max_bytes.unwrap_or(u64::MAX).min(ctx.config.virtual_window.max_bytes),
             target: Duration::from_millis(ctx.config.virtual_window.target_ms),
-            pool_share: most_promised(
+            pool_share: most_advertised(
                 ctx.config.limits.max_buffer_bytes as u64,
-                *ctx.promised,
+                *ctx.advertised,
                 ctx.subscriber,
-                self.promised,
+                self.advertised,
             ),
             first: self.first_window(),
             full: self.path.full,
@@ -362,7 +362,7 @@ impl Flow {
             self.server_rtt.on_sent(ctx.now, value);
         }
         let shown = self.virtual_window.edge().saturating_sub(ack);
-        self.promise(ctx, shown.min(most_on_the_way(self.segment(), self.totals.downlink_bytes)));
+        self.advertise(ctx, shown.min(most_on_the_way(self.segment(), self.totals.downlink_bytes)));
         let window = u64::from(field) << self.shifts.shown;
         if let Some(mut tcp) = packet.tcp_mut() {
             tcp.set_window(field);
@@ -373,9 +373,9 @@ impl Flow {
     }
 
     /// What the server may have on its way beyond `ack`, which is kept until the client has it.
-    pub(super) fn promise(&mut self, ctx: &mut Context<'_>, bytes: u64) {
-        *ctx.promised = ctx.promised.saturating_sub(self.promised) + bytes;
-        self.promised = bytes;
+    pub(super) fn advertise(&mut self, ctx: &mut Context<'_>, bytes: u64) {
+        *ctx.advertised = ctx.advertised.saturating_sub(self.advertised) + bytes;
+        self.advertised = bytes;
     }
 
     fn observe_ack(&self, ctx: &mut Context<'_>, client_window: u64, virtual_window: u64) {

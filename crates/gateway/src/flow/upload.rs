@@ -188,9 +188,9 @@ impl Flow {
         let Some(tcp) = packet.tcp().filter(|tcp| tcp.flags().contains(Flags::ACK)) else { return };
         let shift = if self.shifts.added { 0 } else { self.shifts.server };
         let (ack, field) = (tcp.ack().unwrap_near(uplink.acked()), tcp.window());
-        let is_bare = tcp.seq_len() == 0;
+        let is_pure_ack = tcp.seq_len() == 0;
         // Without SACK what moves the window is no duplicate (RFC 5681, Section 2).
-        let repeats = is_bare && !self.handshake.sack() && upload.newest == (ack, field);
+        let repeats = is_pure_ack && !self.handshake.sack() && upload.newest == (ack, field);
         upload.newest = (ack, field);
         let path = &self.path.upload;
         let wanted = match path.share(upload.own, segment) {
@@ -206,7 +206,7 @@ impl Flow {
         if lowered && let Some(mut tcp) = packet.tcp_mut() {
             tcp.set_window(units);
         }
-        if is_bare
+        if is_pure_ack
             && at_once
             && let Some((stamp, _)) = packet.tcp().and_then(|tcp| tcp.timestamps())
         {

@@ -41,7 +41,7 @@ pub(super) struct Watch {
     lags: u8,
     /// It reads slowly: the server sees the client's own window.
     own_window: bool,
-    /// The most that is promised before there is a rate, where something is known of the link.
+    /// The most that is advertised before there is a rate, where something is known of the link.
     first_window: Option<u64>,
     /// The newest decision.
     pub(super) reason: Option<Reason>,
@@ -75,7 +75,7 @@ impl Flow {
         self
     }
 
-    /// The most that is promised before there is a rate.
+    /// The most that is advertised before there is a rate.
     pub(super) fn first_window(&self) -> u64 {
         self.watch.first_window.unwrap_or(FIRST_WINDOW).min(FIRST_WINDOW)
     }

@@ -142,7 +142,7 @@ impl Gateway {
     pub(crate) fn drop_half_open(&mut self, now: Instant, id: u32) {
         self.shared.counters.half_open_dropped += 1;
         match self.table.split(id) {
-            Some(member) => self.split.remove(&mut self.shared.context(now), &mut self.table, member.pair),
+            Some(entry) => self.split.remove(&mut self.shared.context(now), &mut self.table, entry.flow),
             None => self.remove(now, id, FlowStage::Idle),
         }
     }

@@ -3,14 +3,14 @@
 use paceline_tcp::{CongestionName, Connection};
 use paceline_wire::{Duration, Instant, Rate};
 
-use super::pair::Pair;
+use super::split_flow::SplitFlow;
 use crate::config::VirtualWindowMode;
 use crate::flow::{Context, LinkReport};
-use crate::member::Wish;
 use crate::observe::Event;
-use crate::pool::{Holdings, most_on_the_way, most_promised};
+use crate::pool::{MemoryUse, most_advertised, most_on_the_way};
+use crate::scheduler_entry::SendDemand;
 
-impl Pair {
+impl SplitFlow {
     /// What the client has reported since the last call, and how many timeouts there were.
     pub(super) fn report(&mut self, now: Instant) -> (LinkReport, u64) {
         // Who goes by the client's clock is not bounded.
@@ -32,19 +32,19 @@ impl Pair {
         (report, newly)
     }
 
-    /// Enters what it keeps and what its server was promised among that of all flows.
+    /// Enters what it keeps, and what was advertised to its server, among that of all flows.
     pub(super) fn settle(&mut self, ctx: &mut Context<'_>) {
         // Nothing comes before the client has answered: a flood of SYNs takes nothing from those who have.
-        let promised = if self.opening.is_some() || self.awaits_client() {
+        let advertised = if self.opening.is_some() || self.awaits_client() {
             0
         } else {
             let server = &self.server.connection;
-            server.promised().min(most_on_the_way(server.segment(), server.bytes_received()))
+            server.advertised().min(most_on_the_way(server.segment(), server.bytes_received()))
         };
         let buffered = self.buffered();
         *ctx.buffered = (*ctx.buffered + buffered).saturating_sub(self.counted);
-        *ctx.promised = (*ctx.promised + promised).saturating_sub(self.promised);
-        (self.counted, self.promised) = (buffered, promised);
+        *ctx.advertised = (*ctx.advertised + advertised).saturating_sub(self.advertised);
+        (self.counted, self.advertised) = (buffered, advertised);
         ctx.counters.peak_buffered_bytes = ctx.counters.peak_buffered_bytes.max(*ctx.buffered);
     }
 
@@ -55,23 +55,23 @@ impl Pair {
             return;
         }
         let pool = ctx.config.limits.max_buffer_bytes as u64;
-        let share = most_promised(pool, *ctx.promised, ctx.subscriber, self.promised);
+        let share = most_advertised(pool, *ctx.advertised, ctx.subscriber, self.advertised);
         // As transparent flows: never less than ten segments, with which it goes on.
         let least = 10 * self.server.connection.segment();
         self.bounds.window = share.max(least).min(u64::from(u32::MAX));
     }
 
     fn measures_one_way(&self) -> bool {
-        let client = self.client.as_ref().map(|side| side.connection.config().congestion);
+        let client = self.client.as_ref().map(|leg| leg.connection.config().congestion);
         client == Some(CongestionName::Rre)
     }
 
     /// What it wants of its subscriber's link, if `wants` is said.
-    pub(super) fn wish(&self, wants: bool) -> Wish {
-        let client = self.client.as_ref().map(|side| &side.connection);
-        Wish {
+    pub(super) fn send_demand(&self, wants: bool) -> SendDemand {
+        let client = self.client.as_ref().map(|leg| &leg.connection);
+        SendDemand {
             in_flight: client.map_or(0, Connection::pipe),
-            holdings: Holdings { kept: self.counted, promised: self.promised },
+            memory_use: MemoryUse { kept: self.counted, advertised: self.advertised },
             wants,
             half_open: self.client.is_none() || self.awaits_client(),
             segment: client.map_or(0, Connection::segment),
@@ -87,7 +87,7 @@ impl Pair {
         let rate = if srtt.is_zero() { Rate::ZERO } else { Rate::from_bytes_in(client.pipe(), srtt) };
         Some(Event::Acked {
             client_window: client.peer_window(),
-            virtual_window: server.promised(),
+            virtual_window: server.advertised(),
             in_flight: client.pipe(),
             waiting: client.unsent() + server.readable(),
             rate,

@@ -1,4 +1,4 @@
-//! Gaps in what the server sends, and how long the client's side has to live on what came before them.
+//! Gaps in what the server sends, and how long the client's leg has to live on what came before them.
 //!
 //! What is behind a gap waits here until the server has repaired it, a round trip of the wired side or more. If no more waits in front
 //! than the target of a clean path, the client's link idles in each gap, and what it did not carry then it never carries. So for as
@@ -26,7 +26,7 @@ pub(super) struct Gaps {
 const ROUNDS: u64 = 64;
 /// Our choice: a repair, and its own repair if it is lost as well. What takes longer is no matter of room.
 const ROUNDS_LONG: u64 = 2;
-/// Our choice: marks in a round trip. By so much a gap is taken for longer than it is, which is the time in which the client's side gets
+/// Our choice: marks in a round trip. By so much a gap is taken for longer than it is, which is the time in which the client's leg gets
 /// going again.
 const MARKS: u64 = 8;
 
@@ -59,7 +59,7 @@ impl Gaps {
         self.seen.is_none_or(|seen| now.saturating_since(seen) >= rtt * ROUNDS)
     }
 
-    /// How long data may have to wait here for the client's side not to run dry behind the next gap.
+    /// How long data may have to wait here for the client's leg not to run dry behind the next gap.
     pub(super) fn room(&self, now: Instant, rtt: Duration) -> Duration {
         if self.is_past(now, rtt) { Duration::ZERO } else { self.longest }
     }

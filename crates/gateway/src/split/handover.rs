@@ -7,7 +7,7 @@ use paceline_wire::FlowKey;
 use serde::{Deserialize, Serialize};
 
 use super::Split;
-use super::pair::Pair;
+use super::split_flow::SplitFlow;
 use crate::table::Table;
 use crate::timers::Timers;
 
@@ -17,8 +17,9 @@ use crate::timers::Timers;
 #[derive(Serialize)]
 pub struct SplitState<'a> {
     id: u32,
-    pair: &'a Pair,
-    /// Whether what the server's side, and the client's, has not read lies in memory right behind what the other one was given.
+    #[serde(rename = "pair")]
+    flow: &'a SplitFlow,
+    /// Whether what the server's leg, and the client's, has not read lies in memory right behind what the other one was given.
     seams: [bool; 2],
 }
 
@@ -26,7 +27,8 @@ pub struct SplitState<'a> {
 #[derive(Debug, Deserialize)]
 pub struct SplitTakenOver {
     id: u32,
-    pair: Box<Pair>,
+    #[serde(rename = "pair")]
+    flow: Box<SplitFlow>,
     #[serde(default)]
     seams: [bool; 2],
 }
@@ -41,12 +43,12 @@ pub(crate) struct Order {
 
 impl Split {
     pub(crate) fn states(&self) -> impl Iterator<Item = SplitState<'_>> {
-        self.pairs.iter().map(|(id, pair)| SplitState { id: id as u32, pair, seams: pair.seams() })
+        self.flows.iter().map(|(id, flow)| SplitState { id: id as u32, flow, seams: flow.seams() })
     }
 
     pub(crate) fn order(&self) -> Order {
         Order {
-            ready: self.ready.ids(|id| self.pairs[id as usize].links).collect(),
+            ready: self.ready.ids(|id| self.flows[id as usize].links).collect(),
             turn: self.turn,
             timers: self.timers.clone(),
         }
@@ -54,33 +56,33 @@ impl Split {
 
     /// All flows that could not go on without this process, or one before it.
     pub(crate) fn keys(&self) -> impl Iterator<Item = FlowKey> {
-        let told = self.pairs.iter().filter(|(_, pair)| pair.client.is_some());
-        told.map(|(_, pair)| pair.key).chain(self.lapsed.keys())
+        let told = self.flows.iter().filter(|(_, flow)| flow.client.is_some());
+        told.map(|(_, flow)| flow.key).chain(self.lapsed.keys())
     }
 
     /// What they keep, of that of all flows.
     pub(crate) fn buffered(&self) -> u64 {
-        self.pairs.iter().map(|(_, pair)| pair.counted).sum()
+        self.flows.iter().map(|(_, flow)| flow.counted).sum()
     }
 
     /// What their servers may have on their way, of that of all flows.
-    pub(crate) fn promised(&self) -> u64 {
-        self.pairs.iter().map(|(_, pair)| pair.promised).sum()
+    pub(crate) fn advertised(&self) -> u64 {
+        self.flows.iter().map(|(_, flow)| flow.advertised).sum()
     }
 
     /// These flows, of those that have a place in the table.
     pub(crate) fn continued(flows: Vec<SplitTakenOver>, order: Order, table: &Table) -> Split {
-        let has_place = |flow: &SplitTakenOver| table.has_split(flow.pair.place, flow.id);
-        let whole = |mut flow: SplitTakenOver| {
-            flow.pair.lay_seams(flow.seams);
-            (flow.id as usize, flow.pair)
+        let has_place = |taken: &SplitTakenOver| table.has_split(taken.flow.place, taken.id);
+        let whole = |mut taken: SplitTakenOver| {
+            taken.flow.lay_seams(taken.seams);
+            (taken.id as usize, taken.flow)
         };
-        let pairs = flows.into_iter().filter(has_place).map(whole);
-        let mut split = Split { pairs: pairs.collect(), timers: order.timers, ..Split::default() };
-        split.by_key = split.pairs.iter().map(|(id, pair)| (pair.key, id as u32)).collect();
-        split.turn = order.turn.filter(|&(id, _)| split.pairs.contains(id as usize));
+        let flows = flows.into_iter().filter(has_place).map(whole);
+        let mut split = Split { flows: flows.collect(), timers: order.timers, ..Split::default() };
+        split.by_key = split.flows.iter().map(|(id, flow)| (flow.key, id as u32)).collect();
+        split.turn = order.turn.filter(|&(id, _)| split.flows.contains(id as usize));
         for id in order.ready {
-            if split.pairs.contains(id as usize) {
+            if split.flows.contains(id as usize) {
                 split.mark_ready(id);
             }
         }
@@ -89,12 +91,12 @@ impl Split {
 
     /// Whether flow `id` is here, with this place in the table.
     pub(crate) fn goes_on(&self, place: u32, id: u32) -> bool {
-        self.pairs.get(id as usize).is_some_and(|pair| pair.place == place)
+        self.flows.get(id as usize).is_some_and(|flow| flow.place == place)
     }
 }
 
-/// Pieces of memory count (`Pair::buffered`), so that a flow that goes on has as many as one that stays.
-impl Pair {
+/// Pieces of memory count (`SplitFlow::buffered`), so that a flow that goes on has as many as one that stays.
+impl SplitFlow {
     fn seams(&self) -> [bool; 2] {
         let Some(client) = &self.client else { return [false; 2] };
         let (server, client) = (&self.server.connection, &client.connection);

@@ -5,7 +5,7 @@ use paceline_wire::{Duration, Flags, FlowKey, Instant, Packet, Seq, Tcp};
 
 use super::SenderConfig;
 use super::config::towards_server;
-use super::pair::{Pair, Side};
+use super::split_flow::{Leg, SplitFlow};
 use crate::config::{GatewayConfig, VirtualWindowMode};
 
 /// What a client wants, until the server has answered.
@@ -50,7 +50,7 @@ const PROTECTED: Duration = Duration::from_secs(1);
 const FIRST_SEGMENTS: u64 = 20;
 
 impl Opening {
-    /// The connection with the server, which is the client's but for what each side settles for itself: the window's scale, SACK,
+    /// The connection with the server, which is the client's but for what each leg settles for itself: the window's scale, SACK,
     /// timestamps. ECN is not asked for.
     pub(super) fn begin(
         key: FlowKey,
@@ -58,7 +58,7 @@ impl Opening {
         sender: SenderConfig,
         syn: &Packet,
         now: Instant,
-    ) -> Option<(Opening, Side)> {
+    ) -> Option<(Opening, Leg)> {
         let tcp = syn.tcp()?;
         // Segments of the server should fit on, as they came.
         let wired =
@@ -69,7 +69,7 @@ impl Opening {
         }
         connection.set_syn_on_demand();
         let opening = Opening { syn: syn.clone(), sender, server: None };
-        Some((opening, Side::new(connection, syn.path_marks()?)))
+        Some((opening, Leg::new(connection, syn.path_marks()?)))
     }
 
     /// The client's first number, which the gateway's SYN has, too.
@@ -78,7 +78,7 @@ impl Opening {
     }
 }
 
-impl Pair {
+impl SplitFlow {
     /// A packet of the client, which the server has not answered yet.
     pub(super) fn while_asking(&mut self, now: Instant, packet: &Packet) -> Opened {
         let (Some(opening), Some(tcp)) = (&mut self.opening, packet.tcp()) else { return Opened::Passes };
@@ -103,7 +103,7 @@ impl Pair {
         }
         // Sent again, and so is ours: a client that is gone has asked once, and the server hears no more of it than without a gateway.
         opening.syn.clone_from(packet);
-        self.server.connection.repeat_syn();
+        self.server.connection.retransmit_syn();
         Opened::NotYet
     }
 
@@ -138,7 +138,7 @@ impl Pair {
         self.client = connection.map(|mut connection| {
             // Data leaves in the turns that the subscriber's flows take.
             connection.set_allowance(0);
-            Side::new(connection, marks)
+            Leg::new(connection, marks)
         });
         self.relay(now);
         Opened::Answered

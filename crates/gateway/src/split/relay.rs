@@ -1,12 +1,12 @@
-//! What one side has goes to the other: bytes, the end of the stream, a reset. In this order, as the ends would have it.
+//! What one leg has goes to the other: bytes, the end of the stream, a reset. In this order, as the ends would have it.
 
 use paceline_tcp::{CloseReason, Connection};
 use paceline_wire::Instant;
 
-use super::pair::{Bounds, Pair};
+use super::split_flow::{Bounds, SplitFlow};
 
-impl Pair {
-    /// Moves on whatever can be moved. What leaves a side within the other's RTT and a target may wait in front of it,
+impl SplitFlow {
+    /// Moves on whatever can be moved. What leaves a leg within the other's RTT and a target may wait in front of it,
     /// and where gaps come from the server, within as long as they take.
     pub(super) fn relay(&mut self, now: Instant) {
         let (bounds, Some(client)) = (self.bounds, &mut self.client) else { return };
@@ -17,7 +17,7 @@ impl Pair {
         if bounds.window > 0 {
             show(&bounds, downlink, server, client);
         }
-        // Nearly every packet is of a download: what the server's side takes is asked for only where there is something to pass.
+        // Nearly every packet is of a download: what the server's leg takes is asked for only where there is something to pass.
         let uplink = match client.readable() {
             0 => 0,
             _ => server.demand(client.srtt() + bounds.target, u64::MAX),
@@ -28,8 +28,8 @@ impl Pair {
     }
 }
 
-/// The window that the server is shown: what the client's side takes within the server's RTT and a target, less what is here
-/// already. So what is on its way and what waits are together no more than the client's side needs for not to run dry, and no
+/// The window that the server is shown: what the client's leg takes within the server's RTT and a target, less what is here
+/// already. So what is on its way and what waits are together no more than the client's leg needs for not to run dry, and no
 /// queue is moved from the link into the gateway (design, 2).
 fn show(bounds: &Bounds, demand: u64, server: &mut Connection, client: &Connection) {
     let waiting = server.readable() + client.unsent();

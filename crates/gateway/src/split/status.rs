@@ -3,16 +3,16 @@
 use paceline_tcp::{CloseReason, Status};
 use paceline_wire::{Duration, Instant, Rate};
 
-use super::pair::{Pair, Side};
+use super::split_flow::{Leg, SplitFlow};
 use crate::config::{FlowMode, GatewayConfig};
 use crate::status::{FlowStage, FlowStatus, FlowTotals};
 use crate::subscriber::prefix;
 
-impl Pair {
+impl SplitFlow {
     /// A copy of its state.
     pub(super) fn status(&self, config: &GatewayConfig) -> FlowStatus {
         let server = self.server.connection.status(self.last_packet);
-        let client = self.client.as_ref().map(|side| side.connection.status(self.last_packet));
+        let client = self.client.as_ref().map(|leg| leg.connection.status(self.last_packet));
         let segment = client.map_or(0, |status| u64::from(status.snd_mss));
         let packets =
             |count: fn(&Status) -> u32| client.map_or(0, |status| u64::from(count(&status)) * segment);
@@ -45,8 +45,8 @@ impl Pair {
     /// The same at its end.
     pub(super) fn final_status(&self, config: &GatewayConfig, now: Instant) -> FlowStatus {
         let idle = self.expires_at(config.limits.idle_timeout_s) <= now;
-        let aborted = |side: &Side| {
-            matches!(side.connection.close_reason(), Some(CloseReason::Reset | CloseReason::Refused))
+        let aborted = |leg: &Leg| {
+            matches!(leg.connection.close_reason(), Some(CloseReason::Reset | CloseReason::Refused))
         };
         let reset = aborted(&self.server) || self.client.as_ref().is_some_and(aborted);
         let stage = match (idle, reset) {

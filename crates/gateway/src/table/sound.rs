@@ -5,8 +5,8 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use super::Table;
-use crate::member::Member;
-use crate::pool::Holdings;
+use crate::pool::MemoryUse;
+use crate::scheduler_entry::SchedulerEntry;
 use crate::share::CLASSES;
 
 impl Table {
@@ -15,12 +15,12 @@ impl Table {
         if !self
             .entries
             .iter()
-            .all(|(_, entry)| self.subscribers.contains(entry.member.subscriber() as usize))
+            .all(|(_, entry)| self.subscribers.contains(entry.scheduled.subscriber() as usize))
         {
             return Err("a flow has no subscriber");
         }
-        let flows = || self.entries.iter().map(|(_, entry)| &entry.member);
-        if flows().any(|member| matches!(member, Member::Flow(flow) if !flow.is_sound())) {
+        let flows = || self.entries.iter().map(|(_, entry)| &entry.scheduled);
+        if flows().any(|scheduled| matches!(scheduled, SchedulerEntry::Flow(flow) if !flow.is_sound())) {
             return Err("a flow's numbers contradict each other");
         }
         let classes = self.entries.iter().map(|(_, entry)| entry.class);
@@ -41,17 +41,17 @@ impl Table {
     }
 
     fn circles_are_whole(&self) -> bool {
-        let mut members: BTreeMap<u32, Vec<(u32, usize)>> = BTreeMap::new();
+        let mut rings_of: BTreeMap<u32, Vec<(u32, usize)>> = BTreeMap::new();
         for (id, entry) in &self.entries {
-            let of_subscriber = members.entry(entry.member.subscriber()).or_default();
+            let of_subscriber = rings_of.entry(entry.scheduled.subscriber()).or_default();
             of_subscriber.extend(entry.class.map(|class| (id as u32, class)));
         }
-        let own = |index: usize| members.get(&(index as u32)).map_or(&[][..], Vec::as_slice);
+        let own = |index: usize| rings_of.get(&(index as u32)).map_or(&[][..], Vec::as_slice);
         let links = |id: u32| self.entries.get(id as usize).map(|entry| entry.links);
         let active = self.subscribers.iter().filter_map(|(id, one)| Some((id as u32, one.class?)));
         let active: Vec<(u32, usize)> = active.collect();
         let links_of_active = |id: u32| self.subscribers.get(id as usize).map(|one| one.links);
-        self.subscribers.iter().all(|(index, one)| one.rings.are_whole(own(index), links))
+        self.subscribers.iter().all(|(index, one)| one.round_robin.are_whole(own(index), links))
             && self.active.are_whole(&active, links_of_active)
     }
 
@@ -59,14 +59,14 @@ impl Table {
     fn count_anew(&mut self) {
         for (_, subscriber) in &mut self.subscribers {
             (subscriber.flows, subscriber.ended, subscriber.repairing) = (0, 0, 0);
-            subscriber.holdings = Holdings::default();
+            subscriber.memory_use = MemoryUse::default();
         }
         for (_, entry) in &self.entries {
-            let subscriber = &mut self.subscribers[entry.member.subscriber() as usize];
+            let subscriber = &mut self.subscribers[entry.scheduled.subscriber() as usize];
             subscriber.flows += 1;
             subscriber.ended += u32::from(entry.has_ended);
             subscriber.repairing += u32::from(entry.repairing);
-            subscriber.holdings.replace(Holdings::default(), entry.holdings);
+            subscriber.memory_use.replace(MemoryUse::default(), entry.memory_use);
         }
     }
 }

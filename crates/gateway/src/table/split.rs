@@ -5,7 +5,7 @@ use paceline_wire::{FlowKey, Instant};
 use super::Table;
 use crate::config::GatewayConfig;
 use crate::flow::LinkReport;
-use crate::member::{Member, SplitMember, Wish};
+use crate::scheduler_entry::{SchedulerEntry, SendDemand, SplitEntry};
 use crate::share::Share;
 use crate::subscriber::PathEstimate;
 
@@ -13,45 +13,45 @@ impl Table {
     /// Split flows.
     #[cfg(feature = "serde")]
     pub(crate) fn split_len(&self) -> usize {
-        self.entries.iter().filter(|(_, entry)| matches!(entry.member, Member::Split(_))).count()
+        self.entries.iter().filter(|(_, entry)| matches!(entry.scheduled, SchedulerEntry::Split(_))).count()
     }
 
-    /// Whether the split flow `pair` has this place, and so a number that a table can have.
+    /// Whether the split flow `flow` has this place, and so a number that a table can have.
     #[cfg(feature = "serde")]
-    pub(crate) fn has_split(&self, place: u32, pair: u32) -> bool {
-        let member = self.entries.get(place as usize).map(|entry| &entry.member);
-        (pair as usize) < self.max_flows
-            && matches!(member, Some(Member::Split(member)) if member.pair == pair)
+    pub(crate) fn has_split(&self, place: u32, flow: u32) -> bool {
+        let scheduled = self.entries.get(place as usize).map(|entry| &entry.scheduled);
+        (flow as usize) < self.max_flows
+            && matches!(scheduled, Some(SchedulerEntry::Split(own)) if own.flow == flow)
     }
 
     /// The place of a split flow, if a split flow has this one.
-    pub(crate) fn split(&self, id: u32) -> Option<SplitMember> {
-        match self.entries[id as usize].member {
-            Member::Flow(_) => None,
-            Member::Split(member) => Some(member),
+    pub(crate) fn split(&self, id: u32) -> Option<SplitEntry> {
+        match self.entries[id as usize].scheduled {
+            SchedulerEntry::Flow(_) => None,
+            SchedulerEntry::Split(own) => Some(own),
         }
     }
 
-    /// What the subscriber of the member in this place has sent up.
+    /// What the subscriber of the entry in this place has sent up.
     pub(crate) fn uploaded(&self, id: u32) -> u64 {
-        self.subscribers[self.entries[id as usize].member.subscriber() as usize].uploaded()
+        self.subscribers[self.entries[id as usize].scheduled.subscriber() as usize].uploaded()
     }
 
-    /// Adds a place for the split flow `pair` of a client; none if the table is full.
+    /// Adds a place for the split flow `flow` of a client; none if the table is full.
     pub(crate) fn insert_split(
         &mut self,
         config: &GatewayConfig,
         key: &FlowKey,
         share: Share,
-        pair: u32,
+        flow: u32,
     ) -> Option<u32> {
         if self.entries.len() >= self.max_flows {
             return None;
         }
         let subscriber = self.subscriber_of(config, key.src.ip());
-        let wish = Wish { half_open: true, ..Wish::default() };
-        let member = SplitMember { subscriber, pair, wish, ..SplitMember::default() };
-        let id = self.enter(subscriber, share, Member::Split(member));
+        let demand = SendDemand { half_open: true, ..SendDemand::default() };
+        let own = SplitEntry { subscriber, flow, demand, ..SplitEntry::default() };
+        let id = self.enter(subscriber, share, SchedulerEntry::Split(own));
         self.begin_half_open(id, key.dst.ip());
         Some(id)
     }
@@ -61,25 +61,25 @@ impl Table {
         &mut self,
         id: u32,
         now: Instant,
-        wish: Wish,
+        demand: SendDemand,
         report: &LinkReport,
     ) -> PathEstimate {
-        let before = self.set_wish(id, wish);
+        let before = self.set_demand(id, demand);
         self.after_event(id, now, before, report, false);
-        self.split(id).map(|member| member.path).unwrap_or_default()
+        self.split(id).map(|own| own.path).unwrap_or_default()
     }
 
     /// After a packet of a split flow, of `bytes`, left for its client.
-    pub(crate) fn after_split_sent(&mut self, id: u32, now: Instant, wish: Wish, bytes: u64) {
-        let before = self.set_wish(id, wish);
+    pub(crate) fn after_split_sent(&mut self, id: u32, now: Instant, demand: SendDemand, bytes: u64) {
+        let before = self.set_demand(id, demand);
         self.after_sent(id, now, before, bytes, false);
     }
 
     /// Returns the bytes in flight that were told before.
-    fn set_wish(&mut self, id: u32, wish: Wish) -> u64 {
-        match &mut self.entries[id as usize].member {
-            Member::Split(member) => core::mem::replace(&mut member.wish, wish).in_flight,
-            Member::Flow(flow) => flow.in_flight(),
+    fn set_demand(&mut self, id: u32, demand: SendDemand) -> u64 {
+        match &mut self.entries[id as usize].scheduled {
+            SchedulerEntry::Split(own) => core::mem::replace(&mut own.demand, demand).in_flight,
+            SchedulerEntry::Flow(flow) => flow.in_flight(),
         }
     }
 }

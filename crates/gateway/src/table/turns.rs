@@ -11,9 +11,9 @@ impl Table {
     /// The flow stands in the circle where its share places it now; at the back if it is new there.
     pub(super) fn join(&mut self, id: u32, now: Instant) {
         let entry = &mut self.entries[id as usize];
-        let subscriber = &mut self.subscribers[entry.member.subscriber() as usize];
+        let subscriber = &mut self.subscribers[entry.scheduled.subscriber() as usize];
         let class = entry.share.class(now);
-        let repairing = entry.member.head_is_lost();
+        let repairing = entry.scheduled.head_is_lost();
         subscriber.repairing += u32::from(repairing);
         subscriber.repairing -= u32::from(entry.repairing);
         entry.repairing = repairing;
@@ -21,29 +21,29 @@ impl Table {
         let before = entry.class.replace(class);
         if before != Some(class) {
             if let Some(before) = before {
-                subscriber.rings.remove(before, &mut self.entries, id);
+                subscriber.round_robin.remove(before, &mut self.entries, id);
             }
-            subscriber.rings.push_back(class, &mut self.entries, id);
+            subscriber.round_robin.push_back(class, &mut self.entries, id);
         }
     }
 
     /// The flow has nothing to send, or must wait.
     pub(super) fn leave(&mut self, id: u32) {
         let entry = &mut self.entries[id as usize];
-        let subscriber = &mut self.subscribers[entry.member.subscriber() as usize];
+        let subscriber = &mut self.subscribers[entry.scheduled.subscriber() as usize];
         subscriber.repairing -= u32::from(entry.repairing);
         entry.repairing = false;
         entry.departs_at = None;
         entry.share.leave_turn();
         if let Some(class) = entry.class.take() {
-            subscriber.rings.remove(class, &mut self.entries, id);
+            subscriber.round_robin.remove(class, &mut self.entries, id);
         }
     }
 
     /// A subscriber with something to send stands in the circle where its share places it now.
     pub(super) fn activate(&mut self, index: u32, now: Instant) {
         let subscriber = &mut self.subscribers[index as usize];
-        if subscriber.rings.is_empty() {
+        if subscriber.round_robin.is_empty() {
             return;
         }
         let class = subscriber.share.class(now);
@@ -68,7 +68,7 @@ impl Table {
     pub(crate) fn next_sender(&mut self, now: Instant, mode: ScheduleMode) -> Option<(u32, u64)> {
         while let Some((class, index)) = self.active.front() {
             if let Some(at) = self.capacity.held_until(now) {
-                let (_, id) = self.subscribers[index as usize].rings.front()?;
+                let (_, id) = self.subscribers[index as usize].round_robin.front()?;
                 self.look_again(id, at);
                 return None;
             }
@@ -87,13 +87,13 @@ impl Table {
     fn next_of_subscriber(&mut self, index: u32, now: Instant, mode: ScheduleMode) -> Option<(u32, u64)> {
         loop {
             let subscriber = &mut self.subscribers[index as usize];
-            let (class, id) = subscriber.rings.front()?;
+            let (class, id) = subscriber.round_robin.front()?;
             if let Some(at) = subscriber.share.held_until(now) {
                 self.look_again(id, at);
                 return None;
             }
             let entry = &mut self.entries[id as usize];
-            let waiting = match entry.member.next_departure(mode, now) {
+            let waiting = match entry.scheduled.next_departure(mode, now) {
                 Some(Departure::Now) => entry.share.held_until(now),
                 Some(Departure::At(at)) => Some(at),
                 _ => {
@@ -106,8 +106,8 @@ impl Table {
                 self.look_again(id, at);
                 continue;
             }
-            let bytes = entry.member.next_bytes(subscriber.quantum());
-            if entry.member.needs_no_room() || subscriber.fits(bytes) {
+            let bytes = entry.scheduled.next_bytes(subscriber.quantum());
+            if entry.scheduled.needs_no_room() || subscriber.fits(bytes) {
                 return Some(self.grant(class, id));
             }
             return self.next_repair(index, now, mode).map(|(class, id)| self.grant(class, id));
@@ -120,9 +120,9 @@ impl Table {
         if subscriber.repairing == 0 {
             return None;
         }
-        let found = subscriber.rings.find(&mut self.entries, |entry| {
+        let found = subscriber.round_robin.find(&mut self.entries, |entry| {
             entry.repairing
-                && entry.member.next_departure(mode, now) == Some(Departure::Now)
+                && entry.scheduled.next_departure(mode, now) == Some(Departure::Now)
                 && entry.share.held_until(now).is_none()
         });
         let (class, id) = found?;
@@ -139,13 +139,13 @@ impl Table {
     /// The flow at the front of `class` takes its turn. Returns it and the bytes that its packet may have.
     fn grant(&mut self, class: usize, id: u32) -> (u32, u64) {
         let entry = &mut self.entries[id as usize];
-        let subscriber = &mut self.subscribers[entry.member.subscriber() as usize];
-        let bytes = entry.member.next_bytes(subscriber.quantum());
-        let limit = even_share(subscriber.room(), subscriber.rings.len()).max(bytes);
+        let subscriber = &mut self.subscribers[entry.scheduled.subscriber() as usize];
+        let bytes = entry.scheduled.next_bytes(subscriber.quantum());
+        let limit = even_share(subscriber.room(), subscriber.round_robin.len()).max(bytes);
         let shares = [&entry.share, &subscriber.share, &self.capacity];
         let limit = shares.into_iter().map(Share::allowance).fold(limit, u64::min);
         if entry.share.take_turn() {
-            subscriber.rings.rotate(class, &mut self.entries);
+            subscriber.round_robin.rotate(class, &mut self.entries);
         }
         (id, limit)
     }

@@ -15,12 +15,15 @@ pub struct Cubic {
     last_cwnd: u32,
     last_time: Instant,
     bic_origin_point: u32,
-    /// Time to the origin point, in 1/1024 s.
-    bic_k: u64,
+    /// K of RFC 9438, Section 4.2: time to the origin point, in 1/1024 s.
+    #[cfg_attr(feature = "serde", serde(rename = "bic_k"))]
+    k: u64,
     delay_min: Option<Duration>,
     epoch_start: Option<Instant>,
     ack_cnt: u32,
-    tcp_cwnd: u32,
+    /// W_est of RFC 9438, Section 4.3.
+    #[cfg_attr(feature = "serde", serde(rename = "tcp_cwnd"))]
+    w_est: u32,
     hystart: Hystart,
 }
 
@@ -47,11 +50,11 @@ impl Cubic {
             last_cwnd: 0,
             last_time: Instant::ZERO,
             bic_origin_point: 0,
-            bic_k: 0,
+            k: 0,
             delay_min: None,
             epoch_start: None,
             ack_cnt: 0,
-            tcp_cwnd: 0,
+            w_est: 0,
             hystart: Hystart::new(hystart),
         }
     }
@@ -95,12 +98,12 @@ impl Cubic {
     fn begin_epoch(&mut self, now: Instant, cwnd: u32, acked: u32) {
         self.epoch_start = Some(now);
         self.ack_cnt = acked;
-        self.tcp_cwnd = cwnd;
+        self.w_est = cwnd;
         if self.last_max_cwnd <= cwnd {
-            self.bic_k = 0;
+            self.k = 0;
             self.bic_origin_point = cwnd;
         } else {
-            self.bic_k = cubic_root(CUBE_FACTOR.saturating_mul(u64::from(self.last_max_cwnd - cwnd)));
+            self.k = cubic_root(CUBE_FACTOR.saturating_mul(u64::from(self.last_max_cwnd - cwnd)));
             self.bic_origin_point = self.last_max_cwnd;
         }
     }
@@ -108,10 +111,10 @@ impl Cubic {
     /// W_cubic(t) (RFC 9438, Eq. (1)).
     fn target(&self, t: Duration) -> u32 {
         let t = t.as_micros() * 1_024 / 1_000_000;
-        let offset = t.abs_diff(self.bic_k);
+        let offset = t.abs_diff(self.k);
         let cube = u128::from(offset) * u128::from(offset) * u128::from(offset);
         let delta = u32::try_from((u128::from(C_SCALED) * cube) >> 40).unwrap_or(u32::MAX);
-        if t < self.bic_k {
+        if t < self.k {
             self.bic_origin_point.saturating_sub(delta)
         } else {
             self.bic_origin_point.saturating_add(delta)
@@ -123,8 +126,8 @@ impl Cubic {
         let delta = ((u64::from(cwnd) * BETA_SCALE) >> 3).max(1) as u32;
         let steps = self.ack_cnt.saturating_sub(1) / delta;
         self.ack_cnt -= steps * delta;
-        self.tcp_cwnd = self.tcp_cwnd.saturating_add(steps);
-        if let Some(behind) = self.tcp_cwnd.checked_sub(cwnd).filter(|&behind| behind > 0) {
+        self.w_est = self.w_est.saturating_add(steps);
+        if let Some(behind) = self.w_est.checked_sub(cwnd).filter(|&behind| behind > 0) {
             self.cnt = self.cnt.min(cwnd / behind);
         }
     }

@@ -69,13 +69,14 @@ pub(super) fn opens(incoming: &Incoming) -> bool {
 }
 
 impl Connection {
-    /// The SYN leaves again with [`repeat_syn`](Self::repeat_syn) only: for one who stands between two, and asks on behalf of the other.
+    /// The SYN leaves again with [`retransmit_syn`](Self::retransmit_syn) only: for a relay, which
+    /// asks on behalf of another.
     pub fn set_syn_on_demand(&mut self) {
         self.handshake.on_demand = true;
     }
 
     /// The SYN leaves again, if nothing has answered it.
-    pub fn repeat_syn(&mut self) {
+    pub fn retransmit_syn(&mut self) {
         self.handshake.due |= self.state == State::SynSent;
     }
 

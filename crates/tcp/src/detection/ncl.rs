@@ -7,7 +7,7 @@ use paceline_wire::{Duration, Instant};
 use super::rtt_record::RttRecord;
 use super::sts::{Loss, Sts};
 use super::tracked::Tracked;
-use super::{Answer, DetectionName, LossDetection, LossOutcome, LossSample, Sent};
+use super::{CongestionResponse, DetectionName, LossDetection, LossOutcome, LossSample, Sent};
 use crate::scoreboard::{Scoreboard, Segment};
 
 /// A packet not acknowledged within tau_RD of its transmission is sent again; one not acknowledged within tau_CD of that is
@@ -164,7 +164,7 @@ impl Ncl {
                 }
                 packet.cd = None;
                 if self.e_pkts_end.is_none_or(|end| (number.wrapping_sub(end) as i32) >= 0) {
-                    outcome.answer = Answer::Reduce;
+                    outcome.response = CongestionResponse::Reduce;
                     self.e_pkts_end = Some(self.packets.end());
                 }
             }
@@ -221,7 +221,7 @@ impl LossDetection for Ncl {
         self.name
     }
 
-    fn is_separate(&self) -> bool {
+    fn owns_response(&self) -> bool {
         true
     }
 

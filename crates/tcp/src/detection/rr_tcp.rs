@@ -13,7 +13,7 @@ use crate::scoreboard::Scoreboard;
 pub struct RrTcp {
     judged: u64,
     /// How often a segment was overtaken by so many, of the last so many times that it happened.
-    #[cfg_attr(feature = "serde", serde(with = "crate::kept::array"))]
+    #[cfg_attr(feature = "serde", serde(with = "crate::snapshot::array"))]
     lengths: [u16; LENGTHS_MAX],
     seen: u32,
     /// The share of reordering that causes no fast retransmission, in thousandths.

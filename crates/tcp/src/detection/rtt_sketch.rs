@@ -11,10 +11,10 @@ use paceline_wire::Duration;
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct RttSketch {
-    #[cfg_attr(feature = "serde", serde(with = "crate::kept::array"))]
+    #[cfg_attr(feature = "serde", serde(with = "crate::snapshot::array"))]
     counts: [u32; BINS],
     total: u32,
-    #[cfg_attr(feature = "serde", serde(with = "crate::kept::array"))]
+    #[cfg_attr(feature = "serde", serde(with = "crate::snapshot::array"))]
     older: [u32; BINS],
     older_total: u32,
     memory: u32,

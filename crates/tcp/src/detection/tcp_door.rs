@@ -4,7 +4,7 @@
 use paceline_wire::Instant;
 
 use super::rfc6675::Rfc6675;
-use super::{Answer, DetectionName, LossDetection, LossOutcome, LossSample};
+use super::{CongestionResponse, DetectionName, LossDetection, LossOutcome, LossSample};
 use crate::scoreboard::{Scoreboard, Segment};
 
 /// Delivery out of order tells of a new route: for a while after it congestion is not answered, and an answer given shortly
@@ -36,7 +36,7 @@ impl LossDetection for TcpDoor {
         DetectionName::TcpDoor
     }
 
-    fn is_separate(&self) -> bool {
+    fn owns_response(&self) -> bool {
         true
     }
 
@@ -54,10 +54,10 @@ impl LossDetection for TcpDoor {
         let recently = |at: Instant| sample.now.saturating_since(at) <= sample.srtt * T2_RTTS;
         if core::mem::take(&mut self.out_of_order) && self.answered_at.is_some_and(recently) {
             self.answered_at = None;
-            outcome.answer = Answer::Undo;
+            outcome.response = CongestionResponse::Undo;
         } else if outcome.marked && !self.is_disabled(sample.now) {
             self.answered_at = Some(sample.now);
-            outcome.answer = Answer::FastRecovery;
+            outcome.response = CongestionResponse::FastRecovery;
         }
         outcome
     }
@@ -97,12 +97,12 @@ mod tests {
     fn a_loss_is_answered_unless_something_came_out_of_order() {
         let (mut door, mut plain) = (TcpDoor::default(), board(10));
         plain.sack(1_100, 1_500, |_| {});
-        assert_eq!(door.on_ack(&mut plain, &news(50)).answer, Answer::FastRecovery);
+        assert_eq!(door.on_ack(&mut plain, &news(50)).response, CongestionResponse::FastRecovery);
         let (mut door, mut reordered) = (TcpDoor::default(), board(10));
         door.on_measurement(&LossSample { reordered_by: 2, ..sample_at(45) });
         reordered.sack(1_100, 1_500, |_| {});
         let outcome = door.on_ack(&mut reordered, &news(50));
-        assert_eq!((outcome.marked, outcome.answer), (true, Answer::None));
+        assert_eq!((outcome.marked, outcome.response), (true, CongestionResponse::None));
         assert!(!door.answers_timeout(sample_at(100).now) && door.answers_timeout(sample_at(130).now));
     }
 
@@ -111,17 +111,17 @@ mod tests {
         let (mut door, mut board) = (TcpDoor::default(), board(10));
         door.on_measurement(&LossSample { dsack: true, ..sample_at(45) });
         board.sack(1_100, 1_500, |_| {});
-        assert_eq!(door.on_ack(&mut board, &news(50)).answer, Answer::None);
+        assert_eq!(door.on_ack(&mut board, &news(50)).response, CongestionResponse::None);
     }
 
     #[test]
     fn an_answer_is_taken_back_soon_after_only() {
-        for (ms, answer) in [(100, Answer::Undo), (131, Answer::None)] {
+        for (ms, response) in [(100, CongestionResponse::Undo), (131, CongestionResponse::None)] {
             let (mut door, mut board) = (TcpDoor::default(), board(10));
             board.sack(1_100, 1_500, |_| {});
             door.on_ack(&mut board, &news(50));
             door.on_measurement(&LossSample { reordered_by: 4, ..sample_at(ms) });
-            assert_eq!(door.on_ack(&mut board, &sample_at(ms)).answer, answer);
+            assert_eq!(door.on_ack(&mut board, &sample_at(ms)).response, response);
         }
     }
 }

@@ -6,7 +6,7 @@ use alloc::collections::VecDeque;
 use paceline_wire::{Duration, Instant};
 
 use super::tracked::Tracked;
-use super::{Answer, DetectionName, LossDetection, LossOutcome, LossSample, Sent};
+use super::{CongestionResponse, DetectionName, LossDetection, LossOutcome, LossSample, Sent};
 use crate::scoreboard::{Scoreboard, Segment};
 
 /// A packet not acknowledged within mxrtt is lost; duplicate ACKs mean nothing. The window is halved once for all that was on
@@ -74,7 +74,7 @@ impl TcpPr {
             // The first of a burst. The window is what it was when the packet left, halved.
             self.memorize_end = Some(self.to_be_ack.end());
             self.cburst = 0;
-            outcome.answer = Answer::ReduceFrom(cwnd_then);
+            outcome.response = CongestionResponse::ReduceFrom(cwnd_then);
             return;
         }
         self.cburst += 1;
@@ -84,7 +84,7 @@ impl TcpPr {
             let mxrtt = self.mxrtt().unwrap_or_default();
             let doubled = self.backoff.map_or(EXTREME_MXRTT, |backoff| backoff * 2);
             self.backoff = Some(doubled.max(mxrtt).min(MXRTT_MAX));
-            outcome.answer = Answer::Restart;
+            outcome.response = CongestionResponse::Restart;
         }
     }
 }
@@ -94,7 +94,7 @@ impl LossDetection for TcpPr {
         DetectionName::TcpPr
     }
 
-    fn is_separate(&self) -> bool {
+    fn owns_response(&self) -> bool {
         true
     }
 
@@ -176,19 +176,22 @@ mod tests {
     fn a_drop_halves_the_window_of_its_sending_once() {
         let mut flight = Flight::new(4, 16);
         assert!(!flight.expire(120).marked);
-        assert_eq!(flight.expire(121).answer, Answer::ReduceFrom(16));
+        assert_eq!(flight.expire(121).response, CongestionResponse::ReduceFrom(16));
         let outcome = flight.expire(123);
-        assert_eq!((outcome.marked, outcome.answer, flight.board.lost_out()), (true, Answer::None, 3));
+        assert_eq!(
+            (outcome.marked, outcome.response, flight.board.lost_out()),
+            (true, CongestionResponse::None, 3)
+        );
         // What is sent later is not memorized.
         flight.send(130, 8);
-        assert_eq!(flight.expire(251).answer, Answer::ReduceFrom(8));
+        assert_eq!(flight.expire(251).response, CongestionResponse::ReduceFrom(8));
     }
 
     #[test]
     fn more_than_half_a_window_is_an_extreme_loss() {
         let mut flight = Flight::new(10, 10);
-        assert_eq!(flight.expire(121).answer, Answer::ReduceFrom(10));
-        assert_eq!(flight.expire(140).answer, Answer::Restart);
+        assert_eq!(flight.expire(121).response, CongestionResponse::ReduceFrom(10));
+        assert_eq!(flight.expire(140).response, CongestionResponse::Restart);
         assert_eq!(flight.pr.mxrtt(), Some(EXTREME_MXRTT));
         let segment = flight.board.get(3).unwrap().clone();
         flight.pr.on_delivered(stamp(150).now, &segment);

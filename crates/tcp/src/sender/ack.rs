@@ -135,7 +135,7 @@ impl Sender {
             let dsack = flags.dsack_of_reordering;
             let loss = LossSample { dsack, ..self.loss_sample(input.now, *flags) };
             self.detection.on_measurement(&loss);
-            self.alert(input, prior_una, flags);
+            self.on_dubious_ack(input, prior_una, flags);
         }
     }
 
@@ -242,10 +242,10 @@ impl Sender {
 
     /// What is acknowledged cumulatively. Returns how many segments.
     fn take_cumulative(&mut self, now: Instant, ack: u64, account: &mut Accounting) -> u32 {
-        let Sender { board, detection, separate, .. } = self;
+        let Sender { board, detection, owns_response, .. } = self;
         board.acknowledge(ack, |segment| {
             account.on_acked(segment);
-            if *separate && !segment.mark.contains(Mark::SACKED) {
+            if *owns_response && !segment.mark.contains(Mark::SACKED) {
                 detection.on_delivered(now, segment);
             }
         })
@@ -279,10 +279,10 @@ impl Sender {
         }
         blocks[..count].sort_unstable();
         for &(start, end) in &blocks[..count] {
-            let Sender { board, detection, separate, .. } = self;
+            let Sender { board, detection, owns_response, .. } = self;
             let newly = board.sack(start, end, |segment| {
                 account.on_sacked(segment);
-                if *separate {
+                if *owns_response {
                     detection.on_delivered(input.now, segment);
                 }
             });
@@ -403,7 +403,7 @@ impl Sender {
             || flags.ece
             || self.state != CaState::Open;
         if dubious {
-            sample.delivered += self.alert(input, prior_una, &mut flags);
+            sample.delivered += self.on_dubious_ack(input, prior_una, &mut flags);
         }
         if flags.set_timer {
             self.set_timer_after_ack(now);
@@ -449,7 +449,7 @@ impl Sender {
     /// sign of congestion: TCP-NCL counts a packet as acknowledged by SACK, too.
     fn may_raise_window(&self, flags: Flags) -> bool {
         let progress = flags.una_advanced || flags.data_sacked;
-        if self.separate || self.reordering > crate::detection::DUP_THRESH {
+        if self.owns_response || self.reordering > crate::detection::DUP_THRESH {
             progress
         } else {
             flags.una_advanced

@@ -30,9 +30,10 @@ impl Sender {
         }
     }
 
-    /// An ACK that may tell of trouble. Returns packets that it delivered beyond those on the board (without SACK).
+    /// A dubious ACK: a duplicate, a partial one (RFC 6582), or one with news of loss or congestion (RFC 5681). Returns
+    /// packets that it delivered beyond those on the board (without SACK).
     #[inline(never)]
-    pub(super) fn alert(&mut self, input: &AckInput<'_>, prior_una: u64, flags: &mut Flags) -> u32 {
+    pub(super) fn on_dubious_ack(&mut self, input: &AckInput<'_>, prior_una: u64, flags: &mut Flags) -> u32 {
         let now = input.now;
         if flags.ece {
             // What the network asked for is not taken back.
@@ -57,7 +58,7 @@ impl Sender {
                 }
                 self.identify_losses(now, flags);
                 self.detect_discards(*flags);
-                if self.state != CaState::Recovery && self.board.lost_out() > 0 && !self.separate {
+                if self.state != CaState::Recovery && self.board.lost_out() > 0 && !self.owns_response {
                     self.enter_recovery(now);
                 }
             }
@@ -87,7 +88,7 @@ impl Sender {
 
     /// Recovery if something is lost, else whatever state the board shows.
     fn judge(&mut self, now: Instant, flags: Flags) {
-        if self.board.lost_out() > 0 && !self.separate {
+        if self.board.lost_out() > 0 && !self.owns_response {
             self.enter_recovery(now);
         } else if self.state != CaState::Recovery {
             self.try_to_open(now, flags);
@@ -135,14 +136,14 @@ impl Sender {
         if self.board.is_empty() {
             return;
         }
-        if !self.sack_ok && !self.separate {
+        if !self.sack_ok && !self.owns_response {
             self.newreno_mark_lost(flags.una_advanced);
             return;
         }
         let sample = self.loss_sample(now, *flags);
         let outcome = self.detection.on_ack(&mut self.board, &sample);
         flags.lost_retransmission |= outcome.lost_retransmission;
-        self.answer(now, outcome.answer);
+        self.respond(now, outcome.response);
         if let Some(at) = outcome.timer {
             self.set_reordering_timer(at);
             flags.set_timer = false;
@@ -284,7 +285,7 @@ impl Sender {
         // Silence is no word of losses: a link that stood still has all of it, and F-RTO finds that out (RFC 5682). Whoever looks for full
         // buffers by losses is told of none.
         self.lost_reported += self.board.lost_total() - lost_before;
-        if self.separate {
+        if self.owns_response {
             self.detection.on_retransmission_timeout();
         }
         let answered = self.detection.answers_timeout(now);

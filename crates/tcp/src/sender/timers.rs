@@ -31,7 +31,7 @@ const RESOURCE_PROBE_INTERVAL: Duration = Duration::from_millis(500);
 impl Sender {
     /// When the timer expires.
     pub(crate) fn timeout(&self) -> Option<Instant> {
-        if self.separate {
+        if self.owns_response {
             return self.timeout_of_both();
         }
         self.timer.map(|(_, at)| at)
@@ -45,7 +45,7 @@ impl Sender {
 
     /// Does what is due. False when the peer has not answered for too long.
     pub(crate) fn on_timeout(&mut self, now: Instant, waiting: bool) -> bool {
-        if self.separate {
+        if self.owns_response {
             self.on_detection_timeout(now);
         }
         let Some((kind, _)) = self.timer.filter(|&(_, at)| at <= now) else { return true };

@@ -120,7 +120,7 @@ impl Sender {
     /// Something is lost. F-RTO asks for new data first; where none can go, retransmissions go on (tcp_xmit_recovery).
     #[inline(never)]
     fn poll_retransmission(&mut self, now: Instant, supply: Supply) -> Option<Transmission> {
-        if self.state < CaState::Recovery && !self.separate {
+        if self.state < CaState::Recovery && !self.owns_response {
             return None;
         }
         if self.frto_new_data {
@@ -132,7 +132,8 @@ impl Sender {
             }
             (self.frto_new_data, self.frto) = (false, false);
         }
-        let bound = !self.separate || self.state == CaState::Loss || !self.detection.retransmits_at_once();
+        let bound =
+            !self.owns_response || self.state == CaState::Loss || !self.detection.retransmits_at_once();
         if bound && self.in_flight() >= self.window.cwnd {
             return None;
         }

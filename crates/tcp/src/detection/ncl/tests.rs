@@ -62,12 +62,15 @@ fn the_first_timer_retransmits_and_the_second_answers() {
     let outcome = flight
         .ncl
         .on_timeout(&mut flight.board, &LossSample { now: at(50) + Duration::from_nanos(1), ..sample_at(0) });
-    assert_eq!((outcome.marked, outcome.answer, flight.board.next_lost()), (true, Answer::None, Some(0)));
+    assert_eq!(
+        (outcome.marked, outcome.response, flight.board.next_lost()),
+        (true, CongestionResponse::None, Some(0))
+    );
     flight.resend(51, 0);
     (1..3).for_each(|n| flight.sack(51, n));
     assert_eq!(flight.ncl.next_timeout(), Some(at(91) + Duration::from_nanos(1)));
-    assert_eq!(flight.expire(91).answer, Answer::None);
-    assert_eq!(flight.expire(92).answer, Answer::Reduce);
+    assert_eq!(flight.expire(91).response, CongestionResponse::None);
+    assert_eq!(flight.expire(92).response, CongestionResponse::Reduce);
     // A retransmission that is lost is the retransmission timeout's.
     assert_eq!(flight.ncl.next_timeout(), None);
     assert!(!flight.expire(900).marked);
@@ -80,7 +83,7 @@ fn an_ack_before_the_second_timer_ends_it() {
     flight.expire(51);
     flight.resend(51, 0);
     flight.sack(90, 0);
-    assert_eq!((flight.expire(200).answer, flight.ncl.next_timeout()), (Answer::None, None));
+    assert_eq!((flight.expire(200).response, flight.ncl.next_timeout()), (CongestionResponse::None, None));
 }
 
 #[test]
@@ -91,16 +94,19 @@ fn losses_of_one_burst_are_one_sign() {
         flight.expire(51 + n);
         flight.resend(51 + n, n as u32);
     }
-    assert_eq!(flight.expire(92).answer, Answer::Reduce);
+    assert_eq!(flight.expire(92).response, CongestionResponse::Reduce);
     // 1 and 2 were in cdPkts, 3 in rdPkts.
-    assert_eq!((flight.expire(93).answer, flight.expire(94).answer), (Answer::None, Answer::None));
+    assert_eq!(
+        (flight.expire(93).response, flight.expire(94).response),
+        (CongestionResponse::None, CongestionResponse::None)
+    );
     flight.resend(95, 3);
-    assert_eq!(flight.expire(140).answer, Answer::None);
+    assert_eq!(flight.expire(140).response, CongestionResponse::None);
     // 4 is sent later.
     flight.send(95);
     flight.expire(146);
     flight.resend(146, 4);
-    assert_eq!(flight.expire(190).answer, Answer::Reduce);
+    assert_eq!(flight.expire(190).response, CongestionResponse::Reduce);
 }
 
 #[test]
@@ -143,12 +149,12 @@ fn with_a_second_rd_a_lost_retransmission_is_found() {
     flight.send(0);
     flight.expire(51);
     flight.resend(51, 0);
-    assert_eq!(flight.expire(92).answer, Answer::Reduce);
+    assert_eq!(flight.expire(92).response, CongestionResponse::Reduce);
     assert!(flight.expire(102).marked);
     assert!(flight.board.get(0).unwrap().mark.contains(Mark::LOST));
     flight.resend(102, 0);
     // It has answered once.
-    assert_eq!(flight.expire(143).answer, Answer::None);
+    assert_eq!(flight.expire(143).response, CongestionResponse::None);
     // There is no third one.
     assert_eq!(flight.ncl.next_timeout(), None);
     flight.sack(144, 0);
@@ -173,5 +179,8 @@ fn what_is_given_replaces_the_shortest_rtt() {
     flight.send(0);
     flight.expire(51);
     flight.resend(51, 0);
-    assert_eq!((flight.expire(58).answer, flight.expire(59).answer), (Answer::None, Answer::Reduce));
+    assert_eq!(
+        (flight.expire(58).response, flight.expire(59).response),
+        (CongestionResponse::None, CongestionResponse::Reduce)
+    );
 }

@@ -6,17 +6,17 @@ use paceline_wire::{Instant, Packet};
 
 use super::Table;
 use crate::config::GatewayConfig;
-use crate::other::Offered;
+use crate::non_tcp::Offered;
 use crate::pool::may_keep;
 use crate::subscriber::prefix;
 use crate::timers::disarm;
 
 /// What waits is let out when so much has room: a full packet.
-const OTHER_ROOM: u64 = 1_500;
+const NON_TCP_ROOM: u64 = 1_500;
 
 impl Table {
     /// A client sent `bytes`. Without TCP flows it becomes a subscriber by that, as long as there is room for one.
-    pub(crate) fn other_from_client(
+    pub(crate) fn non_tcp_from_client(
         &mut self,
         config: &GatewayConfig,
         now: Instant,
@@ -28,12 +28,12 @@ impl Table {
             return;
         }
         let index = self.subscriber_of(config, client);
-        self.subscribers[index as usize].other.get_or_insert_default().on_uplink(now, bytes);
-        self.arm_other(index);
+        self.subscribers[index as usize].non_tcp.get_or_insert_default().on_uplink(now, bytes);
+        self.arm_non_tcp(index);
     }
 
     /// A packet came for a client. One that nobody knows is no subscriber.
-    pub(crate) fn other_to_client(
+    pub(crate) fn non_tcp_to_client(
         &mut self,
         config: &GatewayConfig,
         now: Instant,
@@ -47,21 +47,21 @@ impl Table {
         let subscriber = &mut self.subscribers[index as usize];
         let bytes = packet.ip_len() as u64;
         let contended = subscriber.contended(now, bytes);
-        let (pool, holdings) = (config.limits.max_buffer_bytes as u64, subscriber.holdings);
-        let may_keep = |bytes| may_keep(pool, *buffered, holdings, bytes);
-        let offered = subscriber.other.get_or_insert_default().offer(now, packet, contended, may_keep);
+        let (pool, memory_use) = (config.limits.max_buffer_bytes as u64, subscriber.memory_use);
+        let may_keep = |bytes| may_keep(pool, *buffered, memory_use, bytes);
+        let offered = subscriber.non_tcp.get_or_insert_default().offer(now, packet, contended, may_keep);
         if matches!(offered, Offered::Leaves(_)) {
-            subscriber.on_other_sent(now, bytes);
+            subscriber.on_non_tcp_sent(now, bytes);
             self.capacity.on_sent(now, bytes);
         }
-        self.settle_other(index, buffered);
+        self.settle_non_tcp(index, buffered);
         self.stir(index);
-        self.arm_other(index);
+        self.arm_non_tcp(index);
         offered
     }
 
     /// The next packet other than TCP whose turn has come; `dropped` counts those that had none.
-    pub(crate) fn next_other(
+    pub(crate) fn next_non_tcp(
         &mut self,
         now: Instant,
         dropped: &mut u64,
@@ -69,18 +69,19 @@ impl Table {
     ) -> Option<Packet> {
         while let Some(&index) = self.stirred.last() {
             if let Some(subscriber) = self.subscribers.get_mut(index as usize) {
-                let contended = subscriber.contended(now, OTHER_ROOM);
-                let next = subscriber.other.as_mut().and_then(|other| other.take(now, contended, dropped));
-                self.settle_other(index, buffered);
+                let contended = subscriber.contended(now, NON_TCP_ROOM);
+                let next =
+                    subscriber.non_tcp.as_mut().and_then(|non_tcp| non_tcp.take(now, contended, dropped));
+                self.settle_non_tcp(index, buffered);
                 let subscriber = &mut self.subscribers[index as usize];
                 if let Some(packet) = next {
                     let bytes = packet.ip_len() as u64;
-                    subscriber.on_other_sent(now, bytes);
+                    subscriber.on_non_tcp_sent(now, bytes);
                     self.capacity.on_sent(now, bytes);
                     return Some(packet);
                 }
                 subscriber.stirred = false;
-                self.arm_other(index);
+                self.arm_non_tcp(index);
             }
             self.stirred.pop();
         }
@@ -88,23 +89,23 @@ impl Table {
     }
 
     /// Does what is due for packets other than TCP.
-    pub(crate) fn other_timeouts(&mut self, now: Instant) {
+    pub(crate) fn non_tcp_timeouts(&mut self, now: Instant) {
         loop {
             let subscribers = &mut self.subscribers;
-            self.other_timers.tidy(subscribers.len(), |id| subscribers.get(id as usize)?.armed);
-            let due = self.other_timers.pop_due(now, |id, at| {
+            self.non_tcp_timers.tidy(subscribers.len(), |id| subscribers.get(id as usize)?.armed);
+            let due = self.non_tcp_timers.pop_due(now, |id, at| {
                 subscribers.get_mut(id as usize).is_some_and(|one| disarm(&mut one.armed, at))
             });
             let Some(index) = due else { return };
             let subscriber = &mut self.subscribers[index as usize];
-            subscriber.other.take_if(|other| other.is_over(now));
+            subscriber.non_tcp.take_if(|non_tcp| non_tcp.is_over(now));
             if subscriber.is_over() {
                 self.forget(index);
                 continue;
             }
             self.stir(index);
             if !self.subscribers[index as usize].stirred {
-                self.arm_other(index);
+                self.arm_non_tcp(index);
             }
         }
     }
@@ -112,7 +113,7 @@ impl Table {
     /// What waits beside a subscriber's TCP may be able to leave now.
     pub(super) fn stir(&mut self, index: u32) {
         let subscriber = &mut self.subscribers[index as usize];
-        let waits = subscriber.other.as_ref().is_some_and(|other| other.waiting_bytes() > 0);
+        let waits = subscriber.non_tcp.as_ref().is_some_and(|non_tcp| non_tcp.waiting_bytes() > 0);
         if waits && !subscriber.stirred {
             subscriber.stirred = true;
             self.stirred.push(index);
@@ -120,17 +121,17 @@ impl Table {
     }
 
     /// What waits is charged to the subscriber, and to the memory that all share.
-    fn settle_other(&mut self, index: u32, buffered: &mut u64) {
+    fn settle_non_tcp(&mut self, index: u32, buffered: &mut u64) {
         let subscriber = &mut self.subscribers[index as usize];
-        let Some((before, now)) = subscriber.other.as_mut().map(|other| other.settle()) else { return };
-        subscriber.holdings.replace(before, now);
+        let Some((before, now)) = subscriber.non_tcp.as_mut().map(|non_tcp| non_tcp.settle()) else { return };
+        subscriber.memory_use.replace(before, now);
         *buffered = (*buffered + now.kept).saturating_sub(before.kept);
     }
 
-    fn arm_other(&mut self, index: u32) {
+    fn arm_non_tcp(&mut self, index: u32) {
         let subscriber = &mut self.subscribers[index as usize];
-        if let Some(other) = &subscriber.other {
-            self.other_timers.set(&mut subscriber.armed, index, other.due());
+        if let Some(non_tcp) = &subscriber.non_tcp {
+            self.non_tcp_timers.set(&mut subscriber.armed, index, non_tcp.due());
         }
     }
 }

@@ -21,17 +21,17 @@ use crate::pool::PIECE_MIN;
 use crate::ring::Links;
 use crate::{RADIO, WAN};
 
-/// One flow.
+/// One split flow: a leg to each end.
 #[derive(Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub(super) struct Pair {
+pub(super) struct SplitFlow {
     /// Source is the client.
     pub(super) key: FlowKey,
     /// Packets per round of the scheduler.
     pub(super) weight: u32,
-    pub(super) server: Side,
+    pub(super) server: Leg,
     /// There is none before the server has answered.
-    pub(super) client: Option<Side>,
+    pub(super) client: Option<Leg>,
     /// Until then, what the client wants.
     pub(super) opening: Option<Box<Opening>>,
     pub(super) since: Instant,
@@ -50,10 +50,11 @@ pub(super) struct Pair {
     pub(super) arrivals: VecDeque<(u64, Instant)>,
     /// How long what has left for the client had waited here, summed up.
     pub(super) waited: Duration,
-    /// Timeouts of the client's side that were told.
+    /// Timeouts of the client's leg that were told.
     pub(super) timeouts: u64,
     /// What the server may have on its way, as last counted among that of all flows.
-    pub(super) promised: u64,
+    #[cfg_attr(feature = "serde", serde(rename = "promised"))]
+    pub(super) advertised: u64,
     /// What it keeps, as last counted among that of all flows.
     pub(super) counted: u64,
     /// It may have something to send.
@@ -87,10 +88,10 @@ pub(super) struct Sent {
     pub(super) retransmission: bool,
 }
 
-/// One of the two connections.
+/// One of the two connections of a split flow.
 #[derive(Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub(super) struct Side {
+pub(super) struct Leg {
     pub(super) connection: Connection,
     /// Of packets of the other end that go the same way. The hop limit stays as it is: bridges do not lower it, and a router
     /// that hands packets to the gateway does so itself.
@@ -107,7 +108,7 @@ pub(super) struct Side {
 /// Our choice: more are kept as one, as old as the oldest of them. Full-sized segments of 6 MB.
 const ARRIVALS_MAX: usize = 4096;
 
-impl Pair {
+impl SplitFlow {
     /// The flow that `syn` asks for: a SYN of the same kind leaves for the server.
     pub(super) fn open(
         key: FlowKey,
@@ -116,9 +117,9 @@ impl Pair {
         weight: u32,
         syn: &Packet,
         now: Instant,
-    ) -> Option<Pair> {
+    ) -> Option<SplitFlow> {
         let (opening, server) = Opening::begin(key, config, sender, syn, now)?;
-        Some(Pair {
+        Some(SplitFlow {
             key,
             weight,
             server,
@@ -138,7 +139,7 @@ impl Pair {
             arrivals: VecDeque::new(),
             waited: Duration::ZERO,
             timeouts: 0,
-            promised: 0,
+            advertised: 0,
             counted: 0,
             ready: false,
             links: Links::default(),
@@ -243,13 +244,13 @@ impl Pair {
     /// The server has answered and the client has not: until then the server hears nothing either, so that who floods the client's
     /// side with SYNs gets no further with the server than without a gateway.
     pub(super) fn awaits_client(&self) -> bool {
-        let is_answering = |side: &Side| side.connection.state() == State::SynReceived;
+        let is_answering = |leg: &Leg| leg.connection.state() == State::SynReceived;
         self.client.as_ref().is_some_and(is_answering)
     }
 
     /// Nothing will come of it any more; what its ends may still say can pass.
     pub(super) fn is_over(&self) -> bool {
-        let is_done = |side: &Side| matches!(side.connection.state(), State::Closed | State::TimeWait);
+        let is_done = |leg: &Leg| matches!(leg.connection.state(), State::Closed | State::TimeWait);
         is_done(&self.server) && self.client.as_ref().is_none_or(is_done)
     }
 
@@ -264,7 +265,7 @@ impl Pair {
     /// When [`on_timeout`](Self::on_timeout) has something to do next.
     pub(super) fn timeout(&self, idle_timeout_s: u64) -> Instant {
         let server = if self.awaits_client() { None } else { self.server.connection.poll_timeout() };
-        let client = self.client.as_ref().and_then(|side| side.connection.poll_timeout());
+        let client = self.client.as_ref().and_then(|leg| leg.connection.poll_timeout());
         [server, client].into_iter().flatten().fold(self.expires_at(idle_timeout_s), Ord::min)
     }
 
@@ -272,7 +273,7 @@ impl Pair {
         self.last_packet + Duration::from_secs(idle_timeout_s)
     }
 
-    /// Only its turn is missing for its client's side to send.
+    /// Only its turn is missing for its client's leg to send.
     pub(super) fn is_held(&self) -> bool {
         self.client.as_ref().is_some_and(|client| client.connection.is_held())
     }
@@ -288,7 +289,7 @@ impl Pair {
         client.is_some_and(|client| client.next_piece().min(quantum) > client.allowance())
     }
 
-    /// Its client's side may send so many bytes.
+    /// Its client's leg may send so many bytes.
     pub(super) fn allow(&mut self, bytes: u64) {
         if let Some(client) = &mut self.client {
             client.connection.set_allowance(bytes);
@@ -297,17 +298,17 @@ impl Pair {
 
     /// Bytes of payload that it keeps, and what small pieces cost beyond that.
     pub(super) fn buffered(&self) -> u64 {
-        let sides = [Some(&self.server), self.client.as_ref()].into_iter().flatten();
-        let (bytes, pieces) = sides.fold((0, 0), |(bytes, pieces), side| {
-            (bytes + side.connection.buffered(), pieces + side.connection.pieces() as u64)
+        let legs = [Some(&self.server), self.client.as_ref()].into_iter().flatten();
+        let (bytes, pieces) = legs.fold((0, 0), |(bytes, pieces), leg| {
+            (bytes + leg.connection.buffered(), pieces + leg.connection.pieces() as u64)
         });
         bytes.max(pieces * PIECE_MIN)
     }
 }
 
-impl Side {
-    pub(super) fn new(connection: Connection, marks: PathMarks) -> Side {
-        Side { connection, marks, id: 0, super_packets: false, path_mtu: PathMtu::default() }
+impl Leg {
+    pub(super) fn new(connection: Connection, marks: PathMarks) -> Leg {
+        Leg { connection, marks, id: 0, super_packets: false, path_mtu: PathMtu::default() }
     }
 
     /// The next packet, of up to `most` segments, on the way that those of the other end take.

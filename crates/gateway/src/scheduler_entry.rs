@@ -1,4 +1,4 @@
-//! What takes turns at a subscriber's link: a transparent flow, or the client's side of a split one.
+//! What the scheduler serves at a subscriber's link: a transparent flow, or the client's leg of a split one.
 
 use alloc::boxed::Box;
 
@@ -6,36 +6,39 @@ use paceline_wire::Instant;
 
 use crate::config::ScheduleMode;
 use crate::flow::Flow;
-use crate::pool::Holdings;
+use crate::pool::MemoryUse;
 use crate::schedule::Departure;
 use crate::subscriber::PathEstimate;
 
-/// A member of the circles.
+/// One that takes turns in the [round robin](crate::priority_round_robin).
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub(crate) enum Member {
+pub(crate) enum SchedulerEntry {
     Flow(Box<Flow>),
-    Split(SplitMember),
+    Split(SplitEntry),
 }
 
-/// A split flow's place there; the flow itself is with those of its kind, and tells what it wants after each event.
+/// A split flow's entry; the flow itself is with those of its kind, and tells what it wants after each event.
 #[derive(Clone, Copy, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub(crate) struct SplitMember {
+pub(crate) struct SplitEntry {
     pub(crate) subscriber: u32,
     /// Its number among split flows.
-    pub(crate) pair: u32,
-    pub(crate) wish: Wish,
+    #[cfg_attr(feature = "serde", serde(rename = "pair"))]
+    pub(crate) flow: u32,
+    #[cfg_attr(feature = "serde", serde(rename = "wish"))]
+    pub(crate) demand: SendDemand,
     pub(crate) path: PathEstimate,
 }
 
 /// What a split flow wants of its subscriber's link.
 #[derive(Clone, Copy, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub(crate) struct Wish {
+pub(crate) struct SendDemand {
     /// Bytes in flight to the client.
     pub(crate) in_flight: u64,
     /// Its part of the shared memory.
-    pub(crate) holdings: Holdings,
+    #[cfg_attr(feature = "serde", serde(rename = "holdings"))]
+    pub(crate) memory_use: MemoryUse,
     /// Its sender would send, and only the subscriber holds it back.
     pub(crate) wants: bool,
     /// Payload of a full-sized segment.
@@ -52,97 +55,97 @@ pub(crate) struct Wish {
     pub(crate) needs_no_room: bool,
 }
 
-impl Member {
+impl SchedulerEntry {
     pub(crate) fn subscriber(&self) -> u32 {
         match self {
-            Member::Flow(flow) => flow.subscriber,
-            Member::Split(split) => split.subscriber,
+            SchedulerEntry::Flow(flow) => flow.subscriber,
+            SchedulerEntry::Split(split) => split.subscriber,
         }
     }
 
     pub(crate) fn in_flight(&self) -> u64 {
         match self {
-            Member::Flow(flow) => flow.in_flight(),
-            Member::Split(split) => split.wish.in_flight,
+            SchedulerEntry::Flow(flow) => flow.in_flight(),
+            SchedulerEntry::Split(split) => split.demand.in_flight,
         }
     }
 
-    pub(crate) fn holdings(&self) -> Holdings {
+    pub(crate) fn memory_use(&self) -> MemoryUse {
         match self {
-            Member::Flow(flow) => flow.holdings(),
-            Member::Split(split) => split.wish.holdings,
+            SchedulerEntry::Flow(flow) => flow.memory_use(),
+            SchedulerEntry::Split(split) => split.demand.memory_use,
         }
     }
 
     /// Not both ends have answered, so anybody may have sent its SYN.
     pub(crate) fn is_half_open(&self) -> bool {
         match self {
-            Member::Flow(flow) => flow.is_half_open(),
-            Member::Split(split) => split.wish.half_open,
+            SchedulerEntry::Flow(flow) => flow.is_half_open(),
+            SchedulerEntry::Split(split) => split.demand.half_open,
         }
     }
 
     /// It sends nothing more, but is kept for what comes late. A split flow goes when it ends.
     pub(crate) fn has_ended(&self) -> bool {
         match self {
-            Member::Flow(flow) => flow.has_ended(),
-            Member::Split(_) => false,
+            SchedulerEntry::Flow(flow) => flow.has_ended(),
+            SchedulerEntry::Split(_) => false,
         }
     }
 
     pub(crate) fn set_path(&mut self, path: PathEstimate) {
         match self {
-            Member::Flow(flow) => flow.set_path(path),
-            Member::Split(split) => split.path = path,
+            SchedulerEntry::Flow(flow) => flow.set_path(path),
+            SchedulerEntry::Split(split) => split.path = path,
         }
     }
 
     pub(crate) fn wants_to_send(&self) -> bool {
         match self {
-            Member::Flow(flow) => flow.wants_to_send(),
-            Member::Split(split) => split.wish.wants,
+            SchedulerEntry::Flow(flow) => flow.wants_to_send(),
+            SchedulerEntry::Split(split) => split.demand.wants,
         }
     }
 
-    /// What its client waits for is to be sent again, or it needs no room for another reason. A split flow's own sender repeats what its
+    /// What its client waits for is to be sent again, or it needs no room for another reason. A split flow's own sender retransmits what its
     /// client waits for without asking.
     pub(crate) fn head_is_lost(&self) -> bool {
         match self {
-            Member::Flow(flow) => flow.head_is_lost(),
-            Member::Split(split) => split.wish.wants && split.wish.needs_no_room,
+            SchedulerEntry::Flow(flow) => flow.head_is_lost(),
+            SchedulerEntry::Split(split) => split.demand.wants && split.demand.needs_no_room,
         }
     }
 
     /// Nothing holds it back.
     pub(crate) fn needs_no_room(&self) -> bool {
         match self {
-            Member::Flow(flow) => flow.passes(),
-            Member::Split(split) => split.wish.wants && split.wish.needs_no_room,
+            SchedulerEntry::Flow(flow) => flow.passes(),
+            SchedulerEntry::Split(split) => split.demand.wants && split.demand.needs_no_room,
         }
     }
 
     pub(crate) fn next_departure(&self, mode: ScheduleMode, now: Instant) -> Option<Departure> {
         match self {
-            Member::Flow(flow) => flow.next_departure(mode, now),
-            Member::Split(split) => split.wish.wants.then_some(Departure::Now),
+            SchedulerEntry::Flow(flow) => flow.next_departure(mode, now),
+            SchedulerEntry::Split(split) => split.demand.wants.then_some(Departure::Now),
         }
     }
 
     pub(crate) fn next_bytes(&self, quantum: u64) -> u64 {
         match self {
-            Member::Flow(flow) => flow.next_bytes(quantum),
-            Member::Split(split) => split.wish.piece.min(quantum).max(split.wish.segment),
+            SchedulerEntry::Flow(flow) => flow.next_bytes(quantum),
+            SchedulerEntry::Split(split) => split.demand.piece.min(quantum).max(split.demand.segment),
         }
     }
 
     /// When it has something to do by itself; a split flow has timers of its own.
     pub(crate) fn deadline(&self, repairs: bool, idle_timeout_s: u64) -> Option<Instant> {
         match self {
-            Member::Flow(flow) => {
+            SchedulerEntry::Flow(flow) => {
                 let expiry = flow.expires_at(idle_timeout_s);
                 Some(flow.deadline(repairs).map_or(expiry, |at| at.min(expiry)))
             }
-            Member::Split(_) => None,
+            SchedulerEntry::Split(_) => None,
         }
     }
 }

@@ -16,27 +16,28 @@ fn datagram(number: u32) -> Packet {
 
 #[test]
 fn without_tcp_that_waits_everything_leaves_at_once() {
-    let mut other = Other::default();
+    let mut non_tcp = NonTcp::default();
     for number in 0..1_000 {
-        assert!(matches!(other.offer(at(1), datagram(number), false, |_| true), Offered::Leaves(_)));
+        assert!(matches!(non_tcp.offer(at(1), datagram(number), false, |_| true), Offered::Leaves(_)));
     }
-    assert_eq!(other.waiting_bytes(), 0);
+    assert_eq!(non_tcp.waiting_bytes(), 0);
 }
 
 #[test]
 fn beside_tcp_it_has_the_share_of_a_flow() {
     for (flows, expected) in [(1u32, 1.0), (4, 0.25)] {
-        let (mut other, mut left, mut dropped) = (Other::default(), 0u64, 0);
+        let (mut non_tcp, mut left, mut dropped) = (NonTcp::default(), 0u64, 0);
         // Four times what a share is, for two seconds; TCP sends a packet each millisecond.
         for ms in 1..2_000u64 {
             for number in 0..4 {
-                if let Offered::Leaves(packet) = other.offer(at(ms * 1_000), datagram(number), true, |_| true)
+                if let Offered::Leaves(packet) =
+                    non_tcp.offer(at(ms * 1_000), datagram(number), true, |_| true)
                 {
                     left += packet.ip_len() as u64;
                 }
             }
-            other.on_tcp_sent(at(ms * 1_000), 1_500, flows, 1_500);
-            while let Some(packet) = other.take(at(ms * 1_000), true, &mut dropped) {
+            non_tcp.on_tcp_sent(at(ms * 1_000), 1_500, flows, 1_500);
+            while let Some(packet) = non_tcp.take(at(ms * 1_000), true, &mut dropped) {
                 left += packet.ip_len() as u64;
             }
         }
@@ -48,19 +49,19 @@ fn beside_tcp_it_has_the_share_of_a_flow() {
 
 #[test]
 fn what_left_counts_until_something_later_has_arrived() {
-    let mut other = Other::default();
+    let mut non_tcp = NonTcp::default();
     for ms in 0..100 {
-        other.on_departure(at(ms * 2_000), 1_000);
+        non_tcp.on_departure(at(ms * 2_000), 1_000);
     }
-    assert_eq!(other.on_arrival(at(19_999)), 10_000);
-    assert_eq!(other.outstanding(), 90_000);
-    assert_eq!(other.forget_departures(), 90_000);
-    assert_eq!(other.outstanding(), 0);
+    assert_eq!(non_tcp.on_arrival(at(19_999)), 10_000);
+    assert_eq!(non_tcp.outstanding(), 90_000);
+    assert_eq!(non_tcp.forget_departures(), 90_000);
+    assert_eq!(non_tcp.outstanding(), 0);
     for us in 0..1_000_000 {
-        other.on_departure(at(us), 1);
+        non_tcp.on_departure(at(us), 1);
     }
-    assert!(other.departures.len() <= DEPARTURES_MAX);
-    assert_eq!(other.on_arrival(at(1_000_000)), 1_000_000);
+    assert!(non_tcp.departures.len() <= DEPARTURES_MAX);
+    assert_eq!(non_tcp.on_arrival(at(1_000_000)), 1_000_000);
 }
 
 proptest! {
@@ -69,18 +70,18 @@ proptest! {
     fn nothing_is_reordered_lost_or_kept(
         steps in proptest::collection::vec((0u64..30_000, 0u32..6, any::<bool>(), 0u64..20_000), 1..300)
     ) {
-        let (mut other, mut now, mut number, mut dropped, mut refused) = (Other::default(), 1, 0u32, 0, 0);
+        let (mut non_tcp, mut now, mut number, mut dropped, mut refused) = (NonTcp::default(), 1, 0u32, 0, 0);
         let mut left: Vec<u32> = Vec::new();
         let mut came: Vec<u64> = Vec::new();
         for (pause, arrivals, contended, tcp) in steps {
             now += pause;
-            let due = other.due();
+            let due = non_tcp.due();
             for _ in 0..arrivals {
                 let key = FlowKey::new(
                     "192.0.2.1:443".parse().unwrap(),
                     core::net::SocketAddr::new("10.0.0.2".parse().unwrap(), number as u16),
                 );
-                match other.offer(at(now), Packet::build_udp(key, Payload::Length(1_200)), contended, |_| true) {
+                match non_tcp.offer(at(now), Packet::build_udp(key, Payload::Length(1_200)), contended, |_| true) {
                     Offered::Leaves(packet) => left.push(packet.udp_ports().unwrap().1.into()),
                     Offered::Waits => {}
                     Offered::Dropped => refused += 1,
@@ -88,17 +89,17 @@ proptest! {
                 came.push(now);
                 number += 1;
             }
-            other.on_tcp_sent(at(now), tcp, 2, 1_000);
-            while let Some(packet) = other.take(at(now), contended, &mut dropped) {
+            non_tcp.on_tcp_sent(at(now), tcp, 2, 1_000);
+            while let Some(packet) = non_tcp.take(at(now), contended, &mut dropped) {
                 let number = packet.udp_ports().unwrap().1;
                 prop_assert!(now - came[usize::from(number)] <= WAIT_MAX.as_micros());
                 left.push(number.into());
             }
             prop_assert!(left.windows(2).all(|pair| pair[0] < pair[1]), "{left:?}");
-            prop_assert!(other.waiting_bytes() <= WAITING_MAX && other.credit <= CREDIT_MIN);
+            prop_assert!(non_tcp.waiting_bytes() <= WAITING_MAX && non_tcp.credit <= CREDIT_MIN);
             // Who comes when it is due finds nothing that should have gone.
-            prop_assert!(other.waiting.front().is_none_or(|(since, _)| at(now) <= *since + WAIT_MAX) || due > at(now));
+            prop_assert!(non_tcp.waiting.front().is_none_or(|(since, _)| at(now) <= *since + WAIT_MAX) || due > at(now));
         }
-        prop_assert_eq!(left.len() as u64 + dropped + refused + other.waiting.len() as u64, u64::from(number));
+        prop_assert_eq!(left.len() as u64 + dropped + refused + non_tcp.waiting.len() as u64, u64::from(number));
     }
 }

@@ -1,4 +1,4 @@
-//! For one who stands between two connections: how much may leave, what has arrived, and how much is to be shown.
+//! What a relay between two connections needs: how much may leave, what has arrived, and how much is to be shown.
 
 use paceline_wire::{Duration, Instant};
 
@@ -112,7 +112,7 @@ impl Connection {
     }
 
     /// Bytes that the peer may send by the windows that it was shown.
-    pub fn promised(&self) -> u64 {
+    pub fn advertised(&self) -> u64 {
         self.receiver.edge().saturating_sub(self.receiver.nxt)
     }
 

@@ -1,4 +1,4 @@
-//! Algorithms behind their traits, as values: to be copied, and, with the feature `serde`, to be written down and read again.
+//! Snapshots of the algorithms behind their traits: to be copied and, with the feature `serde`, to be written down and read.
 
 use alloc::boxed::Box;
 
@@ -8,20 +8,20 @@ use crate::receive_window::{Drs, DrsLinux, Drwa, Fixed, ReceiveWindow};
 use crate::reduction::{Barr, Halving, Opportunistic, Prr, Qarr, RateHalving, RateReduction};
 use crate::send_buffer::{LinuxGrowth, RefinedGrowth, SendBuffer};
 
-/// What can be had as a value of type `S`, everything that it knows included.
-pub trait Kept<S> {
-    /// A copy.
+/// What gives a snapshot of itself as a value of type `S`, everything that it knows included.
+pub trait Snapshot<S> {
+    /// The snapshot.
     fn to_state(&self) -> S;
 }
 
-impl<S, T: Clone + Into<S>> Kept<S> for T {
+impl<S, T: Clone + Into<S>> Snapshot<S> for T {
     fn to_state(&self) -> S {
         self.clone().into()
     }
 }
 
 /// All that implement a trait.
-macro_rules! kept {
+macro_rules! snapshot {
     ($(#[$doc:meta])* $state:ident of $seam:ident { $($type:ident,)+ }) => {
         $(#[$doc])*
         #[derive(Clone, Debug)]
@@ -65,27 +65,27 @@ macro_rules! kept {
     };
 }
 
-kept! {
+snapshot! {
     /// A congestion control.
     CongestionState of CongestionControl { Reno, Cubic, Veno, Westwood, Vegas, Bbr, Rre, Copa, Abc, }
 }
 
-kept! {
+snapshot! {
     /// A rate reduction.
     ReductionState of RateReduction { Halving, RateHalving, Prr, Qarr, Barr, Opportunistic, }
 }
 
-kept! {
+snapshot! {
     /// A loss detection.
     DetectionState of LossDetection { Rfc6675, Fack, Rack, Ncl, TcpDcr, TcpDoor, TcpPr, RrTcp, }
 }
 
-kept! {
+snapshot! {
     /// A receive window.
     ReceiveWindowState of ReceiveWindow { DrsLinux, Fixed, Drs, Drwa, }
 }
 
-kept! {
+snapshot! {
     /// A growth of the send buffer.
     SendBufferState of SendBuffer { LinuxGrowth, RefinedGrowth, }
 }

@@ -1,18 +1,18 @@
-//! Detections that say themselves when congestion is to be answered: what they are told, their timer, and the answer.
+//! Detections that own the response to congestion: what they are told, their timer, and the response.
 
 use paceline_wire::Instant;
 
 use super::Sender;
 use super::ack::Flags;
 use crate::congestion::{CaState, CongestionEvent, Window};
-use crate::detection::{Answer, Sent};
+use crate::detection::{CongestionResponse, Sent};
 use crate::event::Event;
 use crate::scoreboard::Mark;
 
 impl Sender {
     /// A segment leaves.
     pub(super) fn tell_sent(&mut self, now: Instant, number: u32, end: u64, retransmission: bool) {
-        if self.separate {
+        if self.owns_response {
             self.detection.on_sent(&Sent { now, number, end, retransmission, cwnd: self.window.cwnd });
         }
     }
@@ -25,33 +25,33 @@ impl Sender {
         let sample = self.loss_sample(now, Flags::default());
         let outcome = self.detection.on_timeout(&mut self.board, &sample);
         self.usage.open_round();
-        self.answer(now, outcome.answer);
+        self.respond(now, outcome.response);
         if self.state <= CaState::Disorder {
             self.try_keep_open(now);
         }
     }
 
-    /// Congestion is answered.
-    pub(super) fn answer(&mut self, now: Instant, answer: Answer) {
-        match answer {
-            Answer::None => {}
-            Answer::Reduce => self.reduce_at_once(now, self.window.cwnd),
-            Answer::ReduceFrom(cwnd) => self.reduce_at_once(now, cwnd),
-            Answer::Restart => {
+    /// The sender responds to congestion.
+    pub(super) fn respond(&mut self, now: Instant, response: CongestionResponse) {
+        match response {
+            CongestionResponse::None => {}
+            CongestionResponse::Reduce => self.reduce_at_once(now, self.window.cwnd),
+            CongestionResponse::ReduceFrom(cwnd) => self.reduce_at_once(now, cwnd),
+            CongestionResponse::Restart => {
                 self.reduce_at_once(now, self.window.cwnd);
                 if !self.congestion.owns_window() {
                     self.window.cwnd = 1;
                 }
             }
-            Answer::FastRecovery if self.state < CaState::Recovery => self.enter_recovery(now),
-            Answer::FastRecovery => {}
-            Answer::Undo if self.undo.marker.is_some() => {
+            CongestionResponse::FastRecovery if self.state < CaState::Recovery => self.enter_recovery(now),
+            CongestionResponse::FastRecovery => {}
+            CongestionResponse::Undo if self.undo.marker.is_some() => {
                 self.undo_reduction(now, false);
                 if self.state >= CaState::Recovery {
                     self.try_keep_open(now);
                 }
             }
-            Answer::Undo => {}
+            CongestionResponse::Undo => {}
         }
     }
 
@@ -74,6 +74,7 @@ impl Sender {
     /// F-RTO is not for a segment that was sent again before the timeout (RFC 5682, Section 2.1, step 1). Without a state of
     /// recovery only the segment itself tells.
     pub(super) fn head_was_resent(&self) -> bool {
-        self.separate && self.board.iter().next().is_some_and(|s| s.mark.contains(Mark::EVER_RETRANSMITTED))
+        self.owns_response
+            && self.board.iter().next().is_some_and(|s| s.mark.contains(Mark::EVER_RETRANSMITTED))
     }
 }

@@ -106,7 +106,7 @@ impl Chunk {
 
 /// What became of a packet that was to be kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Kept {
+pub(crate) struct Inserted {
     /// Some of it was not here before.
     pub(crate) is_new: bool,
     /// Bytes differed from those that were here in their place.
@@ -120,7 +120,7 @@ pub(crate) struct Kept {
 #[derive(Clone, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(from = "Written", into = "Written"))]
-pub(crate) struct Store {
+pub(crate) struct RetransmitBuffer {
     run: VecDeque<Chunk>,
     /// By first position.
     apart: BTreeMap<u64, Chunk>,
@@ -132,7 +132,7 @@ pub(crate) struct Store {
     pub(crate) looks: core::cell::Cell<u64>,
 }
 
-/// A [`Store`] as it is written down, and read from others that need not be right.
+/// A [`RetransmitBuffer`] as it is written down, and read from others that need not be right.
 #[cfg(feature = "serde")]
 #[derive(serde::Serialize, serde::Deserialize)]
 struct Written {
@@ -142,26 +142,26 @@ struct Written {
 }
 
 #[cfg(feature = "serde")]
-impl From<Store> for Written {
-    fn from(store: Store) -> Self {
-        let mut chunks: VecDeque<Chunk> = store.run;
-        chunks.extend(store.apart.into_values());
+impl From<RetransmitBuffer> for Written {
+    fn from(buffer: RetransmitBuffer) -> Self {
+        let mut chunks: VecDeque<Chunk> = buffer.run;
+        chunks.extend(buffer.apart.into_values());
         chunks.make_contiguous().sort_unstable_by_key(|chunk| chunk.start);
-        Written { chunks, bytes: store.bytes }
+        Written { chunks, bytes: buffer.bytes }
     }
 }
 
 #[cfg(feature = "serde")]
-impl From<Written> for Store {
+impl From<Written> for RetransmitBuffer {
     fn from(Written { chunks, .. }: Written) -> Self {
-        let mut store = Store::default();
+        let mut buffer = RetransmitBuffer::default();
         for chunk in chunks {
             let carries = chunk.packet.tcp().map(|tcp| u64::from(tcp.seq_len()));
             if chunk.end.checked_sub(chunk.start).is_some_and(|len| len > 0 && carries == Some(len)) {
-                store.insert(chunk.start, chunk.end, chunk.packet, chunk.arrival);
+                buffer.insert(chunk.start, chunk.end, chunk.packet, chunk.arrival);
             }
         }
-        store
+        buffer
     }
 }
 
@@ -172,7 +172,7 @@ enum Place {
     Apart(u64),
 }
 
-impl Store {
+impl RetransmitBuffer {
     /// Bytes kept; a small packet counts for what it occupies.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
@@ -231,13 +231,13 @@ impl Store {
     /// Keeps what is new in `packet`, which carries the stream from `start` to `end`. Retransmissions may be cut differently from the
     /// originals, so only the gaps are filled. Where bytes differ from those that are here, the later copy is right: no server has two
     /// versions of its stream, and what nobody answers for may have come before it.
-    pub(crate) fn insert(&mut self, start: u64, end: u64, packet: Packet, arrival: Instant) -> Kept {
+    pub(crate) fn insert(&mut self, start: u64, end: u64, packet: Packet, arrival: Instant) -> Inserted {
         let whole = Chunk { start, end, arrival, packet };
         if self.apart.is_empty() && self.run.back().is_none_or(|last| last.end == start) {
             self.place(whole);
-            return Kept { is_new: true, differs: false };
+            return Inserted { is_new: true, differs: false };
         }
-        let mut kept = Kept::default();
+        let mut inserted = Inserted::default();
         let mut position = start;
         while position < end {
             let place = self.find(position);
@@ -250,15 +250,15 @@ impl Store {
             if position < next {
                 let packet = whole.packet(position, next);
                 self.place(Chunk { start: position, end: next, arrival, packet });
-                kept.is_new = true;
+                inserted.is_new = true;
                 position = next;
             } else if let Some(chunk) = chunk {
                 let to = chunk.end.min(end);
-                kept.differs |= chunk.take_over(&whole, position, to);
+                inserted.differs |= chunk.take_over(&whole, position, to);
                 position = to;
             }
         }
-        kept
+        inserted
     }
 
     /// A chunk that overlaps no other.
@@ -307,7 +307,7 @@ impl Store {
 
     /// Drops everything.
     pub(crate) fn clear(&mut self) {
-        *self = Store::default();
+        *self = RetransmitBuffer::default();
     }
 
     /// Something between `una` and `received`, below which nothing is kept but what reaches above it, is not kept.
@@ -337,13 +337,13 @@ mod tests {
         Packet::build_tcp(key, &repr, alloc::vec![value; (end - start) as usize].into())
     }
 
-    fn insert(store: &mut Store, start: u64, end: u64, value: u8) -> Kept {
-        store.insert(start, end, packet(start, end, value), Instant::ZERO)
+    fn insert(buffer: &mut RetransmitBuffer, start: u64, end: u64, value: u8) -> Inserted {
+        buffer.insert(start, end, packet(start, end, value), Instant::ZERO)
     }
 
-    fn stream(store: &Store, end: u64) -> Vec<u8> {
+    fn stream(buffer: &RetransmitBuffer, end: u64) -> Vec<u8> {
         let byte = |position| {
-            let chunk = store.at(position)?;
+            let chunk = buffer.at(position)?;
             let one = chunk.packet(chunk.start, chunk.end);
             one.payload().bytes().map(|bytes| bytes[(position - chunk.start) as usize])
         };
@@ -352,49 +352,49 @@ mod tests {
 
     #[test]
     fn where_copies_differ_the_later_one_counts() {
-        let mut store = Store::default();
-        insert(&mut store, 0, 10, 1);
-        insert(&mut store, 20, 30, 1);
-        assert_eq!(insert(&mut store, 0, 10, 1), Kept::default());
-        assert_eq!(insert(&mut store, 5, 25, 2), Kept { is_new: true, differs: true });
+        let mut buffer = RetransmitBuffer::default();
+        insert(&mut buffer, 0, 10, 1);
+        insert(&mut buffer, 20, 30, 1);
+        assert_eq!(insert(&mut buffer, 0, 10, 1), Inserted::default());
+        assert_eq!(insert(&mut buffer, 5, 25, 2), Inserted { is_new: true, differs: true });
         let expected: Vec<u8> = (0..30).map(|n| if (5..25).contains(&n) { 2 } else { 1 }).collect();
-        assert_eq!(stream(&store, 30), expected);
-        assert!(store.at(22).unwrap().whole().verify_checksum());
+        assert_eq!(stream(&buffer, 30), expected);
+        assert!(buffer.at(22).unwrap().whole().verify_checksum());
     }
 
     #[test]
     fn gaps_are_filled_in_any_order() {
-        let mut store = Store::default();
+        let mut buffer = RetransmitBuffer::default();
         for start in [50, 10, 30, 20, 40, 0, 60] {
-            assert!(insert(&mut store, start, start + 10, start as u8 + 1).is_new);
+            assert!(insert(&mut buffer, start, start + 10, start as u8 + 1).is_new);
         }
         let expected: Vec<u8> = (0..70).map(|n| n / 10 * 10 + 1).collect();
-        assert_eq!(stream(&store, 70), expected);
-        assert!(!store.has_gap(0, 70) && store.has_gap(0, 71));
-        store.release_below(35);
-        assert_eq!((store.from(0).unwrap().start, store.has_gap(35, 70)), (30, false));
-        store.release_below(70);
-        assert!(store.is_empty() && store.bytes() == 0);
+        assert_eq!(stream(&buffer, 70), expected);
+        assert!(!buffer.has_gap(0, 70) && buffer.has_gap(0, 71));
+        buffer.release_below(35);
+        assert_eq!((buffer.from(0).unwrap().start, buffer.has_gap(35, 70)), (30, false));
+        buffer.release_below(70);
+        assert!(buffer.is_empty() && buffer.bytes() == 0);
     }
 
     #[cfg(feature = "serde")]
     #[test]
-    fn a_store_that_is_read_has_no_gaps_but_its_own_and_nothing_twice() {
-        let mut store = Store::default();
+    fn a_buffer_that_is_read_has_no_gaps_but_its_own_and_nothing_twice() {
+        let mut buffer = RetransmitBuffer::default();
         for start in [0, 3_000, 1_000] {
-            insert(&mut store, start, start + 1_000, 1);
+            insert(&mut buffer, start, start + 1_000, 1);
         }
-        let mut written = Written::from(store);
+        let mut written = Written::from(buffer);
         let again = written.chunks[1].clone();
         written.chunks.push_back(Chunk { end: 1_500, ..again.clone() });
         written.chunks.push_back(again);
         let written = rmp_serde::to_vec_named(&written).unwrap();
-        let mut store: Store = rmp_serde::from_slice(&written).unwrap();
+        let mut buffer: RetransmitBuffer = rmp_serde::from_slice(&written).unwrap();
         let mut gaps = Vec::new();
-        store.gaps(0..4_000, &mut gaps);
+        buffer.gaps(0..4_000, &mut gaps);
         assert_eq!(gaps.first(), Some(&(2_000..3_000)));
-        assert_eq!((store.has_gap(0, 2_000), store.has_gap(500, 4_000)), (false, true));
-        store.release_below(3_000);
-        assert_eq!((store.has_gap(3_000, 4_000), store.has_gap(3_500, 4_000)), (false, false));
+        assert_eq!((buffer.has_gap(0, 2_000), buffer.has_gap(500, 4_000)), (false, true));
+        buffer.release_below(3_000);
+        assert_eq!((buffer.has_gap(3_000, 4_000), buffer.has_gap(3_500, 4_000)), (false, false));
     }
 }

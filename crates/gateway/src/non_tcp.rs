@@ -16,8 +16,8 @@ use alloc::collections::VecDeque;
 
 use paceline_wire::{Duration, Instant, Packet};
 
-use crate::pool::Holdings;
-use crate::store;
+use crate::pool::MemoryUse;
+use crate::retransmit_buffer;
 use busy::Busy;
 use codel::CoDel;
 
@@ -44,7 +44,7 @@ pub(crate) const REMEMBERED: Duration = Duration::from_secs(60);
 /// What is not TCP, of one subscriber.
 #[derive(Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub(crate) struct Other {
+pub(crate) struct NonTcp {
     waiting: VecDeque<(Instant, Packet)>,
     waiting_bytes: u64,
     /// The memory of what waits, and that as counted among what its subscriber and all keep.
@@ -80,7 +80,7 @@ pub(crate) enum Offered {
     Dropped,
 }
 
-impl Other {
+impl NonTcp {
     /// A datagram came from the client.
     pub(crate) fn on_uplink(&mut self, now: Instant, bytes: u64) {
         self.last = now;
@@ -188,14 +188,14 @@ impl Other {
     }
 
     /// What it keeps, as counted before and now.
-    pub(crate) fn settle(&mut self) -> (Holdings, Holdings) {
-        let holdings = |kept| Holdings { kept, promised: 0 };
-        (holdings(core::mem::replace(&mut self.charged, self.kept)), holdings(self.kept))
+    pub(crate) fn settle(&mut self) -> (MemoryUse, MemoryUse) {
+        let memory_use = |kept| MemoryUse { kept, advertised: 0 };
+        (memory_use(core::mem::replace(&mut self.charged, self.kept)), memory_use(self.kept))
     }
 
     /// The same of what another program wrote down, which may have counted otherwise.
     #[cfg(feature = "serde")]
-    pub(crate) fn recount(&mut self) -> (Holdings, Holdings) {
+    pub(crate) fn recount(&mut self) -> (MemoryUse, MemoryUse) {
         self.waiting_bytes = self.waiting.iter().map(|(_, packet)| packet.ip_len() as u64).sum();
         self.kept = self.waiting.iter().map(|(_, packet)| cost(packet)).sum();
         self.settle()
@@ -221,7 +221,7 @@ impl Other {
 
 /// What a packet that waits counts for, as one of a flow's.
 fn cost(packet: &Packet) -> u64 {
-    store::cost(0, packet.payload().len() as u64)
+    retransmit_buffer::cost(0, packet.payload().len() as u64)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A circle for each class of [`crate::share`], the highest first.
+//! Round robin within each class of [`crate::share`], the highest class first.
 
 use slab::Slab;
 
@@ -7,51 +7,51 @@ use crate::ring::Links;
 use crate::ring::{Linked, Ring};
 use crate::share::CLASSES;
 
-/// Who wants to send.
+/// Who wants to send: a circle for each priority class.
 #[derive(Clone, Copy, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub(crate) struct Rings {
+pub(crate) struct PriorityRoundRobin {
     rings: [Ring; CLASSES],
-    /// A bit for each circle that has members.
+    /// A bit for each circle that has entries.
     occupied: u16,
     len: u32,
 }
 
-impl Rings {
+impl PriorityRoundRobin {
     pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Members of all circles.
+    /// Entries of all circles.
     pub(crate) fn len(&self) -> u32 {
         self.len
     }
 
-    /// The front of the highest class that has members, and the class.
+    /// The front of the highest class that has entries, and the class.
     pub(crate) fn front(&self) -> Option<(usize, u32)> {
         let class = self.occupied.trailing_zeros() as usize;
         Some((class, self.rings.get(class)?.front()?))
     }
 
-    pub(crate) fn push_back<T: Linked>(&mut self, class: usize, members: &mut Slab<T>, id: u32) {
-        self.rings[class].push_back(members, id);
+    pub(crate) fn push_back<T: Linked>(&mut self, class: usize, entries: &mut Slab<T>, id: u32) {
+        self.rings[class].push_back(entries, id);
         self.occupied |= 1 << class;
         self.len += 1;
     }
 
-    pub(crate) fn remove<T: Linked>(&mut self, class: usize, members: &mut Slab<T>, id: u32) {
-        self.rings[class].remove(members, id);
+    pub(crate) fn remove<T: Linked>(&mut self, class: usize, entries: &mut Slab<T>, id: u32) {
+        self.rings[class].remove(entries, id);
         self.len -= 1;
         if self.rings[class].len() == 0 {
             self.occupied &= !(1 << class);
         }
     }
 
-    /// The circles hold just these members, each with its class.
+    /// The circles hold just these entries, each with its class.
     #[cfg(feature = "serde")]
-    pub(crate) fn are_whole(&self, members: &[(u32, usize)], links: impl Fn(u32) -> Option<Links>) -> bool {
+    pub(crate) fn are_whole(&self, entries: &[(u32, usize)], links: impl Fn(u32) -> Option<Links>) -> bool {
         let mut sizes = self.rings.iter().enumerate().map(|(class, ring)| {
-            let own = members.iter().filter(move |(_, of)| *of == class).map(|(id, _)| *id);
+            let own = entries.iter().filter(move |(_, of)| *of == class).map(|(id, _)| *id);
             ring.is_whole(own, &links) && (ring.len() > 0) == (self.occupied >> class & 1 == 1)
         });
         let all: u32 = self.rings.iter().map(|ring| ring.len()).fold(0, u32::saturating_add);
@@ -60,24 +60,24 @@ impl Rings {
     }
 
     /// The front of a class goes to its back.
-    pub(crate) fn rotate<T: Linked>(&mut self, class: usize, members: &mut Slab<T>) {
-        self.rings[class].rotate(members);
+    pub(crate) fn rotate<T: Linked>(&mut self, class: usize, entries: &mut Slab<T>) {
+        self.rings[class].rotate(entries);
     }
 
-    /// The first member, in the order in which they would be served, that `wanted` is true of. It goes to the front of its
+    /// The first entry, in the order in which they would be served, that `wanted` is true of. It goes to the front of its
     /// class, those before it to the back.
     pub(crate) fn find<T: Linked>(
         &mut self,
-        members: &mut Slab<T>,
+        entries: &mut Slab<T>,
         wanted: impl Fn(&T) -> bool,
     ) -> Option<(usize, u32)> {
         for (class, ring) in self.rings.iter_mut().enumerate() {
             for _ in 0..ring.len() {
                 let front = ring.front()?;
-                if wanted(&members[front as usize]) {
+                if wanted(&entries[front as usize]) {
                     return Some((class, front));
                 }
-                ring.rotate(members);
+                ring.rotate(entries);
             }
         }
         None
