@@ -81,7 +81,7 @@ struct Taken {
 
 /// Where the control socket asks the packet thread for a capture.
 #[derive(Debug, Default)]
-pub(super) struct Desk {
+pub(super) struct CaptureService {
     order: Mutex<Option<Order>>,
     /// There is an order that nobody has seen.
     is_ordered: AtomicBool,
@@ -106,7 +106,7 @@ struct Shared {
 }
 
 /// The order that is being served; another may come when this goes.
-struct Serving<'a>(&'a Desk);
+struct Serving<'a>(&'a CaptureService);
 
 impl Drop for Serving<'_> {
     fn drop(&mut self) {
@@ -115,7 +115,7 @@ impl Drop for Serving<'_> {
     }
 }
 
-impl Desk {
+impl CaptureService {
     /// Writes a capture to `stream` until it is over, or the other end has gone. An error is told there.
     pub(super) fn serve(
         &self,
@@ -163,14 +163,14 @@ impl Desk {
 /// A gateway, and who looks at its packets.
 pub(super) struct Watched {
     gateway: Gateway,
-    desk: Arc<Desk>,
+    captures: Arc<CaptureService>,
     capture: Option<Box<Capture>>,
     sides: Sides,
 }
 
 impl Watched {
-    pub(super) fn new(gateway: Gateway, desk: Arc<Desk>) -> Self {
-        Watched { gateway, desk, capture: None, sides: Sides::default() }
+    pub(super) fn new(gateway: Gateway, captures: Arc<CaptureService>) -> Self {
+        Watched { gateway, captures, capture: None, sides: Sides::default() }
     }
 
     /// Begins and ends captures; called eight times a second.
@@ -178,7 +178,7 @@ impl Watched {
         if self.capture.as_ref().is_some_and(|capture| capture.over || capture.until <= now) {
             self.capture = None;
         }
-        if let Some(order) = self.desk.take() {
+        if let Some(order) = self.captures.take() {
             self.capture = Some(Box::new(Capture::new(order, now)));
         }
     }

@@ -17,10 +17,10 @@ use paceline_wire::Instant as WireInstant;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::board::Board;
-use super::capture::{Desk, Interfaces, Wanted};
+use super::capture::{CaptureService, Interfaces, Wanted};
 use super::options::beside;
 use super::rows::{FlowRow, Prefixes, Report, SCHEMA, SubscriberRow};
+use super::status::Status;
 use crate::error::{Error, Result};
 
 /// Where the gateway of this name listens unless it is told otherwise.
@@ -85,12 +85,17 @@ impl Control {
     }
 
     /// Answers for as long as the process lives.
-    pub(super) fn serve(&mut self, board: Arc<Board>, desk: Arc<Desk>, identity: Identity) -> io::Result<()> {
+    pub(super) fn serve(
+        &mut self,
+        status: Arc<Status>,
+        captures: Arc<CaptureService>,
+        identity: Identity,
+    ) -> io::Result<()> {
         self.is_shared = false;
         let listener = self.listener.try_clone()?;
         thread::spawn(move || {
             for stream in listener.incoming() {
-                if let Err(error) = stream.and_then(|stream| answer(stream, &board, &desk, &identity)) {
+                if let Err(error) = stream.and_then(|stream| answer(stream, &status, &captures, &identity)) {
                     tracing::debug!("a request at the control socket failed: {error}");
                     if error.raw_os_error() == Some(nix::libc::EMFILE) {
                         thread::sleep(Duration::from_millis(100));
@@ -133,23 +138,28 @@ pub(super) enum Request {
     Capture(Wanted),
 }
 
-fn answer(stream: UnixStream, board: &Board, desk: &Arc<Desk>, identity: &Identity) -> io::Result<()> {
+fn answer(
+    stream: UnixStream,
+    status: &Status,
+    captures: &Arc<CaptureService>,
+    identity: &Identity,
+) -> io::Result<()> {
     stream.set_write_timeout(Some(PATIENCE))?;
     let line = read_line(&stream, Instant::now() + PATIENCE)?;
     let mut out = Patient { stream: &stream, deadline: Instant::now() + PATIENCE };
     let problem = match serde_json::from_slice::<Request>(&line) {
         Ok(Request::State) => {
-            board.ask_to_take_over(stream);
+            status.ask_to_take_over(stream);
             return Ok(());
         }
         Err(error) => format!("cannot understand the request: {error}; send {ASK}"),
         Ok(Request::Capture(wanted)) => {
-            let (desk, interfaces) = (desk.clone(), identity.interfaces.clone());
+            let (captures, interfaces) = (captures.clone(), identity.interfaces.clone());
             // It lasts; others ask meanwhile.
-            thread::Builder::new().spawn(move || capture(&stream, &desk, wanted, &interfaces))?;
+            thread::Builder::new().spawn(move || capture(&stream, &captures, wanted, &interfaces))?;
             return Ok(());
         }
-        Ok(Request::Flows) => match report(board, identity) {
+        Ok(Request::Flows) => match report(status, identity) {
             None => "the gateway is too busy to answer; ask again".into(),
             Some(report) => {
                 let mut out = BufWriter::with_capacity(64 << 10, out);
@@ -167,8 +177,8 @@ fn refusal(problem: &str) -> String {
 }
 
 /// A capture goes out as a file of its own; what is wrong with the request as the usual line.
-fn capture(mut stream: &UnixStream, desk: &Desk, wanted: Wanted, interfaces: &Interfaces) {
-    let told = match desk.serve(stream, wanted, interfaces) {
+fn capture(mut stream: &UnixStream, captures: &CaptureService, wanted: Wanted, interfaces: &Interfaces) {
+    let told = match captures.serve(stream, wanted, interfaces) {
         Ok(Ok(())) => Ok(()),
         Ok(Err(problem)) => stream.write_all(refusal(&problem).as_bytes()),
         Err(error) => Err(error),
@@ -178,8 +188,8 @@ fn capture(mut stream: &UnixStream, desk: &Desk, wanted: Wanted, interfaces: &In
     }
 }
 
-fn report(board: &Board, identity: &Identity) -> Option<Report> {
-    let lists = board.lists(LISTS_PATIENCE)?;
+fn report(status: &Status, identity: &Identity) -> Option<Report> {
+    let lists = status.lists(LISTS_PATIENCE)?;
     let prefixes = identity.prefixes;
     Some(Report {
         schema: SCHEMA,
@@ -187,7 +197,7 @@ fn report(board: &Board, identity: &Identity) -> Option<Report> {
         wan: identity.wan.clone(),
         radio: identity.radio.clone(),
         uptime_s: (lists.taken.saturating_since(identity.started).as_secs_f64() * 1e3).round() / 1e3,
-        absent: board.snapshot().and_then(|snapshot| snapshot.absence.clone()),
+        absent: status.snapshot().and_then(|snapshot| snapshot.absence.clone()),
         flows: lists.flows.iter().map(|status| FlowRow::new(lists.taken, status, prefixes)).collect(),
         subscribers: lists.subscribers.iter().map(|status| SubscriberRow::new(status, prefixes)).collect(),
     })
@@ -382,18 +392,18 @@ mod tests {
     use paceline_gateway::config::SharingConfig;
     use paceline_gateway::{Gateway, GatewayConfig};
 
-    use super::super::board::Collector;
+    use super::super::status::Collector;
     use super::*;
 
-    fn served(folder: &Path) -> (Control, Arc<Board>) {
+    fn served(folder: &Path) -> (Control, Arc<Status>) {
         let mut control = Control::bind(&folder.join("g.sock")).unwrap();
-        let board = Arc::new(Board::default());
+        let status = Arc::new(Status::default());
         let prefixes = Prefixes::new(&SharingConfig::default());
         let interfaces = Interfaces { names: ["w".into(), "r".into()], raw: false };
         let identity =
             Identity { wan: "w".into(), radio: "r".into(), started: WireInstant::ZERO, prefixes, interfaces };
-        control.serve(board.clone(), Arc::default(), identity).unwrap();
-        (control, board)
+        control.serve(status.clone(), Arc::default(), identity).unwrap();
+        (control, status)
     }
 
     fn say(path: &Path, bytes: &[u8]) -> String {
@@ -408,7 +418,7 @@ mod tests {
     #[test]
     fn the_flows_are_told_to_who_may_ask() {
         let folder = tempfile::tempdir().unwrap();
-        let (control, board) = served(folder.path());
+        let (control, status) = served(folder.path());
         assert_eq!(fs::metadata(&control.path).unwrap().permissions().mode() & 0o777, 0o600);
         let asking = thread::spawn({
             let path = control.path.clone();
@@ -417,7 +427,7 @@ mod tests {
         let node = Gateway::new(GatewayConfig::default());
         let mut collector = Collector::default();
         while !asking.is_finished() {
-            collector.turn(&board, &node, WireInstant::ZERO);
+            collector.turn(&status, &node, WireInstant::ZERO);
             thread::yield_now();
         }
         let report = asking.join().unwrap().unwrap();

@@ -16,8 +16,8 @@ use super::successor;
 use crate::Options;
 use crate::error::{Error, Result};
 
-/// What befalls a gateway besides packets.
-pub(super) enum Moment<'a, 'b> {
+/// What happens to a gateway besides packets.
+pub(super) enum LifecycleEvent<'a, 'b> {
     /// Packets pass from here on; signals are blocked in threads that are started now.
     Start,
     /// Eight times a second, and why the gateway is not in its place, if it is not.
@@ -45,7 +45,7 @@ pub(super) enum Handed {
     /// For another reason: the gateway ends.
     Nothing,
     /// A successor could not take over: the gateway goes on.
-    InVain,
+    Failed,
     Over,
 }
 
@@ -67,7 +67,7 @@ pub(super) fn drive<N: Node>(
     node: &mut N,
     around: Around,
     is_needed: impl Fn(&N) -> bool,
-    mut tell: impl FnMut(&mut N, Moment<'_, '_>) -> io::Result<()>,
+    mut tell: impl FnMut(&mut N, LifecycleEvent<'_, '_>) -> io::Result<()>,
 ) -> Result<()> {
     // Before anything else runs: the threads of this process inherit the mask.
     let termination = Termination::block().map_err(|error| Error::io("watch for signals", &error))?;
@@ -90,13 +90,11 @@ pub(super) fn drive<N: Node>(
     }
     confine();
     let rescaling = match (rescaling, attached.rescale_config()?) {
-        (Some(rescaling), Some(config)) => {
-            Some(rescaling.start(config, inherited.map(|inherited| inherited.stream)))
-        }
+        (Some(rescaling), Some(config)) => Some(rescaling.start(config, inherited.map(|from| from.stream))),
         _ => None,
     };
     let wrong = |error: io::Error| Error::io("forward packets", &error);
-    tell(node, Moment::Start).map_err(wrong)?;
+    tell(node, LifecycleEvent::Start).map_err(wrong)?;
     if let Err(error) = timer::schedule_realtime() {
         tracing::warn!(
             "no real-time priority ({error}): packets leave a millisecond late now and then; allow CAP_SYS_NICE"
@@ -106,16 +104,18 @@ pub(super) fn drive<N: Node>(
         let turn = |node: &mut N, housekeeping: &mut Housekeeping<'_>| {
             if attached.refresh(housekeeping, is_needed(node))? == Refresh::Joined {
                 rescaling.iter().for_each(Running::renew);
-                tell(node, Moment::Back)?;
+                tell(node, LifecycleEvent::Back)?;
             }
             if options.parent.is_some_and(|parent| getppid().as_raw() != parent) {
                 housekeeping.stop();
             }
-            tell(node, Moment::Turn(housekeeping, attached.absence()))
+            tell(node, LifecycleEvent::Turn(housekeeping, attached.absence()))
         };
         let ended = event_loop.run(node, turn).map_err(wrong)?;
         match ended {
-            Ended::Signal(SIGHUP) if options.config.is_some() => tell(node, Moment::Hangup).map_err(wrong)?,
+            Ended::Signal(SIGHUP) if options.config.is_some() => {
+                tell(node, LifecycleEvent::Hangup).map_err(wrong)?
+            }
             // Workers are replaced by whoever started them.
             Ended::Signal(SIGUSR2) if options.worker.is_some() => {}
             Ended::Signal(SIGUSR2) => successor::start(),
@@ -123,10 +123,10 @@ pub(super) fn drive<N: Node>(
             Ended::Stopped => {
                 let (event_loop, attached) = (&mut event_loop, &mut attached);
                 let mut handing = Handing { event_loop, attached, outcome: Handed::Nothing };
-                tell(node, Moment::Stopped(&mut handing)).map_err(wrong)?;
+                tell(node, LifecycleEvent::Stopped(&mut handing)).map_err(wrong)?;
                 match handing.outcome {
                     Handed::Nothing => break,
-                    Handed::InVain => {}
+                    Handed::Failed => {}
                     Handed::Over => {
                         if let Some(rescaling) = rescaling {
                             rescaling.leave();
@@ -142,7 +142,7 @@ pub(super) fn drive<N: Node>(
     if let Some(rescaling) = rescaling {
         rescaling.finish();
     }
-    tell(node, Moment::End).map_err(|error| Error::io("write what is left", &error))
+    tell(node, LifecycleEvent::End).map_err(|error| Error::io("write what is left", &error))
 }
 
 /// Before there are other threads, and when what needs more is open: this process keeps the privileges and system calls that it needs.

@@ -91,8 +91,8 @@ pub(super) struct Memory {
     split: split::Read,
 }
 
-/// What the predecessor has.
-pub(super) struct Estate<'a> {
+/// What the predecessor hands over.
+pub(super) struct HandoverState<'a> {
     pub(super) options: &'a Options,
     pub(super) flows_file: &'a Path,
     pub(super) started: Instant,
@@ -105,14 +105,14 @@ pub(super) struct Estate<'a> {
 }
 
 /// Hands over, after [`EventLoop::finish_turn`]. After an error the caller goes on: nothing has changed but that it has paused.
-pub(super) fn give(stream: &UnixStream, node: &Gateway, estate: Estate<'_>) -> io::Result<()> {
+pub(super) fn give(stream: &UnixStream, node: &Gateway, state: HandoverState<'_>) -> io::Result<()> {
     let memory = handover::sealed(|file| {
         let written = Written {
-            started: estate.started,
-            time: estate.event_loop.time(),
-            totals: estate.totals,
-            ports: estate.event_loop.port_counters(),
-            waiting: estate.event_loop.waiting(),
+            started: state.started,
+            time: state.event_loop.time(),
+            totals: state.totals,
+            ports: state.event_loop.port_counters(),
+            waiting: state.event_loop.waiting(),
             gateway: node.state(),
             split: split::Written(node),
         };
@@ -120,21 +120,21 @@ pub(super) fn give(stream: &UnixStream, node: &Gateway, estate: Estate<'_>) -> i
             rmp_serde::encode::write_named(out, &written).map_err(io::Error::other)
         })
     })?;
-    let (place, rule) = estate.attached.place()?;
+    let (place, rule) = state.attached.place()?;
     let mut passed =
-        vec![(Role::State, memory.as_fd()), (Role::Flows, estate.flows), (Role::Control, estate.control)];
-    passed.extend(estate.event_loop.descriptors().into_iter().map(|device| (Role::Device, device)));
+        vec![(Role::State, memory.as_fd()), (Role::Flows, state.flows), (Role::Control, state.control)];
+    passed.extend(state.event_loop.descriptors().into_iter().map(|device| (Role::Device, device)));
     passed.extend(rule.as_ref().map(|(socket, _)| (Role::Rule, socket.as_fd())));
-    passed.extend(estate.metrics.map(|listener| (Role::Metrics, listener)));
+    passed.extend(state.metrics.map(|listener| (Role::Metrics, listener)));
     let (roles, descriptors): (Vec<Role>, Vec<BorrowedFd<'_>>) = passed.into_iter().unzip();
-    let (wan, radio) = estate.options.interfaces().map_err(io::Error::other)?;
+    let (wan, radio) = state.options.interfaces().map_err(io::Error::other)?;
     let offer = Offer {
         format: FORMAT,
         program: PROGRAM.to_owned(),
         wan: wan.to_owned(),
         radio: radio.to_owned(),
-        tun: estate.options.tun.clone(),
-        flows_file: estate.flows_file.to_owned(),
+        tun: state.options.tun.clone(),
+        flows_file: state.flows_file.to_owned(),
         place,
         fresh_until_ns: rule.as_ref().map_or(0, |(_, until)| until.as_nanos()),
         roles,

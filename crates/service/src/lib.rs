@@ -4,7 +4,6 @@
 //! What the command line and the lab need as well lies here, too: errors, units, whole files, percentiles, what is wrong with TOML.
 
 mod attach;
-mod board;
 pub mod capture;
 mod configuration;
 pub mod control;
@@ -17,6 +16,7 @@ pub mod exercise;
 pub mod files;
 mod handover;
 mod http;
+mod log_writer;
 mod metrics;
 mod notify;
 mod observer;
@@ -28,9 +28,9 @@ mod records;
 mod reload;
 mod rescaling;
 pub mod rows;
-mod scribe;
 mod service;
 mod sides;
+mod status;
 mod successor;
 pub mod toml_text;
 mod totals;
@@ -42,7 +42,7 @@ use std::path::Path;
 
 use paceline_linux::NullForwarder;
 
-use drive::{Around, Moment, drive};
+use drive::{Around, LifecycleEvent, drive};
 use error::Result;
 use files::write_whole;
 pub use options::Options;
@@ -66,9 +66,9 @@ pub fn check(options: &Options, path: &Path) -> Result<String> {
 /// What packet I/O costs without a gateway.
 fn forward(options: &Options) -> Result<()> {
     let mut told = false;
-    let tell = |_: &mut NullForwarder, moment: Moment<'_, '_>| match moment {
+    let tell = |_: &mut NullForwarder, event: LifecycleEvent<'_, '_>| match event {
         // Once, for those who wait until it forwards.
-        Moment::Turn(..) if !std::mem::replace(&mut told, true) => match &options.stats_json {
+        LifecycleEvent::Turn(..) if !std::mem::replace(&mut told, true) => match &options.stats_json {
             Some(path) => write_whole(path, "{}\n").map_err(io::Error::other),
             None => Ok(()),
         },

@@ -18,7 +18,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 
-use super::board::{Board, Snapshot};
+use super::status::{Snapshot, Status};
 use super::totals::{BOUNDS_S, Histogram};
 
 /// What is told of a gateway besides its numbers.
@@ -36,10 +36,10 @@ pub(super) struct Labels {
 pub(super) struct Metrics(Registry);
 
 impl Metrics {
-    pub(super) fn new(board: Arc<Board>, labels: Labels) -> Metrics {
+    pub(super) fn new(status: Arc<Status>, labels: Labels) -> Metrics {
         let mut registry = Registry::default();
         let gateway = registry.sub_registry_with_prefix("paceline");
-        gateway.register_collector(Box::new(OfGateway { board, labels }));
+        gateway.register_collector(Box::new(OfGateway { status, labels }));
         registry.register_collector(Box::new(OfProcess));
         Metrics(registry)
     }
@@ -54,7 +54,7 @@ impl Metrics {
 
 #[derive(Debug)]
 struct OfGateway {
-    board: Arc<Board>,
+    status: Arc<Status>,
     labels: Labels,
 }
 
@@ -62,7 +62,7 @@ impl Collector for OfGateway {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let mut to = Encoder(encoder);
         to.info("build", "The running program", &[("version", env!("CARGO_PKG_VERSION"))])?;
-        let Some(now) = self.board.snapshot() else { return Ok(()) };
+        let Some(now) = self.status.snapshot() else { return Ok(()) };
         flows(&mut to, &now)?;
         repairs(&mut to, &now)?;
         passed(&mut to, &now)?;

@@ -15,9 +15,9 @@ use paceline_wire::{Duration, FlowKey, Instant};
 use serde_json::{Value, json};
 
 use super::LOG_MODE;
+use super::log_writer::LogWriter;
 use super::records::Recorder;
 use super::rescaling::{Change, Feed};
-use super::scribe::Scribe;
 use super::totals::Totals;
 
 /// What the gateway's observer and its housekeeping share.
@@ -32,10 +32,10 @@ pub(super) struct Log {
     events: Option<Lines>,
     series: Option<Lines>,
     sampled: HashMap<FlowKey, Instant>,
-    pub(super) scribe: Scribe,
+    pub(super) log_writer: LogWriter,
 }
 
-/// A file that grows by lines, and those that are still to be told to the scribe.
+/// A file that grows by lines, and those that are still to be told to the log writer.
 #[derive(Debug)]
 struct Lines {
     file: Arc<File>,
@@ -75,7 +75,7 @@ impl Log {
             events: events.map(create).transpose()?,
             series: series.map(create).transpose()?,
             sampled: HashMap::new(),
-            scribe: Scribe::new(),
+            log_writer: LogWriter::new(),
         };
         if let Some(series) = log.series.as_mut().filter(|_| !goes_on) {
             writeln!(
@@ -91,10 +91,10 @@ impl Log {
     pub(super) fn flush(&mut self) -> io::Result<()> {
         for lines in [&mut self.events, &mut self.series].into_iter().flatten() {
             if !lines.next.is_empty() {
-                self.scribe.append(&lines.file, std::mem::take(&mut lines.next));
+                self.log_writer.append(&lines.file, std::mem::take(&mut lines.next));
             }
         }
-        self.scribe.outcome()
+        self.log_writer.outcome()
     }
 
     fn note(&mut self, now: Instant, flow: &FlowKey, event: &Event) {
@@ -295,9 +295,9 @@ mod tests {
         };
         tap.on_event(start + Duration::from_millis(20), &flow, &acked);
         tap.on_event(start + Duration::from_millis(30), &flow, &acked);
-        shared.lock().unwrap().scribe.start();
+        shared.lock().unwrap().log_writer.start();
         shared.lock().unwrap().flush().unwrap();
-        shared.lock().unwrap().scribe.finish().unwrap();
+        shared.lock().unwrap().log_writer.finish().unwrap();
         let lines: Vec<Value> = std::fs::read_to_string(events)
             .unwrap()
             .lines()
@@ -323,8 +323,8 @@ mod tests {
         }
         // The thread may fail as soon as it runs; what is handed over before that is told of no failure.
         log.flush().unwrap();
-        log.scribe.start();
-        assert_eq!(log.scribe.finish().unwrap_err().kind(), io::ErrorKind::StorageFull);
+        log.log_writer.start();
+        assert_eq!(log.log_writer.finish().unwrap_err().kind(), io::ErrorKind::StorageFull);
         assert_eq!(log.flush().unwrap_err().kind(), io::ErrorKind::StorageFull);
     }
 }

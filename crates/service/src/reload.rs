@@ -5,7 +5,7 @@ use std::thread;
 
 use paceline_gateway::{Gateway, GatewayConfig};
 
-use super::board::Reloads;
+use super::status::Reloads;
 use super::{configuration, notify, policy};
 use crate::Options;
 use crate::error::Result;

@@ -18,11 +18,10 @@ use paceline_wire::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::attach::{self, Absence, Which};
-use super::board::{Board, Collector, Snapshot};
-use super::capture::{Desk, Interfaces, Watched};
+use super::capture::{CaptureService, Interfaces, Watched};
 use super::control::{self, Control, Identity};
-use super::drive::{Around, Handed, Handing, Moment, drive};
-use super::handover::{self, Estate, Inherited, Role};
+use super::drive::{Around, Handed, Handing, LifecycleEvent, drive};
+use super::handover::{self, HandoverState, Inherited, Role};
 use super::http;
 use super::metrics::{Labels, Metrics};
 use super::notify::Supervisor;
@@ -31,6 +30,7 @@ use super::records::{Recorder, Records, Writing};
 use super::reload::Reload;
 use super::rescaling::Rescaling;
 use super::rows::Prefixes;
+use super::status::{Collector, Snapshot, Status};
 use super::workers;
 use crate::Options;
 use crate::error::{Error, Result};
@@ -95,10 +95,10 @@ pub(super) fn run(options: &Options, config: GatewayConfig) -> Result<()> {
         }
     }
     let slice = options.slice(config_prefixes);
-    let mut node = Watched::new(node, service.desk.clone());
+    let mut node = Watched::new(node, service.captures.clone());
     let which = Which { datagrams, slice };
     let around = Around { rescaling: Some(rescaling), inherited, which, pool_bytes };
-    drive(options, &mut node, around, |node| node.split_flows() > 0, |node, moment| service.on(node, moment))
+    drive(options, &mut node, around, |node| node.split_flows() > 0, |node, event| service.on(node, event))
 }
 
 /// Drawn anew by each process; the standard library asks the system for it.
@@ -126,8 +126,8 @@ struct Service<'a> {
     options: &'a Options,
     identity: Identity,
     log: Shared,
-    board: Arc<Board>,
-    desk: Arc<Desk>,
+    status: Arc<Status>,
+    captures: Arc<CaptureService>,
     collector: Collector,
     /// When statistics are due.
     due: Instant,
@@ -158,7 +158,7 @@ impl<'a> Service<'a> {
     ) -> Result<Service<'a>> {
         let prefixes = Prefixes::new(&config.sharing);
         let (wan, radio) = options.interfaces()?;
-        let board = Arc::new(Board::default());
+        let status = Arc::new(Status::default());
         let ports = match &options.tun {
             Some(tun) => vec![tun.clone()],
             None => vec!["wan".to_owned(), "radio".to_owned()],
@@ -177,7 +177,7 @@ impl<'a> Service<'a> {
             None => None,
         };
         let scrapes = listener.as_ref().and_then(|listener| listener.try_clone().ok());
-        let scraped = listener.map(|listener| (listener, Metrics::new(board.clone(), labels)));
+        let scraped = listener.map(|listener| (listener, Metrics::new(status.clone(), labels)));
         let control = match inherited.and_then(|inherited| inherited.take(Role::Control).ok()) {
             Some(socket) => Some(Control::adopt(&handover::control_path(options)?, socket)),
             None => bind_control(options)?,
@@ -198,8 +198,8 @@ impl<'a> Service<'a> {
                 interfaces,
             },
             log,
-            board,
-            desk: Arc::default(),
+            status,
+            captures: Arc::default(),
             collector: Collector::default(),
             due: Instant::ZERO,
             unwritten: false,
@@ -216,26 +216,26 @@ impl<'a> Service<'a> {
         })
     }
 
-    fn on(&mut self, node: &mut Watched, moment: Moment<'_, '_>) -> io::Result<()> {
-        match moment {
-            Moment::Start => self.start(),
-            Moment::Turn(housekeeping, absence) => {
+    fn on(&mut self, node: &mut Watched, event: LifecycleEvent<'_, '_>) -> io::Result<()> {
+        match event {
+            LifecycleEvent::Start => self.start(),
+            LifecycleEvent::Turn(housekeeping, absence) => {
                 node.turn(housekeeping.now);
                 self.turn(node, housekeeping, absence)
             }
-            Moment::Back => {
+            LifecycleEvent::Back => {
                 node.let_go_of_split_flows(clock::now());
                 Ok(())
             }
-            Moment::Hangup => {
+            LifecycleEvent::Hangup => {
                 if let Some(recorder) = &self.recorder {
                     recorder.reopen();
                 }
                 self.reload.start(self.options);
                 Ok(())
             }
-            Moment::Stopped(handing) => self.stopped(node, handing),
-            Moment::End => self.end(node),
+            LifecycleEvent::Stopped(handing) => self.stopped(node, handing),
+            LifecycleEvent::End => self.end(node),
         }
     }
 
@@ -244,10 +244,10 @@ impl<'a> Service<'a> {
             http::serve(listener, metrics);
         }
         if let Some(control) = &mut self.control {
-            control.serve(self.board.clone(), self.desk.clone(), self.identity.clone())?;
+            control.serve(self.status.clone(), self.captures.clone(), self.identity.clone())?;
         }
         self.writing = self.records.take().map(Records::start);
-        self.log.lock().unwrap_or_else(PoisonError::into_inner).scribe.start();
+        self.log.lock().unwrap_or_else(PoisonError::into_inner).log_writer.start();
         self.supervisor.start();
         let (wan, radio) = (&self.identity.wan, &self.identity.radio);
         match self.options.worker {
@@ -269,12 +269,12 @@ impl<'a> Service<'a> {
         self.supervisor.beat(absence);
         node.note_wait(housekeeping.waited());
         self.reload.finish(node);
-        self.successor = self.board.successor();
+        self.successor = self.status.successor();
         if self.successor.is_some() {
             housekeeping.stop();
             return Ok(());
         }
-        self.collector.turn(&self.board, node, housekeeping.now);
+        self.collector.turn(&self.status, node, housekeeping.now);
         if housekeeping.now < self.due {
             return Ok(());
         }
@@ -288,7 +288,7 @@ impl<'a> Service<'a> {
     /// Leaves the numbers for others to read.
     fn show(&self, node: &Gateway, housekeeping: &mut Housekeeping<'_>, absence: Option<&Absence>) {
         let totals = self.log.lock().unwrap_or_else(PoisonError::into_inner).totals;
-        self.board.show(Snapshot {
+        self.status.show(Snapshot {
             taken: housekeeping.now,
             started: self.identity.started,
             counters: *node.counters(),
@@ -318,7 +318,7 @@ impl<'a> Service<'a> {
             let dropped: u64 = ports.iter().map(|port| port.kernel_drops + port.pool_exhausted).sum();
             stats["receive_drops"] = Value::from(dropped);
         }
-        log.scribe.replace(path, format!("{stats}\n"));
+        log.log_writer.replace(path, format!("{stats}\n"));
         written
     }
 
@@ -329,7 +329,7 @@ impl<'a> Service<'a> {
         // Otherwise the kernel would forward again, past both processes, and reset what is split.
         handing.attached.hold(handover::PAUSE_MAX)?;
         node.prepare_handover(handing.event_loop.time());
-        // Counted before anything is copied; what is told to the scribe is written when the successor runs.
+        // Counted before anything is copied; what is told to the log writer is written when the successor runs.
         handing.event_loop.finish_turn(node);
         let (flushed, totals) = {
             let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
@@ -337,7 +337,7 @@ impl<'a> Service<'a> {
         };
         warn_once(&mut self.unwritten, &flushed);
         let path = flows_file(self.options).map_err(io::Error::other)?;
-        let estate = Estate {
+        let state = HandoverState {
             options: self.options,
             flows_file: &path,
             started: self.identity.started,
@@ -348,9 +348,9 @@ impl<'a> Service<'a> {
             control: control.descriptor(),
             metrics: self.scrapes.as_ref().map(AsFd::as_fd),
         };
-        if let Err(error) = handover::give(&stream, node, estate) {
+        if let Err(error) = handover::give(&stream, node, state) {
             tracing::warn!("a successor has not taken over: {error}");
-            handing.outcome = Handed::InVain;
+            handing.outcome = Handed::Failed;
             return Ok(());
         }
         handing.outcome = Handed::Over;
@@ -363,7 +363,7 @@ impl<'a> Service<'a> {
         }
         warn_once(
             &mut self.unwritten,
-            &self.log.lock().unwrap_or_else(PoisonError::into_inner).scribe.finish(),
+            &self.log.lock().unwrap_or_else(PoisonError::into_inner).log_writer.finish(),
         );
         // The successor takes the closed connection for the end of this process.
         std::mem::forget(stream);
@@ -383,7 +383,7 @@ impl<'a> Service<'a> {
         }
         let written = self.write_stats(node, None);
         let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
-        written.and(log.scribe.finish())
+        written.and(log.log_writer.finish())
     }
 }
 

@@ -30,11 +30,11 @@ const SERVER: &str = "10.0.0.1:80";
 
 #[test]
 fn packets_of_the_flow_are_kept_on_both_sides_with_what_was_done() {
-    let desk = Arc::new(Desk::default());
-    let mut node = Watched::new(Gateway::new(GatewayConfig::default()), desk.clone());
+    let captures = Arc::new(CaptureService::default());
+    let mut node = Watched::new(Gateway::new(GatewayConfig::default()), captures.clone());
     let (ours, theirs) = UnixStream::pair().unwrap();
     let interfaces = Interfaces { names: ["w0".into(), "r0".into()], raw: true };
-    let serving = thread::spawn(move || desk.serve(&ours, wanted(), &interfaces).unwrap().unwrap());
+    let serving = thread::spawn(move || captures.serve(&ours, wanted(), &interfaces).unwrap().unwrap());
     let now = clock::now();
     while node.capture.is_none() {
         node.turn(now);
@@ -109,32 +109,32 @@ fn read(file: UnixStream) -> (Vec<String>, Vec<(u32, u32, String)>) {
 
 #[test]
 fn a_second_capture_and_a_boundless_one_are_refused() {
-    let desk = Desk::default();
+    let captures = CaptureService::default();
     let (ours, theirs) = UnixStream::pair().unwrap();
     let interfaces = Interfaces { names: ["w".into(), "r".into()], raw: false };
     let any = Wanted { client: None, ..wanted() };
-    assert!(desk.serve(&ours, any, &interfaces).unwrap().unwrap_err().contains("address"));
+    assert!(captures.serve(&ours, any, &interfaces).unwrap().unwrap_err().contains("address"));
     let endless = Wanted { seconds: SECONDS_MAX + 1, ..wanted() };
-    assert!(desk.serve(&ours, endless, &interfaces).unwrap().is_err());
+    assert!(captures.serve(&ours, endless, &interfaces).unwrap().is_err());
     thread::scope(|scope| {
-        let first = scope.spawn(|| desk.serve(&ours, wanted(), &interfaces));
-        while !desk.busy.load(Ordering::Acquire) {
+        let first = scope.spawn(|| captures.serve(&ours, wanted(), &interfaces));
+        while !captures.busy.load(Ordering::Acquire) {
             thread::yield_now();
         }
         let (other, _end) = UnixStream::pair().unwrap();
-        assert!(desk.serve(&other, wanted(), &interfaces).unwrap().unwrap_err().contains("another"));
+        assert!(captures.serve(&other, wanted(), &interfaces).unwrap().unwrap_err().contains("another"));
         // Who does not wait for its end makes room.
         drop(theirs);
         assert!(first.join().unwrap().is_ok_and(|told| told.is_ok()));
     });
-    assert!(!desk.busy.load(Ordering::Acquire));
+    assert!(!captures.busy.load(Ordering::Acquire));
 }
 
 #[test]
 fn nothing_is_kept_beyond_the_bounds() {
-    let desk = Desk::default();
-    let (receiver, shared) = desk.order(wanted());
-    let mut capture = Capture::new(desk.take().unwrap(), clock::now());
+    let captures = CaptureService::default();
+    let (receiver, shared) = captures.order(wanted());
+    let mut capture = Capture::new(captures.take().unwrap(), clock::now());
     let big = packet(SERVER, CLIENT, Flags::ACK, 1, 1, 60_000);
     for _ in 0..QUEUED_PACKETS_MAX + 10 {
         capture.keep(clock::now(), WAN, false, &big, String::new());

@@ -2,7 +2,7 @@ use paceline_gateway::Counters;
 use paceline_wire::{Duration, Instant};
 
 use super::*;
-use crate::board::Reloads;
+use crate::status::Reloads;
 use crate::totals::Totals;
 
 pub(crate) fn snapshot() -> Snapshot {
@@ -26,11 +26,11 @@ pub(crate) fn snapshot() -> Snapshot {
 }
 
 pub(crate) fn metrics() -> Metrics {
-    let board = Arc::new(Board::default());
-    assert!(board.show(snapshot()));
+    let status = Arc::new(Status::default());
+    assert!(status.show(snapshot()));
     let names = |names: [&str; 2]| names.map(String::from).to_vec();
     let (ports, interfaces) = (names(["wan", "radio"]), names(["lo", "nosuch"]));
-    Metrics::new(board, Labels { ports, interfaces, packet_memory_limit_bytes: 1 << 20 })
+    Metrics::new(status, Labels { ports, interfaces, packet_memory_limit_bytes: 1 << 20 })
 }
 
 fn exported() -> String {
@@ -84,10 +84,10 @@ fn every_counter_is_exported() {
         let mut marked = zero.clone();
         marked[name] = MARK.into();
         let counters: Counters = serde_json::from_value(marked).unwrap();
-        let board = Arc::new(Board::default());
-        assert!(board.show(Snapshot { counters, ..snapshot() }));
+        let status = Arc::new(Status::default());
+        assert!(status.show(Snapshot { counters, ..snapshot() }));
         let labels = Labels { ports: Vec::new(), interfaces: Vec::new(), packet_memory_limit_bytes: 0 };
-        let text = Metrics::new(board, labels).text().unwrap();
+        let text = Metrics::new(status, labels).text().unwrap();
         let is_exported = text.lines().any(|line| line.ends_with(&format!(" {MARK}")));
         assert_eq!(is_exported, !NOT_EXPORTED.contains(&name.as_str()), "{name}");
     }

@@ -1,4 +1,4 @@
-//! Where the packet thread leaves what others may look at.
+//! The status that the packet thread leaves for other threads.
 //!
 //! The packet thread never waits for a reader: it leaves a whole copy when nobody holds the lock, and otherwise the next time
 //! round. Lists of flows are made only when somebody has asked, a part at a time.
@@ -47,9 +47,9 @@ pub(super) struct Lists {
     pub(super) subscribers: Vec<SubscriberStatus>,
 }
 
-/// What threads share.
+/// What threads other than the packet thread may see of the gateway, and ask of it.
 #[derive(Debug, Default)]
-pub(super) struct Board {
+pub(super) struct Status {
     shown: Mutex<Shown>,
     changed: Condvar,
     wanted: AtomicBool,
@@ -65,7 +65,7 @@ struct Shown {
     made: u64,
 }
 
-impl Board {
+impl Status {
     /// The newest numbers; none before the first turn.
     pub(super) fn snapshot(&self) -> Option<Arc<Snapshot>> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner).snapshot.clone()
@@ -124,9 +124,9 @@ struct Partial {
 
 impl Collector {
     /// Goes on with what was asked for; called eight times a second.
-    pub(super) fn turn(&mut self, board: &Board, node: &Gateway, now: Instant) {
+    pub(super) fn turn(&mut self, status: &Status, node: &Gateway, now: Instant) {
         if self.partial.is_none() {
-            if !board.wanted.swap(false, Ordering::Acquire) {
+            if !status.wanted.swap(false, Ordering::Acquire) {
                 return;
             }
             let start = Partial { next_flow: Some(0), next_subscriber: Some(0), ..Partial::default() };
@@ -153,13 +153,13 @@ impl Collector {
         }
         partial.lists.taken = now;
         let lists = Arc::new(std::mem::take(&mut partial.lists));
-        let is_shown = board.put(|shown| {
+        let is_shown = status.put(|shown| {
             shown.lists = lists.clone();
             shown.made += 1;
         });
         if is_shown {
             self.partial = None;
-            board.changed.notify_all();
+            status.changed.notify_all();
         } else if let Some(lists) = Arc::into_inner(lists) {
             partial.lists = lists;
         }
@@ -179,18 +179,18 @@ mod tests {
 
     #[test]
     fn lists_are_made_when_asked_for_and_only_then() {
-        let board = Arc::new(Board::default());
+        let status = Arc::new(Status::default());
         let node = Gateway::new(GatewayConfig::default());
         let mut collector = Collector::default();
-        collector.turn(&board, &node, Instant::ZERO);
-        assert_eq!(board.shown.lock().unwrap().made, 0);
+        collector.turn(&status, &node, Instant::ZERO);
+        assert_eq!(status.shown.lock().unwrap().made, 0);
         let asking = std::thread::spawn({
-            let board = board.clone();
-            move || board.lists(StdDuration::from_secs(60))
+            let status = status.clone();
+            move || status.lists(StdDuration::from_secs(60))
         });
         let now = Instant::ZERO + Duration::from_secs(7);
         while !asking.is_finished() {
-            collector.turn(&board, &node, now);
+            collector.turn(&status, &node, now);
             std::thread::yield_now();
         }
         assert_eq!(asking.join().unwrap().unwrap().taken, now);
@@ -198,10 +198,10 @@ mod tests {
 
     #[test]
     fn a_reader_never_blocks_the_packet_thread() {
-        let board = Board::default();
-        let reader = board.shown.lock().unwrap();
-        assert!(!board.put(|_| ()));
+        let status = Status::default();
+        let reader = status.shown.lock().unwrap();
+        assert!(!status.put(|_| ()));
         drop(reader);
-        assert!(board.put(|_| ()));
+        assert!(status.put(|_| ()));
     }
 }

@@ -28,9 +28,9 @@ struct Failures {
     whole: Option<io::Error>,
 }
 
-/// The packet thread's end.
+/// The packet thread's end of the log writer.
 #[derive(Debug)]
-pub(super) struct Scribe {
+pub(super) struct LogWriter {
     jobs: Option<SyncSender<Job>>,
     /// Until the thread runs.
     waiting: Option<Receiver<Job>>,
@@ -38,10 +38,10 @@ pub(super) struct Scribe {
     thread: Option<JoinHandle<()>>,
 }
 
-impl Scribe {
-    pub(super) fn new() -> Scribe {
+impl LogWriter {
+    pub(super) fn new() -> LogWriter {
         let (jobs, waiting) = sync_channel(WAITING_MAX);
-        Scribe { jobs: Some(jobs), waiting: Some(waiting), failures: Arc::default(), thread: None }
+        LogWriter { jobs: Some(jobs), waiting: Some(waiting), failures: Arc::default(), thread: None }
     }
 
     /// Begins to write; what was told before waits until then.
@@ -93,7 +93,7 @@ impl Scribe {
     }
 }
 
-impl Drop for Scribe {
+impl Drop for LogWriter {
     fn drop(&mut self) {
         self.jobs = None;
         if let Some(thread) = self.thread.take() {
@@ -138,28 +138,28 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (lines, whole) = (folder.path().join("lines"), folder.path().join("whole"));
         let file = Arc::new(File::create(&lines).unwrap());
-        let mut scribe = Scribe::new();
-        scribe.append(&file, b"one\n".to_vec());
-        scribe.start();
-        scribe.append(&file, b"two\n".to_vec());
-        scribe.replace(&whole, "old".to_owned());
-        scribe.replace(&whole, "new".to_owned());
-        scribe.finish().unwrap();
+        let mut log_writer = LogWriter::new();
+        log_writer.append(&file, b"one\n".to_vec());
+        log_writer.start();
+        log_writer.append(&file, b"two\n".to_vec());
+        log_writer.replace(&whole, "old".to_owned());
+        log_writer.replace(&whole, "new".to_owned());
+        log_writer.finish().unwrap();
         assert_eq!(std::fs::read_to_string(&lines).unwrap(), "one\ntwo\n");
         assert_eq!(std::fs::read_to_string(&whole).unwrap(), "new");
-        scribe.append(&file, b"three\n".to_vec());
-        drop(scribe);
+        log_writer.append(&file, b"three\n".to_vec());
+        drop(log_writer);
         assert_eq!(std::fs::read_to_string(&lines).unwrap(), "one\ntwo\nthree\n");
     }
 
     #[test]
     fn a_disk_that_takes_nothing_holds_nobody_up() {
         let file = Arc::new(File::create("/dev/null").unwrap());
-        let scribe = Scribe::new();
+        let log_writer = LogWriter::new();
         for _ in 0..=WAITING_MAX {
-            assert!(scribe.outcome().is_ok());
-            scribe.append(&file, b"line\n".to_vec());
+            assert!(log_writer.outcome().is_ok());
+            log_writer.append(&file, b"line\n".to_vec());
         }
-        assert_eq!(scribe.outcome().unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        assert_eq!(log_writer.outcome().unwrap_err().kind(), io::ErrorKind::WouldBlock);
     }
 }
