@@ -94,6 +94,23 @@ impl Flow {
         }
     }
 
+    pub(super) fn flush_pure_acks(&mut self, ctx: &mut Context<'_>) {
+        while let Some((_, packet)) = self.pure_acks.pop_front() {
+            ctx.pass_to_client(packet);
+        }
+    }
+
+    /// Lets packets without data go that no longer have data in front of them.
+    pub(super) fn release_pure_acks(&mut self, ctx: &mut Context<'_>) {
+        while let Some((position, _)) = self.pure_acks.front()
+            && *position <= self.board.sent()
+        {
+            if let Some((_, packet)) = self.pure_acks.pop_front() {
+                ctx.pass_to_client(packet);
+            }
+        }
+    }
+
     fn on_data(&mut self, ctx: &mut Context<'_>, start: u64, end: u64, mut packet: Packet) {
         if end <= self.board.una() {
             // The client has it, so the ACK was lost on the way to the server, or is on its way: the client answers.

@@ -484,21 +484,4 @@ impl Flow {
             totals: self.totals,
         }
     }
-
-    fn flush_pure_acks(&mut self, ctx: &mut Context<'_>) {
-        while let Some((_, packet)) = self.pure_acks.pop_front() {
-            ctx.pass_to_client(packet);
-        }
-    }
-
-    /// Lets packets without data go that no longer have data in front of them.
-    fn release_pure_acks(&mut self, ctx: &mut Context<'_>) {
-        while let Some((position, _)) = self.pure_acks.front()
-            && *position <= self.board.sent()
-        {
-            if let Some((_, packet)) = self.pure_acks.pop_front() {
-                ctx.pass_to_client(packet);
-            }
-        }
-    }
 }
