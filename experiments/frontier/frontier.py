@@ -72,16 +72,21 @@ name = "download"
 """
 
 
-def run(paceline, out, path, profile, server, seconds):
-    folder = out / "runs" / f"{path.name}-{profile}-{server}-{seconds}"
+def simulate(paceline, folder, text):
+    """The result of a scenario of one variant, run once."""
     folder.mkdir(parents=True, exist_ok=True)
-    file = folder / "frontier.toml"
-    file.write_text(scenario(path, profile, server, seconds))
+    file = folder / "scenario.toml"
+    file.write_text(text)
     command = [paceline, "run", file, "--on", "sim", "--json", "--out", folder / "results"]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
-        raise SystemExit(f"{path}: {done.stderr.strip()}")
-    result = json.loads(done.stdout)["runs"][0]
+        raise SystemExit(f"{file}: {done.stderr.strip()}")
+    return json.loads(done.stdout)["runs"][0]
+
+
+def run(paceline, out, path, profile, server, seconds):
+    folder = out / "runs" / f"{path.name}-{profile}-{server}-{seconds}"
+    result = simulate(paceline, folder, scenario(path, profile, server, seconds))
     delay = result["path_delay_ms"]
     return 100 * result["links"]["radio_down"]["utilization"], delay["p50"], delay["p95"], delay["p99"]
 

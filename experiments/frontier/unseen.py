@@ -10,19 +10,14 @@ unseen.csv, unseen.md and unseen.png.
 
 import argparse
 import concurrent.futures
-import json
 import math
 import pathlib
 import random
-import subprocess
 
-import matplotlib
+import matplotlib.pyplot as plot
 import pandas
 
-matplotlib.use("Agg")
-import matplotlib.pyplot as plot  # noqa: E402
-
-SERVERS = ("cubic", "bbr")
+import frontier
 
 
 def between(draw, low, high):
@@ -64,14 +59,7 @@ name = "download"
 
 def run(paceline, out, seed, number, profile, server, seconds):
     folder = out / "runs" / f"{seed}-{number}-{profile}-{server}-{seconds}"
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / "unseen.toml"
-    file.write_text(scenario(link(seed, number), seed, number, profile, server, seconds))
-    command = [paceline, "run", file, "--on", "sim", "--json", "--out", folder / "results"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(f"link {number}: {done.stderr.strip()}")
-    result = json.loads(done.stdout)["runs"][0]
+    result = frontier.simulate(paceline, folder, scenario(link(seed, number), seed, number, profile, server, seconds))
     for series in (folder / "results").glob("*.csv"):
         series.unlink()
     return result["flows"][0]["goodput_mbps"], result["path_delay_ms"]["p95"]
@@ -79,7 +67,7 @@ def run(paceline, out, seed, number, profile, server, seconds):
 
 def measure(args):
     profiles = ("off", *args.profiles)
-    keys = [(n, profile, server) for n in range(args.links) for server in SERVERS for profile in profiles]
+    keys = [(n, profile, server) for n in range(args.links) for server in frontier.SERVERS for profile in profiles]
     with concurrent.futures.ProcessPoolExecutor(args.jobs) as pool:
         jobs = {key: pool.submit(run, args.paceline, args.out, args.seed, key[0], key[1], key[2], args.seconds) for key in keys}
         results = {}
@@ -89,7 +77,7 @@ def measure(args):
     print()
     rows = []
     for number in range(args.links):
-        for server in SERVERS:
+        for server in frontier.SERVERS:
             without, wait = results[number, "off", server]
             for profile in args.profiles:
                 mbps, p95 = results[number, profile, server]

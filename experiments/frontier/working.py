@@ -11,9 +11,7 @@ working.md.
 
 import argparse
 import concurrent.futures
-import json
 import pathlib
-import subprocess
 
 import pandas
 
@@ -33,14 +31,7 @@ interval = "200ms"
 
 def run(paceline, out, path, profile, server, seconds):
     folder = out / "runs" / f"{path.name}-{profile}-{server}-{seconds}"
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / "working.toml"
-    file.write_text(frontier.scenario(path, profile, server, seconds) + OBJECTS)
-    command = [paceline, "run", file, "--on", "sim", "--json", "--out", folder / "results"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(f"{path}: {done.stderr.strip()}")
-    result = json.loads(done.stdout)["runs"][0]
+    result = frontier.simulate(paceline, folder, frontier.scenario(path, profile, server, seconds) + OBJECTS)
     objects = [flow for flow in result["flows"] if flow["name"] == "object" and flow["completed"]]
     times = pandas.Series([flow["completion_s"] for flow in objects])
     waits = pandas.Series([flow["rtt_ms"]["p95"] - BASE_MS for flow in objects if flow["rtt_ms"]["p95"]])

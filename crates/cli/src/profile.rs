@@ -25,13 +25,13 @@ pub(crate) enum Profile {
     Proactive,
     /// `proactive`, and RTT modulation as printed: everything in the published text, and nothing else.
     Thesis,
-    /// The default: a sized window and a bounded queue.
+    /// A sized window and a bounded queue. Every flow is transparent.
     Full,
     /// Only the client's window, lowered to what it would advertise with dynamic receive window adjustment.
     Drwa,
     /// Every flow is split. The gateway sends to its client.
     Split,
-    /// The gateway chooses mode and sender by what it measures.
+    /// The default of `gateway`: it chooses mode and sender by what it measures.
     Auto,
     /// No gateway of ours: a proxy of kernel sockets, to be compared with. In the simulator something like it.
     #[value(skip)]

@@ -106,7 +106,7 @@ pub(crate) struct Subscriber {
     scheduled: bool,
     /// The bound has held a packet back since the last ACK.
     limited: bool,
-    /// Before that.
+    /// It had done so when the last ACK came: the link is full.
     #[cfg_attr(feature = "serde", serde(default))]
     full: bool,
     /// Bytes of TCP that it has sent up.

@@ -23,7 +23,6 @@ pub(super) struct Overshoot {
     edge: u64,
     /// Bytes that Eq. (12) retransmitted beyond as many that were new.
     #[cfg_attr(feature = "serde", serde(default))]
-    #[cfg_attr(feature = "serde", serde(rename = "repeats"))]
     retransmissions: u64,
 }
 
