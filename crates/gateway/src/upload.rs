@@ -6,7 +6,7 @@
 //! that arrives as what is reported: the round trip is from the ACK to its answer, named by its timestamp. The wired side is no part of it.
 //! docs/design/uploads.md has reasons and measurements.
 
-use paceline_wire::{Duration, Instant};
+use paceline_wire::{Duration, Instant, Rate};
 
 use crate::bound::{BoundSample, QueueBound, QueueBoundConfig};
 use crate::rtt_min::{RttMin, STANDING};
@@ -104,6 +104,9 @@ pub(crate) struct UploadPath {
     limit: Option<u64>,
     /// All bytes of uploads that have arrived.
     pub(crate) arrived: u64,
+    /// What the uplink is expected to carry.
+    #[cfg_attr(feature = "serde", serde(default))]
+    rate: Rate,
     /// The running slot.
     slot: u64,
     bytes: Slots,
@@ -126,6 +129,12 @@ impl UploadPath {
         // 92 % of a link. Only whole segments leave, and of each flow one may have arrived that no ACK tells of yet (RFC 9293, Section 3.8.6.3).
         let part = part.min(limit).max(even);
         Some((part + part / 4 + segment).max(LEAST_SEGMENTS * segment))
+    }
+
+    /// What the uplink carries in `time` of a flow of which `own` has arrived.
+    pub(crate) fn carries(&self, own: Own, time: Duration) -> u64 {
+        let (own, all) = (own.bytes.both(self.slot), self.bytes.both(self.slot));
+        self.rate.mul_ratio(own.min(all), all.max(1)).bytes_in(time)
     }
 }
 
@@ -201,6 +210,7 @@ impl UploadBound {
         own.loaded |= self.bound.is_loaded();
         let passes = now < self.passes_until;
         let waits = self.bound.rate().bytes_in(self.elsewhere.update(now, elsewhere));
+        self.path.rate = self.bound.rate();
         let was_bounded = self.path.limit.is_some();
         self.path.limit = self.bound.limit().filter(|_| !passes).map(|limit| limit.saturating_add(waits));
         if self.path.limit.is_some() && !was_bounded {

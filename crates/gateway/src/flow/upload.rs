@@ -183,7 +183,7 @@ impl Flow {
     /// says.
     /// The right edge never moves back by that (RFC 9293, Section 3.8.6).
     pub(super) fn lower_upload_window(&mut self, now: Instant, packet: &mut Packet) {
-        let (segment, at_once) = (self.segment(), self.waiting() == 0);
+        let (segment, at_once, server_rtt) = (self.segment(), self.waiting() == 0, self.server_rtt.get());
         let Some((uplink, upload)) = self.uplink.as_ref().zip(self.upload.as_mut()) else { return };
         let Some(tcp) = packet.tcp().filter(|tcp| tcp.flags().contains(Flags::ACK)) else { return };
         let shift = if self.shifts.added { 0 } else { self.shifts.server };
@@ -194,7 +194,12 @@ impl Flow {
         upload.newest = (ack, field);
         let path = &self.path.upload;
         let wanted = match path.share(upload.own, segment) {
-            Some(share) => uplink.sent().saturating_add(share),
+            // After a pause (BBR looks for its shortest round trip) no ACK comes that could move the edge until what it allowed has been to the
+            // server. Without the wired side's part a path of 72 and 139 ms had a third of its rate for four seconds after each.
+            Some(share) => {
+                let on_wired = (uplink.sent().saturating_sub(ack)).max(path.carries(upload.own, server_rtt));
+                (ack + on_wired).saturating_add(share)
+            }
             // What slow start may have on its way from here: each byte that is acknowledged brings two (RFC 5681, Section 3.1).
             None => ack + (ack - uplink.first().min(ack)) + FIRST_WINDOW,
         };
