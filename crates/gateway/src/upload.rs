@@ -9,7 +9,6 @@
 use paceline_wire::{Duration, Instant, Rate};
 
 use crate::bound::{BoundSample, QueueBound, QueueBoundConfig};
-use crate::rtt_min::{RttMin, STANDING};
 
 /// What each upload has of the link is counted over a slot and the one before. Our choice: two round trips, and this at least; in a shorter one the
 /// bursts of single flows would count.
@@ -22,6 +21,9 @@ const LOST_PART: u64 = 50;
 const LOST_LEAST: u64 = 6_000;
 /// Our choice: as long as losses tell of a short buffer on the downlink.
 const PASSES: Duration = Duration::from_secs(30);
+/// Reports over which waits elsewhere are averaged: about a round trip. Our choice: the mean is what Little's law wants. With the shortest of 250 ms
+/// jitter of the downlink counted as nothing, and uploads beneath it had .6 to .94 of what they have without a bound.
+const AVERAGED: u64 = 16;
 /// A new flow begins with so many segments (RFC 6928).
 const FIRST_SEGMENTS: u64 = 10;
 /// Our choice: of several uploads none has less than two segments on its way, for which a server's delayed ACK waits (RFC 5681, Section 4.2).
@@ -151,8 +153,9 @@ pub(crate) struct UploadBound {
     lost: Slots,
     passes_until: Instant,
     bounded_since: Instant,
-    /// What round trips are longer for another reason than the uplink.
-    elsewhere: RttMin,
+    /// What round trips are longer for another reason than the uplink, on average while the bound held.
+    #[cfg_attr(feature = "serde", serde(default))]
+    mean_elsewhere: Duration,
 }
 
 impl UploadBound {
@@ -168,7 +171,7 @@ impl UploadBound {
             lost: Slots::default(),
             passes_until: Instant::ZERO,
             bounded_since: Instant::ZERO,
-            elsewhere: RttMin::new(STANDING),
+            mean_elsewhere: Duration::ZERO,
         }
     }
 
@@ -209,7 +212,10 @@ impl UploadBound {
         self.report(now, report.delivered, rtt, outstanding.saturating_sub(waits), flows, limited);
         own.loaded |= self.bound.is_loaded();
         let passes = now < self.passes_until;
-        let waits = self.bound.rate().bytes_in(self.elsewhere.update(now, elsewhere));
+        if limited {
+            self.mean_elsewhere = (self.mean_elsewhere * (AVERAGED - 1) + elsewhere) / AVERAGED;
+        }
+        let waits = self.bound.rate().bytes_in(self.mean_elsewhere);
         self.path.rate = self.bound.rate();
         let was_bounded = self.path.limit.is_some();
         self.path.limit = self.bound.limit().filter(|_| !passes).map(|limit| limit.saturating_add(waits));

@@ -53,6 +53,9 @@ pub(super) struct Upload {
     /// The acknowledgement and window field of the newest ACK, as the server sent it.
     newest: (u64, u16),
     passed: VecDeque<Passed>,
+    /// The newest timestamp of an ACK, remembered or not.
+    #[cfg_attr(feature = "serde", serde(default))]
+    stamp: Option<u32>,
     /// The newest round trip.
     rtt: Duration,
     /// Position after the newest byte.
@@ -72,6 +75,7 @@ impl Upload {
             edge,
             newest: (0, 0),
             passed: VecDeque::with_capacity(ACKS),
+            stamp: None,
             rtt,
             reached: 0,
             gaps: Vec::with_capacity(GAPS),
@@ -88,10 +92,13 @@ impl Upload {
 
     /// An ACK passes. Only the first of a tick of the server's clock is remembered: its answer would be taken for that of the others.
     fn on_passed(&mut self, passed: Passed) {
-        let is_due = self.passed.back().is_none_or(|last| {
-            passed.stamp.wrapping_sub(last.stamp) as i32 > 0
-                && passed.at.saturating_since(last.at) >= self.rtt / 16
-        });
+        let is_first = self.stamp.is_none_or(|newest| passed.stamp.wrapping_sub(newest) as i32 > 0);
+        if !is_first {
+            return;
+        }
+        self.stamp = Some(passed.stamp);
+        let is_due =
+            self.passed.back().is_none_or(|last| passed.at.saturating_since(last.at) >= self.rtt / 16);
         if is_due && self.passed.len() < ACKS {
             self.passed.push_back(passed);
         }
@@ -239,7 +246,8 @@ mod tests {
             upload.on_passed(Passed { stamp, at: at(ms), ..Passed::default() });
         }
         assert_eq!(upload.answered(u32::MAX - 1).map(|passed| passed.at), Some(at(0)));
-        // One of which nothing is known, as it came too soon after the one before.
+        // One of which nothing is known, as it came too soon after the one before; a later one of its tick is not taken for it.
+        upload.on_passed(Passed { stamp: 6, at: at(40), ..Passed::default() });
         assert!(upload.answered(6).is_none());
         assert!(upload.answered(5).is_none(), "what was answered before is forgotten");
     }
