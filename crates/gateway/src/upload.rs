@@ -6,9 +6,12 @@
 //! that arrives as what is reported: the round trip is from the ACK to its answer, named by its timestamp. The wired side is no part of it.
 //! docs/design/uploads.md has reasons and measurements.
 
+mod watch;
+
 use paceline_wire::{Duration, Instant, Rate};
 
 use crate::bound::{BoundSample, QueueBound, QueueBoundConfig};
+pub(crate) use watch::{Passed, UploadData, UploadWatch};
 
 /// What each upload has of the link is counted over a slot and the one before. Our choice: two round trips, and this at least; in a shorter one the
 /// bursts of single flows would count.
@@ -24,8 +27,10 @@ const PASSES: Duration = Duration::from_secs(30);
 /// Reports over which waits elsewhere are averaged: about a round trip. Our choice: the mean is what Little's law wants. With the shortest of 250 ms
 /// jitter of the downlink counted as nothing, and uploads beneath it had .6 to .94 of what they have without a bound.
 const AVERAGED: u64 = 16;
-/// A new flow begins with so many segments (RFC 6928).
-const FIRST_SEGMENTS: u64 = 10;
+/// A new flow begins with so many segments (RFC 6928). Our choice: a flow that has sent more is an upload.
+pub(crate) const FIRST_FLIGHT: u64 = 10;
+/// What a client without an estimate may send beside what slow start says: the largest window of a SYN's answer, which was shown anyway.
+pub(crate) const FIRST_WINDOW: u64 = 65_535;
 /// Our choice: of several uploads none has less than two segments on its way, for which a server's delayed ACK waits (RFC 5681, Section 4.2).
 const LEAST_SEGMENTS: u64 = 2;
 
@@ -126,7 +131,7 @@ impl UploadPath {
             return Some(limit);
         }
         let part = (u128::from(limit) * u128::from(own) / u128::from(all.max(1))) as u64;
-        let even = (limit / flows).min(own.saturating_mul(2).saturating_add(FIRST_SEGMENTS * segment));
+        let even = (limit / flows).min(own.saturating_mul(2).saturating_add(FIRST_FLIGHT * segment));
         // Not all use their part at the same time: a quarter more, as BBR probes (draft-ietf-ccwg-bbr, Section 4.3.3); without it four of them had
         // 92 % of a link. Only whole segments leave, and of each flow one may have arrived that no ACK tells of yet (RFC 9293, Section 3.8.6.3).
         let part = part.min(limit).max(even);

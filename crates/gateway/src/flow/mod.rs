@@ -51,6 +51,7 @@ use crate::supply::Supply;
 use crate::upload::UploadReport;
 use crate::virtual_window::VirtualWindow;
 
+use crate::upload::UploadWatch;
 pub(crate) use acceptance::SynIs;
 use acceptance::Uplink;
 use ack_filter::AckFilter;
@@ -62,7 +63,6 @@ use recovery::Recovery;
 use resumption::Resumption;
 use stale_promise::StalePromise;
 use timers::Timers;
-use upload::Upload;
 use watch::Watch;
 
 /// Packets without data that may wait behind data of a flow. Our choice: a server sends few beside its data. Of more the newest counts.
@@ -141,7 +141,7 @@ pub(crate) struct Flow {
     uplink: Option<Uplink>,
     /// What is kept of it if it is an upload.
     #[cfg_attr(feature = "serde", serde(default))]
-    upload: Option<Box<Upload>>,
+    upload: Option<Box<UploadWatch>>,
     /// Both ends' timestamps.
     #[cfg_attr(feature = "serde", serde(default))]
     clocks: Clocks,
@@ -364,7 +364,7 @@ impl Flow {
             + self.flight.memory()
             + self.board.memory()
             + self.recovery.memory()
-            + self.upload.as_ref().map_or(0, |_| Upload::MEMORY as u64);
+            + self.upload.as_ref().map_or(0, |_| UploadWatch::MEMORY as u64);
         *all_kept = (*all_kept + kept).saturating_sub(core::mem::replace(&mut self.charged, kept));
     }
 
