@@ -9,6 +9,7 @@ use crate::flow::Flow;
 use crate::pool::MemoryUse;
 use crate::schedule::Departure;
 use crate::subscriber::PathEstimate;
+use crate::upload::Own;
 
 /// One that takes turns in the [round robin](crate::priority_round_robin).
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -28,6 +29,9 @@ pub(crate) struct SplitEntry {
     #[cfg_attr(feature = "serde", serde(rename = "wish"))]
     pub(crate) demand: SendDemand,
     pub(crate) path: PathEstimate,
+    /// What is known of its upload.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub(crate) upload: Own,
 }
 
 /// What a split flow wants of its subscriber's link.
@@ -97,6 +101,13 @@ impl SchedulerEntry {
         match self {
             SchedulerEntry::Flow(flow) => flow.set_path(path),
             SchedulerEntry::Split(split) => split.path = path,
+        }
+    }
+
+    pub(crate) fn set_own_upload(&mut self, own: Own) {
+        match self {
+            SchedulerEntry::Flow(flow) => flow.set_own_upload(own),
+            SchedulerEntry::Split(split) => split.upload = own,
         }
     }
 

@@ -10,6 +10,7 @@ mod opening;
 mod relay;
 mod split_flow;
 mod status;
+mod upload;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -140,6 +141,7 @@ impl Split {
                 Opened::NotYet
             }
             (None, false) => {
+                flow.watch_upload(ctx, &packet);
                 flow.on_client_packet(ctx.now, &packet, table.uploaded(flow.place));
                 Opened::NotYet
             }
@@ -244,7 +246,7 @@ impl Split {
                 match sent {
                     Some(sent) => note_sent(ctx, table, flow, &packet, sent, false),
                     None if to == WAN => note_ack(ctx, flow),
-                    None => {}
+                    None => flow.on_ack_to_client(ctx.now, &packet, &table.split_path(flow.place).upload),
                 }
                 return Some((to, packet));
             }
@@ -321,7 +323,8 @@ impl Split {
         // What it has advertised before is its own.
         flow.bound(ctx, table.limit_of_subscriber(flow.place));
         let wants = flow.is_held();
-        let path = table.after_split_event(flow.place, ctx.now, flow.send_demand(wants), &report);
+        let (path, own) = table.after_split_event(flow.place, ctx.now, flow.send_demand(wants), &report);
+        flow.limit_upload(&path.upload, own);
         if let Some(rtt) = report.rtt {
             ctx.observer.on_event(ctx.now, &flow.key, &Event::Measured { rtt, rtt_min: path.rtt });
         }

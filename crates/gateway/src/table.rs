@@ -383,8 +383,8 @@ impl Table {
         let subscriber = &mut self.subscribers[index as usize];
         let in_flight = entry.scheduled.in_flight();
         subscriber.on_report(now, in_flight_before, in_flight, report, self.crowded);
-        if let (Some(upload), SchedulerEntry::Flow(flow)) = (&report.upload, &mut entry.scheduled) {
-            flow.set_own_upload(subscriber.on_upload(now, upload));
+        if let Some(upload) = &report.upload {
+            entry.scheduled.set_own_upload(subscriber.on_upload(now, upload));
         }
         subscriber.memory_use.replace(entry.memory_use, entry.scheduled.memory_use());
         entry.memory_use = entry.scheduled.memory_use();

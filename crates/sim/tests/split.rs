@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use paceline_gateway::GatewayConfig;
-use paceline_gateway::config::FlowMode;
+use paceline_gateway::config::{FlowMode, QueueBoundMode};
 use paceline_gateway::split::SenderConfig;
 use paceline_path::random::Probability;
 use paceline_path::{Delay, LinkConfig, Loss, QueueLimit, RateProcess};
@@ -18,6 +18,7 @@ const RADIO_RTT_MS: u64 = 100;
 const SEGMENT_BYTES: u32 = 1_448;
 /// 20 Mbit/s for 100 ms, in segments.
 const BDP: u32 = 167;
+const BUFFER: ReceiveBuffer = ReceiveBuffer::Auto { initial: 65_536, max: 3_000_000 };
 
 fn scenario(sender: Option<SenderConfig>, window_segments: u32, loss_percent: f64) -> Scenario {
     let wired = LinkConfig {
@@ -90,8 +91,7 @@ fn wired_losses(split: bool, direction: Direction, lost_percent: f64) -> Scenari
     let lossy = if direction == Direction::Down { &mut wired.down } else { &mut wired.up };
     lossy.loss = Loss::Independent(Probability::from_fraction(lost_percent / 100.0));
     let bbr = Config { congestion: CongestionName::Bbr, ..Config::default() };
-    let buffer = ReceiveBuffer::Auto { initial: 65_536, max: 3_000_000 };
-    let host = Config { receive_buffer: buffer, ..bbr };
+    let host = Config { receive_buffer: BUFFER, ..bbr };
     let tcp = TcpFlow { client: host, server: host, ..TcpFlow::default() };
     scenario.flows = vec![Flow { direction, transport: Transport::Tcp(Box::new(tcp)), ..Flow::default() }];
     scenario.duration = Duration::from_secs(20);
@@ -117,5 +117,34 @@ fn a_split_upload_is_no_slower_than_the_clients_own_sender() {
         let (without, _) = share(&wired_losses(false, Direction::Up, lost_percent));
         println!("{lost_percent} %: {with} of the link with it, {without} without");
         assert!(with >= 0.98 * without, "{lost_percent} %: {with} with, {without} without");
+    }
+}
+
+/// A bulk upload over an uplink with a second of buffer: the gateway acknowledges it, so the window is the gateway's own.
+#[test]
+fn a_split_upload_keeps_the_modems_buffer_short() {
+    let upload = |uploads: QueueBoundMode, mbps: f64| {
+        let mut scenario = wired_losses(true, Direction::Up, 0.0);
+        if let Some(gateway) = &mut scenario.gateway {
+            gateway.config.queue_bound.uploads = uploads;
+        }
+        let rate = Rate::from_mbps(mbps);
+        scenario.path[1].up.rate = RateProcess::Constant(rate);
+        scenario.path[1].up.queue = QueueLimit::Bytes(rate.bytes_in(Duration::from_secs(1)));
+        let cubic = Config { receive_buffer: BUFFER, ..Config::default() };
+        let tcp = TcpFlow { client: cubic, server: cubic, ..TcpFlow::default() };
+        scenario.flows[0].transport = Transport::Tcp(Box::new(tcp));
+        let result = run(&scenario).unwrap();
+        assert_eq!(result.findings, Vec::<String>::new());
+        let queue = result.links["radio_up"].queue_delay_ms;
+        (result.flows[0].goodput_mbps, queue.p50.unwrap_or(0.0))
+    };
+    for mbps in [1.0, 5.0, 20.0] {
+        let (before, long_ms) = upload(QueueBoundMode::None, mbps);
+        let (after, short_ms) = upload(QueueBoundMode::Adaptive, mbps);
+        println!(
+            "{mbps} Mbit/s: {before} at {long_ms} ms without the bound, {after} at {short_ms} ms with it"
+        );
+        assert!(after >= 0.95 * before && short_ms < long_ms / 5.0, "{mbps} Mbit/s: {short_ms} ms");
     }
 }

@@ -15,6 +15,7 @@ impl SplitFlow {
     pub(super) fn report(&mut self, now: Instant) -> (LinkReport, u64) {
         // Who goes by the client's clock is not bounded.
         let may_be_held = !self.measures_one_way();
+        let upload = self.take_upload_report();
         let Some(client) = &mut self.client else { return Default::default() };
         let delivery = client.connection.take_delivery();
         let timeouts = client.connection.timeouts();
@@ -27,7 +28,7 @@ impl SplitFlow {
             age: delivery.sent_at.map(|sent| now.saturating_since(sent)),
             uplink: self.uplink.queue(),
             paced: may_be_held && client.connection.is_paced(),
-            upload: None,
+            upload,
         };
         (report, newly)
     }

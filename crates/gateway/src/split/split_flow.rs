@@ -14,6 +14,7 @@ use paceline_wire::{Duration, Flags, FlowKey, Instant, Packet, PathMarks, PortId
 use super::SenderConfig;
 use super::gaps::Gaps;
 use super::opening::Opening;
+use super::upload::SplitUpload;
 use crate::auto::{Reason, UplinkDelay};
 use crate::config::GatewayConfig;
 use crate::flow::PathMtu;
@@ -40,6 +41,9 @@ pub(super) struct SplitFlow {
     pub(super) reason: Option<Reason>,
     /// What its client's packets wait on the uplink, for `auto`.
     pub(super) uplink: UplinkDelay,
+    /// Once its client has sent more than a first flight.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub(super) upload: Option<Box<SplitUpload>>,
     /// Its place among its subscriber's flows.
     pub(super) place: u32,
     pub(super) bounds: Bounds,
@@ -129,6 +133,7 @@ impl SplitFlow {
             last_packet: now,
             reason: None,
             uplink: UplinkDelay::default(),
+            upload: None,
             place: 0,
             bounds: Bounds {
                 target: Duration::from_millis(config.virtual_window.target_ms),
@@ -302,7 +307,7 @@ impl SplitFlow {
         let (bytes, pieces) = legs.fold((0, 0), |(bytes, pieces), leg| {
             (bytes + leg.connection.buffered(), pieces + leg.connection.pieces() as u64)
         });
-        bytes.max(pieces * PIECE_MIN)
+        bytes.max(pieces * PIECE_MIN) + self.upload.as_ref().map_or(0, |_| SplitUpload::MEMORY)
     }
 }
 

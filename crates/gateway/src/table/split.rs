@@ -8,6 +8,7 @@ use crate::flow::LinkReport;
 use crate::scheduler_entry::{SchedulerEntry, SendDemand, SplitEntry};
 use crate::share::Share;
 use crate::subscriber::PathEstimate;
+use crate::upload::Own;
 
 impl Table {
     /// Split flows.
@@ -37,6 +38,11 @@ impl Table {
         self.subscribers[self.entries[id as usize].scheduled.subscriber() as usize].uploaded()
     }
 
+    /// The path to the client of the split flow in this place.
+    pub(crate) fn split_path(&self, id: u32) -> PathEstimate {
+        self.split(id).map(|own| own.path).unwrap_or_default()
+    }
+
     /// Adds a place for the split flow `flow` of a client; none if the table is full.
     pub(crate) fn insert_split(
         &mut self,
@@ -56,17 +62,18 @@ impl Table {
         Some(id)
     }
 
-    /// After a packet or timeout of a split flow, whose place is `id`: what it wants from here on. Returns the path to its client.
+    /// After a packet or timeout of a split flow, whose place is `id`: what it wants from here on. Returns the path to its client,
+    /// and what is known of its upload.
     pub(crate) fn after_split_event(
         &mut self,
         id: u32,
         now: Instant,
         demand: SendDemand,
         report: &LinkReport,
-    ) -> PathEstimate {
+    ) -> (PathEstimate, Own) {
         let before = self.set_demand(id, demand);
         self.after_event(id, now, before, report, false);
-        self.split(id).map(|own| own.path).unwrap_or_default()
+        self.split(id).map(|own| (own.path, own.upload)).unwrap_or_default()
     }
 
     /// After a packet of a split flow, of `bytes`, left for its client.

@@ -150,6 +150,11 @@ impl Connection {
         self.sender.rtt.srtt()
     }
 
+    /// The shortest RTT; none before the first sample.
+    pub fn min_rtt(&self) -> Option<Duration> {
+        self.sender.rtt.min()
+    }
+
     /// Its packets leave at a rate, not by the clock of ACKs alone.
     pub fn is_paced(&self) -> bool {
         self.sender.congestion().pacing_rate().is_some()

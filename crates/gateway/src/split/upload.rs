@@ -1,0 +1,101 @@
+//! Uploads of a split flow: the window that its client is shown holds no more than the uplink's bound says ([`crate::upload`]).
+//!
+//! The gateway itself acknowledges the client's data here, so there is no wired part in the loop from an ACK to its answer.
+
+use alloc::boxed::Box;
+
+use paceline_wire::{Flags, Instant, Packet};
+
+use super::split_flow::SplitFlow;
+use crate::config::QueueBoundMode;
+use crate::flow::Context;
+use crate::pool::may_keep;
+use crate::upload::{
+    FIRST_FLIGHT, FIRST_WINDOW, Own, Passed, UploadData, UploadPath, UploadReport, UploadWatch,
+};
+
+/// What is kept of a split flow whose client uploads.
+#[derive(Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(super) struct SplitUpload {
+    watch: UploadWatch,
+    /// The client may have no more on its way.
+    limit: u64,
+    /// What its newest data said, and nobody has heard yet.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    report: Option<UploadReport>,
+}
+
+impl SplitUpload {
+    /// Bytes of memory that it takes.
+    pub(super) const MEMORY: u64 = (size_of::<SplitUpload>() + UploadWatch::MEMORY) as u64;
+}
+
+impl SplitFlow {
+    /// A packet of the client came, and its connection has not read it yet. What lies outside of the window says nothing.
+    pub(super) fn watch_upload(&mut self, ctx: &Context<'_>, packet: &Packet) {
+        if ctx.config.queue_bound.uploads == QueueBoundMode::None {
+            return;
+        }
+        let queue = self.uplink.at_most();
+        let Some((client, tcp)) = self.client.as_ref().zip(packet.tcp()) else { return };
+        let client = &client.connection;
+        let handshake = client.min_rtt();
+        let (from, edge) = (client.received(), client.received() + client.advertised());
+        let start = tcp.seq().unwrap_near(from);
+        let range = start..start + packet.payload().len() as u64;
+        if range.is_empty() || start < from || range.end > edge {
+            return;
+        }
+        if self.upload.is_none() {
+            let pool = ctx.config.limits.max_buffer_bytes as u64;
+            if client.bytes_received() <= FIRST_FLIGHT * client.segment()
+                || tcp.timestamps().is_none()
+                || !may_keep(pool, *ctx.buffered, ctx.subscriber, SplitUpload::MEMORY)
+            {
+                return;
+            }
+            let watch = UploadWatch::new(edge, handshake.unwrap_or_default());
+            self.upload = Some(Box::new(SplitUpload { watch, limit: u64::MAX, report: None }));
+        }
+        let segment = client.segment();
+        let echo = tcp.timestamps().map(|(_, echo)| echo);
+        if let Some(upload) = &mut self.upload {
+            upload.report =
+                upload.watch.report(&UploadData { now: ctx.now, range, echo, segment, queue, handshake });
+        }
+    }
+
+    /// What was last heard of the client's uplink.
+    pub(super) fn take_upload_report(&mut self) -> Option<UploadReport> {
+        self.upload.as_mut().and_then(|upload| upload.report.take())
+    }
+
+    /// What its subscriber knows of it: so much may its client have on its way.
+    pub(super) fn limit_upload(&mut self, path: &UploadPath, own: Own) {
+        let Some((upload, client)) = self.upload.as_mut().zip(self.client.as_mut()) else { return };
+        let client = &mut client.connection;
+        upload.watch.own = own;
+        // Before there is a limit: what slow start may have on its way (RFC 5681, Section 3.1: each byte that is acknowledged brings two).
+        let share =
+            path.share(own, client.segment()).unwrap_or_else(|| client.bytes_received() + FIRST_WINDOW);
+        // What lies behind a hole is no longer on its way.
+        upload.limit = share + client.highest_received().saturating_sub(client.received());
+        client.limit_window(upload.limit);
+    }
+
+    /// A packet leaves for the client. `path` is what its uploads had brought by then.
+    pub(super) fn on_ack_to_client(&mut self, now: Instant, packet: &Packet, path: &UploadPath) {
+        let Some((upload, client)) = self.upload.as_mut().zip(self.client.as_ref()) else { return };
+        let Some(tcp) = packet.tcp().filter(|tcp| tcp.flags() == Flags::ACK) else { return };
+        let Some((stamp, _)) = tcp.timestamps() else { return };
+        let client = &client.connection;
+        upload.watch.on_passed(Passed {
+            stamp,
+            at: now,
+            edge: client.received() + client.advertised(),
+            lowered: client.advertised() + client.segment() > upload.limit,
+            arrived: path.arrived,
+        });
+    }
+}
