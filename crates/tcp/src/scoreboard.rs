@@ -385,9 +385,30 @@ impl Scoreboard {
         below.saturating_sub(self.sacked_out) > self.retrans_out
     }
 
-    /// The lowest segment that the receiver is not known to have.
-    pub fn first_hole(&self) -> Option<u32> {
+    /// The number of the first segment, if there is one.
+    pub fn first(&self) -> Option<u32> {
         self.segments.front().map(|_| self.base)
+    }
+
+    /// The first segment.
+    pub fn head(&self) -> Option<&Segment> {
+        self.segments.front()
+    }
+
+    /// Whether the first segment was ever sent again, or any is on its way again (tcp_any_retrans_done).
+    pub fn any_retransmitted(&self) -> bool {
+        self.retrans_out > 0 || self.head().is_some_and(|head| head.mark.contains(Mark::EVER_RETRANSMITTED))
+    }
+
+    /// Takes every segment for lost of which `lost` says so.
+    pub fn mark_lost_where(&mut self, lost: impl Fn(u32, &Segment) -> bool) {
+        let (mut number, end) = self.numbers();
+        while number != end {
+            if self.get(number).is_some_and(|segment| lost(number, segment)) {
+                self.mark_lost(number);
+            }
+            number = number.wrapping_add(1);
+        }
     }
 
     /// The counters, counted anew: sacked, lost, retransmitted. For checks.

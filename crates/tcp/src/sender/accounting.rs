@@ -2,9 +2,11 @@
 
 use paceline_wire::{Duration, Instant};
 
+use super::ack::{AckInput, Flags};
+use crate::congestion::AckSample;
 use crate::detection::Newest;
 use crate::rate_sample::RateGather;
-use crate::scoreboard::{Mark, Segment};
+use crate::scoreboard::{Mark, Scoreboard, Segment};
 
 /// The account of one ACK.
 #[derive(Clone, Copy, Debug)]
@@ -13,7 +15,11 @@ pub(super) struct Accounting {
     min_rtt: Duration,
     high_seq: u64,
     /// The highest position known to have arrived before this ACK.
-    prior_fack: u64,
+    pub(super) prior_fack: u64,
+    /// Segments ever taken for lost, before it.
+    pub(super) prior_lost: u64,
+    /// Something in flight had been reported by SACK before it.
+    pub(super) had_sacked: bool,
     pub(super) rate: RateGather,
     pub(super) newest: Option<Newest>,
     pub(super) first_acked_sent: Option<Instant>,
@@ -33,12 +39,14 @@ pub(super) struct Accounting {
 }
 
 impl Accounting {
-    pub(super) fn new(now: Instant, min_rtt: Duration, high_seq: u64, prior_fack: u64) -> Self {
+    pub(super) fn new(now: Instant, min_rtt: Duration, high_seq: u64, board: &Scoreboard) -> Self {
         Accounting {
             now,
             min_rtt,
             high_seq,
-            prior_fack,
+            prior_fack: board.highest_sack(),
+            prior_lost: board.lost_total(),
+            had_sacked: board.sacked_out() > 0,
             rate: RateGather::default(),
             newest: None,
             first_acked_sent: None,
@@ -103,9 +111,18 @@ impl Accounting {
         });
     }
 
-    /// When the segment sent last was sent, of those newly delivered and never retransmitted.
-    pub(super) fn newest_sent(&self) -> Option<Instant> {
-        self.last_acked_sent.max(self.last_sacked_sent)
+    /// Enters in `sample` what the ACK itself shows.
+    #[inline(always)]
+    pub(super) fn describe(&self, sample: &mut AckSample, input: &AckInput<'_>, flags: Flags) {
+        sample.delivered_bytes = self.delivered_bytes;
+        sample.una_advanced = flags.una_advanced;
+        // The ACK that fills a hole shows another window, because its data was not read yet, and so is not predicted.
+        sample.slow_path = !flags.una_advanced || !input.sacks.is_empty() || self.had_sacked || flags.ece;
+        sample.echo_rtt = input.echo_rtt;
+        sample.tsval = input.tsval;
+        sample.accelerate = input.accelerate;
+        // Of those newly delivered and never retransmitted, the one sent last.
+        sample.sent_at = self.last_acked_sent.max(self.last_sacked_sent);
     }
 
     /// RTTs, by Karn's rule never of what was sent twice: of the oldest segment delivered, for the timeout, and of the
