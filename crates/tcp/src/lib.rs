@@ -88,5 +88,5 @@ pub use receive_window::{ReceiveWindow, ReceiveWindowName};
 pub use reduction::{RateReduction, ReductionName};
 pub use schedule::ScheduleName;
 pub use scoreboard::{Mark, Scoreboard, Segment, SendStamp};
-pub use send_buffer::{LinuxGrowth, RefinedGrowth, SendBuffer, SendBufferName};
+pub use send_buffer::SendBufferName;
 pub use status::{Pulse, Status};
