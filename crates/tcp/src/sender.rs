@@ -28,7 +28,7 @@ use alloc::boxed::Box;
 use paceline_wire::{Duration, Instant};
 
 use crate::config::Config;
-use crate::congestion::{AckSample, CongestionControl, CongestionEvent};
+use crate::congestion::{AckSample, CongestionControl, CongestionEvent, Sending};
 use crate::detection::LossDetection;
 use crate::rate_sample::DeliveryRate;
 use crate::rtt::RttEstimator;
@@ -210,11 +210,13 @@ impl Sender {
             cwnd_limited: self.usage.is_cwnd_limited(self.control.window),
             delivered_total: self.rate.delivered(),
             lost_total: self.board.lost_total(),
-            pacer_ahead: self.pacer.next_departure.saturating_since(now),
-            app_limited: self.rate.is_app_limited(),
             mss: self.mss,
             prior_cwnd: self.episode.prior_cwnd,
-            last_send: self.pacer.last_send,
+            sending: Sending {
+                last_send: self.pacer.last_send,
+                pacer_ahead: self.pacer.next_departure.saturating_since(now),
+                app_limited: self.rate.is_app_limited(),
+            },
             ..AckSample::default()
         }
     }

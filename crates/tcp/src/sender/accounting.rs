@@ -2,8 +2,6 @@
 
 use paceline_wire::{Duration, Instant};
 
-use super::ack::{AckInput, Flags};
-use crate::congestion::AckSample;
 use crate::detection::Newest;
 use crate::rate_sample::RateGather;
 use crate::scoreboard::{Mark, Scoreboard, Segment};
@@ -111,18 +109,9 @@ impl Accounting {
         });
     }
 
-    /// Enters in `sample` what the ACK itself shows.
-    #[inline(always)]
-    pub(super) fn describe(&self, sample: &mut AckSample, input: &AckInput<'_>, flags: Flags) {
-        sample.delivered_bytes = self.delivered_bytes;
-        sample.una_advanced = flags.una_advanced;
-        // The ACK that fills a hole shows another window, because its data was not read yet, and so is not predicted.
-        sample.slow_path = !flags.una_advanced || !input.sacks.is_empty() || self.had_sacked || flags.ece;
-        sample.echo_rtt = input.echo_rtt;
-        sample.tsval = input.tsval;
-        sample.accelerate = input.accelerate;
-        // Of those newly delivered and never retransmitted, the one sent last.
-        sample.sent_at = self.last_acked_sent.max(self.last_sacked_sent);
+    /// When the segment sent last was sent, of those newly delivered and never retransmitted.
+    pub(super) fn newest_sent(&self) -> Option<Instant> {
+        self.last_acked_sent.max(self.last_sacked_sent)
     }
 
     /// RTTs, by Karn's rule never of what was sent twice: of the oldest segment delivered, for the timeout, and of the

@@ -5,7 +5,7 @@ use paceline_wire::{Duration, Instant};
 use super::Sender;
 use super::accounting::{Accounting, Rtts};
 use crate::config::ValidationName;
-use crate::congestion::{AckSample, CaState};
+use crate::congestion::{AckKind, AckSample, CaState};
 use crate::detection::LossSample;
 use crate::schedule::Answer;
 use crate::scoreboard::Mark;
@@ -143,12 +143,21 @@ impl Sender {
 
         // Written where it stays: a copy would cost a tenth of the ACK.
         let mut sample = self.base_sample(now);
-        account.describe(&mut sample, input, flags);
         sample.delivered = arrived.newly;
+        sample.delivered_bytes = account.delivered_bytes;
         sample.prior_in_flight = prior_in_flight;
+        sample.una_advanced = flags.una_advanced;
+        sample.sent_at = account.newest_sent();
         sample.rtt = updated.then_some(rtts.latest.or(input.echo_rtt)).flatten().or(rtts.latest);
-        sample.ack_delayed = arrived.delayed;
-        sample.repeated = arrived.newly == 0 && !flags.not_duplicate() && !flags.old;
+        sample.kind = AckKind {
+            // The ACK that fills a hole shows another window, because its data was not read yet, and so is not predicted.
+            slow_path: !flags.una_advanced || !input.sacks.is_empty() || account.had_sacked || flags.ece,
+            delayed: arrived.delayed,
+            repeated: arrived.newly == 0 && !flags.not_duplicate() && !flags.old,
+            tsval: input.tsval,
+            echo_rtt: input.echo_rtt,
+            accelerate: input.accelerate,
+        };
         self.measure(&sample, &account, flags);
         sample.rate = self.rate.sample(now, arrived.newly, &account.rate, self.rtt.min().unwrap_or_default());
         self.take_schedule(now, flags.una_advanced);
