@@ -81,6 +81,7 @@ pub use connection::{CloseReason, Connection, Delivery, Origin, State};
 pub use detection::{DetectionName, LossDetection, NclConfig, TauCd};
 pub use endpoint::{ConnectionId, Endpoint, PORT};
 pub use event::{Event, Observer};
+pub use filter::{WindowedFilter, WindowedMax, WindowedMin};
 pub use names::UnknownName;
 pub use ranges::RangeSet;
 pub use rate_sample::RateSample;
