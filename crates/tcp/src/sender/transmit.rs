@@ -48,7 +48,8 @@ pub(crate) struct Supply {
 }
 
 impl Sender {
-    /// The next segment to send at `now`; `None` when nothing may go.
+    /// The next segment to send at `now`; `None` when nothing may go. In this order: what must go whatever the window says, what is lost,
+    /// new data, what is not known to be lost.
     #[inline(always)]
     pub(crate) fn poll(&mut self, now: Instant, supply: Supply) -> Option<Transmission> {
         self.pacer.held = false;
@@ -83,7 +84,7 @@ impl Sender {
     /// After a new segment, another one, if the next [`poll`](Self::poll) would send that. With `None` it may send something else.
     pub(crate) fn poll_another(&mut self, now: Instant, supply: Supply) -> Option<Transmission> {
         let other = self.forced.is_some() || self.board.lost_out() > 0 || self.pacer.allowance == 0;
-        if other || (self.pacer.waits(now, &self.control)) {
+        if other || self.pacer.waits(now, &self.control) {
             return None;
         }
         self.poll_new(supply, self.config.nagle).map(|(end, fin)| self.send_new(now, end, fin))
