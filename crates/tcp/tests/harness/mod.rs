@@ -10,7 +10,7 @@ use paceline_tcp::{
     Config, CongestionName, ConnectionId, DetectionName, Endpoint, HystartName, ReceiveBuffer, ReductionName,
     SendBufferName, Status,
 };
-use paceline_wire::{Duration, Instant, Node, Packet, PortId, Rate};
+use paceline_wire::{Duration, FlowKey, Instant, Node, Packet, PortId, Rate};
 use proptest::prelude::*;
 use proptest::{bool::weighted, sample::select};
 
@@ -22,6 +22,12 @@ pub fn server_address() -> SocketAddr {
 
 pub fn client_address() -> SocketAddr {
     SocketAddr::from((Ipv4Addr::new(192, 0, 2, 2), 50_000))
+}
+
+/// Of a connection without a host.
+pub fn key() -> FlowKey {
+    let [a, b] = [1, 2].map(|host| SocketAddr::from((Ipv4Addr::new(192, 0, 2, host), 80)));
+    FlowKey::new(a, b)
 }
 
 pub fn ms(n: u64) -> Duration {
