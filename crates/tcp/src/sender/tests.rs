@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::timers::TimerKind;
 use super::*;
-use crate::congestion::{CaState, CongestionName};
+use crate::congestion::{CaState, CongestionName, Window};
 use crate::detection::DetectionName;
 use crate::reduction::ReductionName;
 use crate::schedule::ScheduleName;
@@ -74,6 +74,14 @@ impl Bench {
         })
     }
 
+    fn state(&self) -> CaState {
+        self.sender.episode.state
+    }
+
+    fn window(&self) -> Window {
+        self.sender.control.window
+    }
+
     fn fire(&mut self) {
         let due = self.sender.timeout().expect("a timer");
         self.now = self.now.max(due.as_nanos().div_ceil(1_000_000));
@@ -96,7 +104,7 @@ fn a_loss_halves_the_window_over_one_round_trip() {
             bench.ack(1_000, &[(1_100, 1_100 + n * 100)]);
             sent.extend(bench.send());
         }
-        assert_eq!(bench.sender.episode.state, CaState::Recovery, "{detection}");
+        assert_eq!(bench.state(), CaState::Recovery, "{detection}");
         assert_eq!(sent.iter().filter(|&&start| start < 0).count(), 1, "{detection}: {sent:?}");
         // Limited transmit for the first duplicates, then one for two.
         assert!((9..=12).contains(&sent.len()), "{detection}: {sent:?}");
@@ -104,11 +112,7 @@ fn a_loss_halves_the_window_over_one_round_trip() {
         let nxt = bench.sender.board.nxt();
         bench.ack(nxt, &[]);
         // Half, and one for the window that this ACK acknowledges.
-        assert_eq!(
-            (bench.sender.episode.state, bench.sender.control.window.cwnd),
-            (CaState::Open, 11),
-            "{detection}"
-        );
+        assert_eq!((bench.state(), bench.window().cwnd), (CaState::Open, 11), "{detection}");
     }
 }
 
@@ -119,7 +123,7 @@ fn a_timeout_sends_the_first_segment_and_backs_off() {
     bench.fire();
     assert_eq!(bench.now, 300);
     assert_eq!(bench.send(), [-1_000]);
-    assert_eq!((bench.sender.control.window.cwnd, bench.sender.control.window.ssthresh), (1, 10));
+    assert_eq!((bench.window().cwnd, bench.window().ssthresh), (1, 10));
     assert_eq!((bench.sender.in_flight(), bench.sender.board.lost_out()), (1, 20));
     bench.fire();
     assert_eq!((bench.now, bench.send()), (900, vec![-1_000]));
@@ -139,9 +143,9 @@ fn timeouts_into_a_closed_window_are_probes() {
     let mut bench = Bench::filled(plain(DetectionName::Rfc6675), 20);
     bench.sender.peer.snd_wnd = 0;
     bench.fire();
-    assert_eq!((bench.send(), bench.sender.control.window.ssthresh), (vec![-1_000], 10));
+    assert_eq!((bench.send(), bench.window().ssthresh), (vec![-1_000], 10));
     bench.fire();
-    assert_eq!((bench.send(), bench.sender.control.window.ssthresh), (vec![-1_000], 2));
+    assert_eq!((bench.send(), bench.window().ssthresh), (vec![-1_000], 2));
     assert_eq!((bench.sender.totals.timeouts, bench.sender.totals.segments_retransmitted), (0, 2));
 }
 
@@ -167,13 +171,13 @@ fn the_schedule_goes_beyond_the_window_until_there_is_a_hole() {
 #[test]
 fn a_wrong_timeout_is_taken_back() {
     let mut bench = Bench::filled(Config { timestamps: false, ..plain(DetectionName::RackTlp) }, 20);
-    while bench.sender.episode.state != CaState::Loss {
+    while bench.state() != CaState::Loss {
         bench.fire();
         bench.send();
     }
     bench.now += 10;
     bench.ack(1_200, &[]);
-    assert_eq!((bench.sender.episode.state, bench.sender.control.window.cwnd >= 20), (CaState::Open, true));
+    assert_eq!((bench.state(), bench.window().cwnd >= 20), (CaState::Open, true));
     assert_eq!(bench.sender.totals.undos, 1);
 }
 
@@ -182,13 +186,13 @@ fn a_wrong_timeout_is_taken_back() {
 fn without_sack_an_ack_of_a_retransmission_proves_no_wrong_timeout() {
     let mut bench =
         Bench::filled(Config { sack: false, timestamps: false, ..plain(DetectionName::RackTlp) }, 20);
-    while bench.sender.episode.state != CaState::Loss {
+    while bench.state() != CaState::Loss {
         bench.fire();
         bench.send();
     }
     bench.now += 100;
     bench.ack(1_200, &[]);
-    assert_eq!((bench.sender.episode.state, bench.sender.totals.undos), (CaState::Loss, 0));
+    assert_eq!((bench.state(), bench.sender.totals.undos), (CaState::Loss, 0));
 }
 
 /// RFC 4015 with timestamps: the ACK answers the original.
@@ -200,7 +204,7 @@ fn an_echo_from_before_the_retransmission_takes_the_reduction_back() {
     let before = bench.sender.timestamp(at(50));
     bench.now += 5;
     bench.ack_echo(3_000, &[], Some(before));
-    assert_eq!((bench.sender.episode.state, bench.sender.control.window.cwnd >= 20), (CaState::Open, true));
+    assert_eq!((bench.state(), bench.window().cwnd >= 20), (CaState::Open, true));
 }
 
 /// RFC 3708: a D-SACK for every retransmission.
@@ -215,7 +219,7 @@ fn a_dsack_takes_the_reduction_back() {
     bench.now += 95;
     bench.ack(1_500, &[(1_000, 1_100), (1_600, 1_700)]);
     assert_eq!(bench.sender.totals.undos, 1);
-    assert!(bench.sender.control.window.cwnd >= 20);
+    assert!(bench.window().cwnd >= 20);
 }
 
 #[test]
@@ -304,7 +308,7 @@ fn without_sack_three_duplicates_and_partial_acks_tell_of_losses() {
     }
     bench.ack(1_000, &[]);
     assert_eq!(bench.send(), [-1_000]);
-    assert_eq!(bench.sender.episode.state, CaState::Recovery);
+    assert_eq!(bench.state(), CaState::Recovery);
     bench.now += 100;
     bench.ack(1_500, &[]);
     assert_eq!(bench.send().first(), Some(&-1_500));
@@ -376,7 +380,7 @@ proptest! {
             let sent = bench.send();
             let board = &bench.sender.board;
             prop_assert!(board.nxt() <= board.una() + window || sent.is_empty());
-            let (cwnd, in_flight) = (bench.sender.control.window.cwnd, bench.sender.in_flight());
+            let (cwnd, in_flight) = (bench.window().cwnd, bench.sender.in_flight());
             // One may go whatever cwnd says: the fast retransmit, the first after a timeout, the probe of the tail.
             prop_assert!(in_flight <= cwnd.max(before) + 1, "{in_flight} {cwnd} {before}");
             prop_assert_eq!(board.recount(), (board.sacked_out(), board.lost_out(), board.retrans_out()));

@@ -26,10 +26,10 @@ fn a_probe_that_was_not_needed_costs_nothing() {
     bench.end = 1_000_000;
     bench.sender.wake();
     bench.send();
-    let before = bench.sender.control.window.cwnd;
+    let before = bench.window().cwnd;
     bench.now += 100;
     bench.ack(3_100, &[]);
-    assert!(bench.sender.control.window.cwnd >= before && bench.sender.episode.state == CaState::Open);
+    assert!(bench.window().cwnd >= before && bench.state() == CaState::Open);
 }
 
 /// Without the D-SACK the probe has repaired a loss.
@@ -42,14 +42,14 @@ fn a_probe_that_was_needed_is_answered() {
     bench.send();
     bench.now += 100;
     bench.ack(3_100, &[]);
-    assert_eq!(bench.sender.control.window.ssthresh, 10);
+    assert_eq!(bench.window().ssthresh, 10);
 }
 
 /// The timeout has answered the loss, and is not to be answered again by what follows it.
 #[test]
 fn a_timeout_ends_the_wait_for_the_probe() {
     let mut bench = probed(plain(DetectionName::RackTlp));
-    while bench.sender.episode.state != CaState::Loss {
+    while bench.state() != CaState::Loss {
         bench.fire();
         bench.send();
     }
@@ -134,11 +134,7 @@ fn acks_that_come_late_are_no_duplicates() {
                 assert_eq!(bench.ack(late, &[]), AckVerdict::Old);
             }
             assert_eq!(bench.sender.board.lost_total(), 0, "{detection} {sack}");
-            assert_eq!(
-                (bench.send(), bench.sender.episode.state),
-                (vec![], CaState::Open),
-                "{detection} {sack}"
-            );
+            assert_eq!((bench.send(), bench.state()), (vec![], CaState::Open), "{detection} {sack}");
         }
     }
 }
@@ -152,20 +148,20 @@ fn without_sack_an_episode_ends_with_the_first_ack_above_it() {
         bench.ack(1_000, &[]);
         bench.send();
     }
-    assert_eq!(bench.sender.episode.state, CaState::Recovery);
+    assert_eq!(bench.state(), CaState::Recovery);
     bench.now += 100;
     let recover = bench.sender.episode.high_seq;
     bench.ack(recover, &[]);
     bench.send();
-    assert_eq!(bench.sender.episode.state, CaState::Recovery);
-    let ssthresh = bench.sender.control.window.ssthresh;
+    assert_eq!(bench.state(), CaState::Recovery);
+    let ssthresh = bench.window().ssthresh;
     for _ in 0..5 {
         bench.ack(recover, &[]);
         bench.send();
     }
-    assert_eq!((bench.sender.totals.recoveries, bench.sender.control.window.ssthresh), (1, ssthresh));
+    assert_eq!((bench.sender.totals.recoveries, bench.window().ssthresh), (1, ssthresh));
     bench.ack(recover + 100, &[]);
-    assert_eq!(bench.sender.episode.state, CaState::Open);
+    assert_eq!(bench.state(), CaState::Open);
 }
 
 /// RFC 3708: the original of what was sent again arrives while a hole below it is open.
