@@ -1,7 +1,7 @@
 //! What the client has and what it lacks, by range of the stream (RFC 6675's scoreboard, seen from the middle).
 //!
 //! Positions below `una` are acknowledged. The sets hold exceptions only, so without loss they stay empty and an ACK
-//! costs O(1).
+//! costs O(1). They are trees, not tcp's `RangeSet`, because ranges are also taken out of the middle.
 
 use core::ops::Range;
 

@@ -263,12 +263,8 @@ pub struct AckSample {
     pub highest_delivered: u64,
     /// SND.UNA moved.
     pub una_advanced: bool,
-    /// It was not the plain ACK that header prediction expects (Linux CA_ACK_SLOWPATH).
-    pub slow_path: bool,
     /// Time since the segment sent last among those newly delivered and never retransmitted.
     pub rtt: Option<Duration>,
-    /// Time since the timestamp that it echoes was sent: behind a hole that of the last segment before the hole (RFC 7323, Section 4.3).
-    pub echo_rtt: Option<Duration>,
     /// Smoothed RTT.
     pub srtt: Duration,
     /// The shortest RTT of five minutes.
@@ -281,26 +277,44 @@ pub struct AckSample {
     pub delivered_total: u64,
     /// Packets lost in all.
     pub lost_total: u64,
-    /// How far the pacer's next departure lies ahead.
-    pub pacer_ahead: Duration,
-    /// The connection is in an application-limited phase.
-    pub app_limited: bool,
-    /// The acknowledgement may have been delayed by the receiver.
-    pub ack_delayed: bool,
     /// Payload of a full-sized packet.
     pub mss: u32,
     /// cwnd before the last reduction began.
     pub prior_cwnd: u32,
-    /// When a new segment was last sent, before the present one.
-    pub last_send: Instant,
-    /// The peer's timestamp, where timestamps are used.
-    pub tsval: Option<u32>,
     /// When the segment was sent that was sent last among those newly delivered and never retransmitted.
     pub sent_at: Option<Instant>,
-    /// What it acknowledges was told to accelerate, or to brake (ABC).
-    pub accelerate: Option<bool>,
+    /// What the ACK itself is like.
+    pub kind: AckKind,
+    /// What the sender does meanwhile.
+    pub sending: Sending,
+}
+
+/// What an ACK is like, whatever it acknowledges.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AckKind {
+    /// It was not the plain ACK that header prediction expects (Linux CA_ACK_SLOWPATH).
+    pub slow_path: bool,
+    /// It may have been delayed by the receiver.
+    pub delayed: bool,
     /// It says nothing new: the receiver has got something once more.
     pub repeated: bool,
+    /// The peer's timestamp, where timestamps are used.
+    pub tsval: Option<u32>,
+    /// Time since the timestamp that it echoes was sent: behind a hole that of the last segment before the hole (RFC 7323, Section 4.3).
+    pub echo_rtt: Option<Duration>,
+    /// What it acknowledges was told to accelerate, or to brake (ABC).
+    pub accelerate: Option<bool>,
+}
+
+/// What the sender does when an ACK comes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sending {
+    /// When a segment was last sent, before the present one.
+    pub last_send: Instant,
+    /// How far the pacer's next departure lies ahead.
+    pub pacer_ahead: Duration,
+    /// The connection is in an application-limited phase.
+    pub app_limited: bool,
 }
 
 /// As Linux: what ssthresh would be without the present reduction.

@@ -272,7 +272,7 @@ impl Connection {
 
     /// Whoever wants to know what happens; there is one at most, and without one events cost nothing.
     pub fn set_observer(&mut self, observer: Option<Box<dyn Observer>>) {
-        self.sender.observer = observer;
+        self.sender.report.observer = observer;
     }
 
     pub(crate) fn halves(&self) -> (&Sender, &Receiver, &SendQueue) {
@@ -310,7 +310,7 @@ impl Connection {
         if self.state != State::Closed {
             self.state = State::Closed;
             self.reason.get_or_insert(reason);
-            self.sender.emit(now, Event::Closed);
+            self.sender.report.emit(now, Event::Closed);
         }
     }
 }

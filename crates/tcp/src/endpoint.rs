@@ -33,7 +33,6 @@ pub struct Endpoint {
     resets: VecDeque<Packet>,
     seed: u64,
     opened: u64,
-    max_connections: usize,
 }
 
 #[derive(Debug)]
@@ -48,21 +47,18 @@ pub const PORT: PortId = PortId(0);
 
 /// Our choice: resets that wait at most; more would only serve who floods us.
 const RESETS_MAX: usize = 64;
+/// Our choice: so many connections at most, those that are over and not removed included.
+const CONNECTIONS_MAX: usize = 1 << 20;
 
 impl Endpoint {
     /// A host without connections. `seed` makes initial sequence numbers.
     pub fn new(seed: u64) -> Self {
-        Endpoint { seed, max_connections: 1 << 20, ..Endpoint::default() }
+        Endpoint { seed, ..Endpoint::default() }
     }
 
     /// Accepts connections to this address and port; an unspecified address (`0.0.0.0`, `::`) stands for all.
     pub fn listen(&mut self, address: SocketAddr, config: Config) {
         self.listeners.push((address, config));
-    }
-
-    /// Limits the number of connections, those that are over and not removed included.
-    pub fn set_max_connections(&mut self, max: usize) {
-        self.max_connections = max;
     }
 
     /// Opens a connection.
@@ -146,7 +142,7 @@ impl Endpoint {
 
     fn on_unknown(&mut self, now: Instant, key: FlowKey, packet: &Packet) {
         let Some(incoming) = Incoming::parse(packet) else { return };
-        if self.by_key.len() < self.max_connections
+        if self.by_key.len() < CONNECTIONS_MAX
             && let Some(config) = self.listener(key.dst)
         {
             let seed = self.next_seed();

@@ -1,36 +1,47 @@
 //! The best of the samples of a window of time, with three samples of memory (Linux lib/win_minmax.c; Kathleen Nichols'
 //! algorithm).
 
-/// Keeps the best, second best and third best sample, each later than the one before. `B` says which of two is better.
+/// Keeps the best, second best and third best sample, each later than the one before: a time and a value. The largest is best, or the
+/// smallest.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub(crate) struct WindowedFilter<const MAX: bool> {
+pub struct WindowedFilter<const MAX: bool> {
     samples: [(u64, u64); 3],
 }
 
 /// The largest value of a window.
-pub(crate) type WindowedMax = WindowedFilter<true>;
+pub type WindowedMax = WindowedFilter<true>;
 /// The smallest value of a window.
-pub(crate) type WindowedMin = WindowedFilter<false>;
+pub type WindowedMin = WindowedFilter<false>;
 
 impl<const MAX: bool> WindowedFilter<MAX> {
     /// A filter that starts with one sample: a time and a value.
-    pub(crate) const fn new(time: u64, value: u64) -> Self {
+    pub const fn new(time: u64, value: u64) -> Self {
         WindowedFilter { samples: [(time, value); 3] }
     }
 
+    /// As [`samples`](Self::samples) of another.
+    pub const fn from_samples(samples: [(u64, u64); 3]) -> Self {
+        WindowedFilter { samples }
+    }
+
+    /// What it keeps.
+    pub const fn samples(&self) -> [(u64, u64); 3] {
+        self.samples
+    }
+
     /// The best value.
-    pub(crate) const fn get(&self) -> u64 {
+    pub const fn get(&self) -> u64 {
         self.samples[0].1
     }
 
     /// Forgets everything but this sample.
-    pub(crate) fn reset(&mut self, time: u64, value: u64) {
+    pub fn reset(&mut self, time: u64, value: u64) {
         self.samples = [(time, value); 3];
     }
 
     /// Takes a sample; what is older than `window` counts no longer. Returns the best value.
-    pub(crate) fn update(&mut self, window: u64, time: u64, value: u64) -> u64 {
+    pub fn update(&mut self, window: u64, time: u64, value: u64) -> u64 {
         let as_good = |a: u64, b: u64| if MAX { a >= b } else { a <= b };
         let sample = (time, value);
         if as_good(value, self.samples[0].1) || time.saturating_sub(self.samples[2].0) > window {
@@ -66,6 +77,8 @@ impl<const MAX: bool> WindowedFilter<MAX> {
 
 #[cfg(test)]
 mod tests {
+    use std::vec::Vec;
+
     use super::*;
 
     #[test]
@@ -76,6 +89,7 @@ mod tests {
         }
         assert!(min.update(10, 11, 99) > 50);
         assert_eq!(min.update(10, 12, 20), 20);
+        assert_eq!(min.update(10, 30, 99), 99, "a long silence forgets everything");
     }
 
     #[test]
@@ -84,5 +98,19 @@ mod tests {
         assert_eq!(max.update(10, 1, 3), 5);
         assert_eq!(max.update(10, 2, 8), 8);
         assert_eq!(max.update(10, 30, 1), 1);
+    }
+
+    /// What is kept is never better than the best of the window, and never worse than the best of its last quarter.
+    #[test]
+    fn the_result_is_bounded_by_the_exact_minimum_of_the_window() {
+        let (mut filter, mut state, mut samples) = (WindowedMin::new(0, u64::MAX), 1u32, Vec::new());
+        for time in (0..6_000).step_by(3) {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let value = 20 + u64::from(state >> 26);
+            samples.push((time, value));
+            let got = filter.update(100, time, value);
+            let within = |window| samples.iter().filter(|s| time - s.0 <= window).map(|s| s.1).min().unwrap();
+            assert!((within(100)..=within(25)).contains(&got));
+        }
     }
 }

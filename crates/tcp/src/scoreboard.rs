@@ -4,6 +4,8 @@
 //! finds them by division, and nothing is searched or allocated per packet. A list in order of sending runs through them
 //! (Linux tsorted_sent_queue), for detections that go by time.
 
+mod sent_order;
+
 use alloc::collections::VecDeque;
 
 use paceline_wire::Instant;
@@ -195,16 +197,6 @@ impl Scoreboard {
         self.segments.iter()
     }
 
-    /// The oldest segment of the list in order of sending.
-    pub fn oldest(&self) -> Option<u32> {
-        self.oldest
-    }
-
-    /// The segment sent after this one.
-    pub fn sent_after(&self, number: u32) -> Option<u32> {
-        self.get(number).map(|segment| segment.next).filter(|&next| next != number)
-    }
-
     /// Adds a segment at SND.NXT.
     pub fn push(&mut self, end: u64, fin: bool, stamp: SendStamp) {
         let number = self.base.wrapping_add(self.packets_out());
@@ -385,9 +377,30 @@ impl Scoreboard {
         below.saturating_sub(self.sacked_out) > self.retrans_out
     }
 
-    /// The lowest segment that the receiver is not known to have.
-    pub fn first_hole(&self) -> Option<u32> {
+    /// The number of the first segment, if there is one.
+    pub fn first(&self) -> Option<u32> {
         self.segments.front().map(|_| self.base)
+    }
+
+    /// The first segment.
+    pub fn head(&self) -> Option<&Segment> {
+        self.segments.front()
+    }
+
+    /// Whether the first segment was ever sent again, or any is on its way again (tcp_any_retrans_done).
+    pub fn any_retransmitted(&self) -> bool {
+        self.retrans_out > 0 || self.head().is_some_and(|head| head.mark.contains(Mark::EVER_RETRANSMITTED))
+    }
+
+    /// Takes every segment for lost of which `lost` says so.
+    pub fn mark_lost_where(&mut self, lost: impl Fn(u32, &Segment) -> bool) {
+        let (mut number, end) = self.numbers();
+        while number != end {
+            if self.get(number).is_some_and(|segment| lost(number, segment)) {
+                self.mark_lost(number);
+            }
+            number = number.wrapping_add(1);
+        }
     }
 
     /// The counters, counted anew: sacked, lost, retransmitted. For checks.
@@ -428,59 +441,6 @@ impl Scoreboard {
         match self.segments.get(guess) {
             Some(segment) if segment.start <= position && position < segment.end => guess,
             _ => self.segments.partition_point(|segment| segment.end <= position),
-        }
-    }
-
-    /// Appends to the list in order of sending.
-    fn link(&mut self, number: u32) {
-        if let Some(segment) = self.get_mut(number) {
-            segment.mark |= Mark::LISTED;
-        }
-        self.join(self.newest, Some(number));
-        self.join(Some(number), None);
-    }
-
-    /// Puts a segment where its time of sending belongs. Only after an undo, so a search from the newest will do.
-    fn link_in_order(&mut self, number: u32) {
-        let Some(at) = self.get(number).map(|segment| (segment.sent_at, segment.end)) else { return };
-        let later = |number: u32| self.get(number).is_some_and(|s| (s.sent_at, s.end) > at);
-        let mut before = self.newest;
-        while let Some(each) = before.filter(|&each| later(each)) {
-            before = self.sent_before(each);
-        }
-        let after = before.map_or(self.oldest, |before| self.sent_after(before));
-        if let Some(segment) = self.get_mut(number) {
-            segment.mark |= Mark::LISTED;
-        }
-        self.join(before, Some(number));
-        self.join(Some(number), after);
-    }
-
-    fn unlink(&mut self, number: u32) {
-        let Some(segment) = self.get_mut(number) else { return };
-        if !segment.mark.contains(Mark::LISTED) {
-            return;
-        }
-        segment.mark -= Mark::LISTED;
-        let neighbour = |other: u32| (other != number).then_some(other);
-        let (prev, next) = (neighbour(segment.prev), neighbour(segment.next));
-        self.join(prev, next);
-    }
-
-    /// The segment of the list sent before this one.
-    fn sent_before(&self, number: u32) -> Option<u32> {
-        self.get(number).map(|segment| segment.prev).filter(|&prev| prev != number)
-    }
-
-    /// Makes `next` follow `prev`, either of which may be the end of the list.
-    fn join(&mut self, prev: Option<u32>, next: Option<u32>) {
-        match prev.and_then(|prev| self.get_mut(prev).map(|segment| (prev, segment))) {
-            Some((prev, segment)) => segment.next = next.unwrap_or(prev),
-            None => self.oldest = next,
-        }
-        match next.and_then(|next| self.get_mut(next).map(|segment| (next, segment))) {
-            Some((next, segment)) => segment.prev = prev.unwrap_or(next),
-            None => self.newest = prev,
         }
     }
 }

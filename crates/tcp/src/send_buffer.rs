@@ -1,16 +1,6 @@
 //! The send buffer: how much the application may queue, and when it is woken.
 
-mod linux;
-mod refined;
-
-use alloc::boxed::Box;
-use core::fmt::Debug;
-
 use crate::names::named;
-use crate::snapshot::{SendBufferState, Snapshot};
-
-pub use linux::LinuxGrowth;
-pub use refined::RefinedGrowth;
 
 named! {
     /// A growth of the send buffer by name.
@@ -24,29 +14,56 @@ named! {
 }
 
 impl SendBufferName {
-    /// A new instance, in bytes of payload.
-    pub fn build(self, initial: u64, max: u64) -> Box<dyn SendBuffer> {
+    /// A new buffer, in bytes of payload.
+    pub(crate) fn build(self, initial: u64, max: u64) -> SendBuffer {
+        let extent = Extent { size: initial.min(max), max };
         match self {
-            SendBufferName::Linux => Box::new(LinuxGrowth::new(initial, max)),
-            SendBufferName::Refined => Box::new(RefinedGrowth::new(initial, max)),
+            SendBufferName::Linux => SendBuffer::Linux(extent),
+            SendBufferName::Refined => SendBuffer::Refined(extent),
         }
     }
 }
 
 /// How much the application may queue. Sizes are in bytes of payload; Linux counts the memory that they take.
-pub trait SendBuffer: Debug + Send + Snapshot<SendBufferState> {
-    /// Which one it is.
-    fn name(&self) -> SendBufferName;
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(crate) enum SendBuffer {
+    /// Twice the window: one that is in flight and one to fill the next (Linux tcp_sndbuf_expand).
+    #[cfg_attr(feature = "serde", serde(rename = "LinuxGrowth"))]
+    Linux(Extent),
+    /// Three times the window: the least with which no recovery runs out of data while a third of it waits to be filled (OR, Theorem 11).
+    #[cfg_attr(feature = "serde", serde(rename = "RefinedGrowth"))]
+    Refined(Extent),
+}
 
+/// How large it is, and how large it may become.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(crate) struct Extent {
+    size: u64,
+    max: u64,
+}
+
+impl SendBuffer {
     /// Its present size.
-    fn size(&self) -> u64;
+    pub(crate) fn size(&self) -> u64 {
+        let (SendBuffer::Linux(extent) | SendBuffer::Refined(extent)) = self;
+        extent.size
+    }
 
     /// The window may have grown. `windows` is the congestion control's own wish for the factor.
-    fn on_window(&mut self, window_bytes: u64, windows: Option<u32>);
+    pub(crate) fn on_window(&mut self, window_bytes: u64, windows: Option<u32>) {
+        let (extent, factor) = match self {
+            SendBuffer::Linux(extent) => (extent, windows.unwrap_or(2)),
+            SendBuffer::Refined(extent) => (extent, windows.unwrap_or(3).max(3)),
+        };
+        let wanted = window_bytes.saturating_mul(u64::from(factor));
+        extent.size = extent.size.max(wanted.min(extent.max));
+    }
 
     /// Whether an application that found it full is woken with `queued` bytes in it: when a third is free (Linux
     /// sk_stream_is_writeable, as free space of at least half of what is queued).
-    fn wakes(&self, queued: u64) -> bool {
+    pub(crate) fn wakes(&self, queued: u64) -> bool {
         self.size().saturating_sub(queued) >= queued / 2
     }
 }
@@ -59,12 +76,12 @@ mod tests {
     fn the_buffer_grows_with_the_window_and_never_shrinks() {
         for (name, factor) in [(SendBufferName::Linux, 2), (SendBufferName::Refined, 3)] {
             let mut buffer = name.build(16_384, 1_000_000);
-            buffer.on_window(100_000, None);
-            assert_eq!(buffer.size(), factor * 100_000);
-            buffer.on_window(50_000, None);
-            assert_eq!(buffer.size(), factor * 100_000);
-            buffer.on_window(900_000, None);
-            assert_eq!(buffer.size(), 1_000_000);
+            for (window, size) in
+                [(100_000, factor * 100_000), (50_000, factor * 100_000), (900_000, 1_000_000)]
+            {
+                buffer.on_window(window, None);
+                assert_eq!(buffer.size(), size);
+            }
         }
     }
 

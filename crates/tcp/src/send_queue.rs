@@ -15,7 +15,7 @@ pub(crate) struct SendQueue {
     chunks: VecDeque<(u64, Payload)>,
     una: u64,
     end: u64,
-    buffer: Box<dyn SendBuffer>,
+    buffer: SendBuffer,
     /// The application found no room (Linux SOCK_NOSPACE), and sleeps until a third is free.
     blocked: bool,
     /// The application will write no more.
@@ -30,7 +30,7 @@ const CROSSING_MAX: usize = 4 << 20;
 
 impl SendQueue {
     /// An empty queue at `position`.
-    pub(crate) fn new(position: u64, buffer: Box<dyn SendBuffer>) -> Self {
+    pub(crate) fn new(position: u64, buffer: SendBuffer) -> Self {
         SendQueue {
             chunks: VecDeque::new(),
             una: position,
@@ -68,7 +68,7 @@ impl SendQueue {
     }
 
     /// Another buffer, for what is there and what comes.
-    pub(crate) fn set_buffer(&mut self, buffer: Box<dyn SendBuffer>) {
+    pub(crate) fn set_buffer(&mut self, buffer: SendBuffer) {
         self.buffer = buffer;
     }
 

@@ -6,7 +6,6 @@ use crate::congestion::{Abc, Bbr, CongestionControl, Copa, Cubic, Reno, Rre, Veg
 use crate::detection::{Fack, LossDetection, Ncl, Rack, Rfc6675, RrTcp, TcpDcr, TcpDoor, TcpPr};
 use crate::receive_window::{Drs, DrsLinux, Drwa, Fixed, ReceiveWindow};
 use crate::reduction::{Barr, Halving, Opportunistic, Prr, Qarr, RateHalving, RateReduction};
-use crate::send_buffer::{LinuxGrowth, RefinedGrowth, SendBuffer};
 
 /// What gives a snapshot of itself as a value of type `S`, everything that it knows included.
 pub trait Snapshot<S> {
@@ -83,11 +82,6 @@ snapshot! {
 snapshot! {
     /// A receive window.
     ReceiveWindowState of ReceiveWindow { DrsLinux, Fixed, Drs, Drwa, }
-}
-
-snapshot! {
-    /// A growth of the send buffer.
-    SendBufferState of SendBuffer { LinuxGrowth, RefinedGrowth, }
 }
 
 /// Arrays of any length; serde itself goes as far as 32.

@@ -2,18 +2,12 @@
 
 #![allow(clippy::unwrap_used)]
 
-use core::net::{Ipv4Addr, SocketAddr};
+mod harness;
 
+use harness::key;
 use paceline_tcp::{Config, Connection, DetectionName, ReceiveBuffer, State};
-use paceline_wire::{
-    Duration, Flags, FlowKey, Instant, Packet, Payload, SackBlocks, Seq, TcpOptionsRepr, TcpRepr,
-};
+use paceline_wire::{Duration, Flags, Instant, Packet, Payload, SackBlocks, Seq, TcpOptionsRepr, TcpRepr};
 use proptest::prelude::*;
-
-fn key() -> FlowKey {
-    let [a, b] = [1, 2].map(|host| SocketAddr::from((Ipv4Addr::new(192, 0, 2, host), 80)));
-    FlowKey::new(a, b)
-}
 
 /// A segment whose numbers lie near those expected, or anywhere.
 #[derive(Clone, Debug)]

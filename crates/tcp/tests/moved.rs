@@ -4,12 +4,11 @@
 
 mod harness;
 
-use harness::{Duplex, Tap, mobile_path, ms};
+use harness::{Duplex, Tap, drawn_config, mobile_path, ms};
 use paceline_path::random::Probability;
 use paceline_path::{LinkConfig, Reorder};
 use paceline_tcp::{
-    Config, CongestionName, Connection, DetectionName, HystartName, NclConfig, ReceiveBuffer,
-    ReceiveWindowName, ReductionName, SendBufferName,
+    Config, CongestionName, Connection, DetectionName, ReceiveBuffer, ReceiveWindowName, ReductionName,
 };
 use paceline_wire::{Duration, Instant, Packet};
 use proptest::prelude::*;
@@ -155,44 +154,13 @@ fn what_two_connections_share_is_one_piece_again() {
 }
 
 fn config() -> impl Strategy<Value = Config> {
-    let algorithms = (
-        proptest::sample::select(CongestionName::ALL),
-        proptest::sample::select(HystartName::ALL),
-        proptest::sample::select(ReductionName::ALL),
-        proptest::sample::select(DetectionName::ALL),
-        proptest::sample::select(SendBufferName::ALL),
-        proptest::sample::select(ReceiveWindowName::ALL),
-    );
-    let switches = (
-        any::<[bool; 5]>(),
-        proptest::bool::weighted(0.8),
-        proptest::bool::weighted(0.8),
-        prop_oneof![
-            (3_000u32..20_000).prop_map(ReceiveBuffer::Fixed),
-            (60_000u32..1_000_000).prop_map(|max| ReceiveBuffer::Auto { initial: 60_000, max }),
-        ],
-    );
-    (algorithms, switches).prop_map(|(algorithms, (any, timestamps, sack, receive_buffer))| {
-        let (congestion, hystart, reduction, detection, send_buffer, receive_window) = algorithms;
-        Config {
-            congestion,
-            hystart,
-            reduction,
-            detection,
-            send_buffer,
-            receive_window,
-            opportunistic: any[0],
-            hack1: any[1],
-            nagle: any[2],
-            delayed_ack: any[3],
-            sack_compression: any[4],
-            timestamps,
-            sack,
-            receive_buffer,
-            ncl: NclConfig::default(),
-            ..Config::default()
-        }
-    })
+    let receive_buffer = prop_oneof![
+        (3_000u32..20_000).prop_map(ReceiveBuffer::Fixed),
+        (60_000u32..1_000_000).prop_map(|max| ReceiveBuffer::Auto { initial: 60_000, max }),
+    ];
+    (drawn_config(), proptest::sample::select(ReceiveWindowName::ALL), receive_buffer).prop_map(
+        |(config, receive_window, receive_buffer)| Config { receive_window, receive_buffer, ..config },
+    )
 }
 
 fn run() -> impl Strategy<Value = Run> {

@@ -2,18 +2,12 @@
 //! super-packets, send the same.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use core::net::{Ipv4Addr, SocketAddr};
+mod harness;
 
+use harness::key;
 use paceline_tcp::{Config, CongestionName, Connection, DetectionName, ReductionName, Status};
-use paceline_wire::{
-    Duration, Flags, FlowKey, Instant, Packet, Payload, SackBlocks, Seq, TcpOptionsRepr, TcpRepr,
-};
+use paceline_wire::{Duration, Flags, Instant, Packet, Payload, SackBlocks, Seq, TcpOptionsRepr, TcpRepr};
 use proptest::prelude::*;
-
-fn key() -> FlowKey {
-    let [a, b] = [1, 2].map(|host| SocketAddr::from((Ipv4Addr::new(192, 0, 2, host), 80)));
-    FlowKey::new(a, b)
-}
 
 /// What happens to a connection.
 #[derive(Clone, Debug)]

@@ -2,15 +2,13 @@
 
 mod harness;
 
-use harness::{Duplex, ms};
+use harness::{Duplex, drawn_config, ms};
 use paceline_path::random::Probability;
 use paceline_path::{
     Delay, Jitter, Link, LinkConfig, Loss, OutageEffect, OutageWindow, Outages, QueueLimit, RateProcess,
     Reorder,
 };
-use paceline_tcp::{
-    Config, CongestionName, DetectionName, HystartName, ReceiveBuffer, ReductionName, SendBufferName,
-};
+use paceline_tcp::{Config, ReceiveBuffer};
 use paceline_wire::{Duration, Rate};
 use proptest::prelude::*;
 
@@ -47,51 +45,19 @@ fn link() -> impl Strategy<Value = LinkConfig> {
 }
 
 fn config() -> impl Strategy<Value = Config> {
-    let algorithms = (
-        proptest::sample::select(CongestionName::ALL),
-        proptest::sample::select(HystartName::ALL),
-        proptest::sample::select(ReductionName::ALL),
-        proptest::sample::select(DetectionName::ALL),
-        proptest::sample::select(SendBufferName::ALL),
-    );
-    let switches = (
-        any::<[bool; 5]>(),
-        proptest::bool::weighted(0.8),
-        proptest::bool::weighted(0.8),
-        proptest::bool::weighted(0.8),
-        prop_oneof![Just(536u16), Just(1_460), Just(9_000)],
-        prop_oneof![3_000u32..20_000, 60_000u32..1_000_000],
-    );
-    (algorithms, switches).prop_map(
-        |(
-            (congestion, hystart, reduction, detection, send_buffer),
-            (any, timestamps, sack, scaling, mss, window),
-        )| {
-            Config {
-                congestion,
-                hystart,
-                reduction,
-                detection,
-                send_buffer,
-                opportunistic: any[0],
-                hack1: any[1],
-                nagle: any[2],
-                delayed_ack: any[3],
-                sack_compression: any[4],
-                timestamps,
-                sack,
-                window_scaling: scaling,
-                mss,
-                receive_buffer: ReceiveBuffer::Fixed(window),
-                ..Config::default()
-            }
+    let window = prop_oneof![3_000u32..20_000, 60_000u32..1_000_000];
+    let mss = prop_oneof![Just(536u16), Just(1_460), Just(9_000)];
+    (drawn_config(), proptest::bool::weighted(0.8), mss, window).prop_map(
+        |(config, window_scaling, mss, window)| Config {
+            window_scaling,
+            mss,
+            receive_buffer: ReceiveBuffer::Fixed(window),
+            ..config
         },
     )
 }
 
 proptest! {
-
-
     #[test]
     fn every_connection_finishes_once_the_faults_stop(
         server in config(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use paceline_wire::{Packet, Seq};
 
-/// Disjoint ranges, by their start.
+/// Disjoint ranges, by their start. Not tcp's RangeSet: an outside witness of what that keeps track of.
 #[derive(Debug, Default)]
 pub(crate) struct Covered(BTreeMap<u64, u64>);
 

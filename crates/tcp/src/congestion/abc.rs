@@ -85,7 +85,7 @@ impl CongestionControl for Abc {
     fn on_ack(&mut self, sample: &AckSample, window: Window) -> Window {
         let mut other = self.other(window);
         let in_flight = sample.prior_in_flight;
-        if let (Some(accelerate), true) = (sample.accelerate, sample.delivered > 0) {
+        if let (Some(accelerate), true) = (sample.kind.accelerate, sample.delivered > 0) {
             self.guided = true;
             self.follow(accelerate, sample.delivered, in_flight);
         }
@@ -150,7 +150,7 @@ mod tests {
     fn round(rounds: &mut Rounds, abc: &mut Abc, brakes: impl Fn(u32) -> bool) -> u32 {
         let rtt = Duration::from_millis(100);
         for n in 0..rounds.window.cwnd {
-            rounds.sample.accelerate = Some(!brakes(n));
+            rounds.sample.kind.accelerate = Some(!brakes(n));
             rounds.sample.prior_in_flight = rounds.window.cwnd;
             rounds.ack(abc, rtt, 1);
         }
@@ -187,7 +187,7 @@ mod tests {
         round(&mut rounds, &mut abc, |n| n % 2 == 0);
         let windows = [1, 2, 3].map(|_| {
             rounds.window.ssthresh = abc.ssthresh(rounds.window);
-            rounds.sample.accelerate = Some(true);
+            rounds.sample.kind.accelerate = Some(true);
             rounds.ack(&mut abc, Duration::from_millis(100), 1);
             rounds.window.cwnd
         });

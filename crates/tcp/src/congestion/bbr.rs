@@ -35,9 +35,8 @@ pub struct Bbr {
     idle_restart: bool,
     pacing_gain: u64,
     cwnd_gain: u64,
-    full_bw: u64,
-    full_bw_cnt: u32,
-    full_bw_reached: bool,
+    #[cfg_attr(feature = "serde", serde(flatten))]
+    full: FullBw,
     has_seen_rtt: bool,
     prior_cwnd: u32,
     pacing_rate: Rate,
@@ -45,6 +44,15 @@ pub struct Bbr {
     aggregation: Aggregation,
     random: u64,
     started: bool,
+}
+
+/// Whether the pipe is full: the bandwidth does not grow any more.
+#[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+struct FullBw {
+    full_bw: u64,
+    full_bw_cnt: u32,
+    full_bw_reached: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -101,9 +109,7 @@ impl Bbr {
             idle_restart: false,
             pacing_gain: HIGH_GAIN,
             cwnd_gain: HIGH_GAIN,
-            full_bw: 0,
-            full_bw_cnt: 0,
-            full_bw_reached: false,
+            full: FullBw::default(),
             has_seen_rtt: false,
             prior_cwnd: 0,
             pacing_rate: Rate::ZERO,
@@ -147,7 +153,7 @@ impl Bbr {
         if !self.has_seen_rtt && !sample.srtt.is_zero() {
             self.init_pacing_rate_from_rtt(sample, window.cwnd);
         }
-        if self.full_bw_reached || rate > self.pacing_rate {
+        if self.full.full_bw_reached || rate > self.pacing_rate {
             self.pacing_rate = rate;
         }
     }
@@ -181,7 +187,7 @@ impl Bbr {
     /// What will be in flight when the next packet leaves (bbr_packets_in_net_at_edt).
     fn packets_in_net(&self, sample: &AckSample, inflight_now: u32) -> u32 {
         let delivered =
-            (u128::from(self.bandwidth()) * u128::from(sample.pacer_ahead.as_micros())) >> BW_SCALE;
+            (u128::from(self.bandwidth()) * u128::from(sample.sending.pacer_ahead.as_micros())) >> BW_SCALE;
         let extra = if self.pacing_gain > BBR_UNIT { self.tso_segs_goal(sample.mss) } else { 0 };
         (inflight_now + extra).saturating_sub(u32::try_from(delivered).unwrap_or(u32::MAX))
     }
@@ -253,20 +259,20 @@ impl Bbr {
     }
 
     fn check_full_bw_reached(&mut self, sample: &AckSample) {
-        if self.full_bw_reached || !self.round_start || sample.rate.is_app_limited {
+        if self.full.full_bw_reached || !self.round_start || sample.rate.is_app_limited {
             return;
         }
-        if self.bw.get() >= (self.full_bw * FULL_BW_THRESH) >> BBR_SCALE {
-            self.full_bw = self.bw.get();
-            self.full_bw_cnt = 0;
+        if self.bw.get() >= (self.full.full_bw * FULL_BW_THRESH) >> BBR_SCALE {
+            self.full.full_bw = self.bw.get();
+            self.full.full_bw_cnt = 0;
             return;
         }
-        self.full_bw_cnt += 1;
-        self.full_bw_reached = self.full_bw_cnt >= FULL_BW_CNT;
+        self.full.full_bw_cnt += 1;
+        self.full.full_bw_reached = self.full.full_bw_cnt >= FULL_BW_CNT;
     }
 
     fn check_drain(&mut self, sample: &AckSample, window: &mut Window) {
-        if self.mode == Mode::Startup && self.full_bw_reached {
+        if self.mode == Mode::Startup && self.full.full_bw_reached {
             self.mode = Mode::Drain;
             window.ssthresh = self.inflight(self.bw.get(), BBR_UNIT, sample.mss);
         }
@@ -283,7 +289,7 @@ impl Bbr {
         let filter_expired = now > self.min_rtt_stamp + MIN_RTT_WIN;
         if let Some(rtt) = sample.rtt {
             let shorter = self.min_rtt.is_none_or(|min| rtt < min);
-            if shorter || (filter_expired && !sample.ack_delayed) {
+            if shorter || (filter_expired && !sample.kind.delayed) {
                 self.min_rtt = Some(rtt);
                 self.min_rtt_stamp = now;
             }
@@ -320,7 +326,7 @@ impl Bbr {
         }
         self.min_rtt_stamp = now;
         window.cwnd = window.cwnd.max(self.prior_cwnd);
-        if self.full_bw_reached {
+        if self.full.full_bw_reached {
             self.reset_probe_bw_mode(now);
         } else {
             self.mode = Mode::Startup;
@@ -373,11 +379,11 @@ impl Bbr {
     fn grow(&self, sample: &AckSample, cwnd: u32) -> u32 {
         let bw = self.bandwidth();
         let mut target = self.bdp(bw, self.cwnd_gain);
-        if self.full_bw_reached {
+        if self.full.full_bw_reached {
             target += self.aggregation.cwnd(bw);
         }
         let target = self.quantize(target, sample.mss);
-        let cwnd = if self.full_bw_reached {
+        let cwnd = if self.full.full_bw_reached {
             (cwnd + sample.delivered).min(target)
         } else if cwnd < target || sample.delivered_total < INIT_CWND {
             cwnd + sample.delivered
@@ -426,8 +432,8 @@ impl CongestionControl for Bbr {
     }
 
     fn undo(&mut self, window: Window, _prior_cwnd: u32) -> u32 {
-        self.full_bw = 0;
-        self.full_bw_cnt = 0;
+        self.full.full_bw = 0;
+        self.full.full_bw_cnt = 0;
         self.lt.forget();
         window.cwnd
     }
@@ -435,7 +441,7 @@ impl CongestionControl for Bbr {
     fn on_state(&mut self, state: CaState, sample: &AckSample, window: Window) -> Window {
         if state == CaState::Loss {
             self.prev_ca_state = CaState::Loss;
-            self.full_bw = 0;
+            self.full.full_bw = 0;
             self.round_start = true;
             let lost = AckSample { lost: 1, rate: Default::default(), ..*sample };
             self.sample_long_term(&lost);
@@ -449,7 +455,7 @@ impl CongestionControl for Bbr {
         }
         if !self.started {
             self.start(sample, &mut window);
-        } else if sample.app_limited {
+        } else if sample.sending.app_limited {
             self.idle_restart = true;
             self.aggregation.restart(sample.now);
             match self.mode {

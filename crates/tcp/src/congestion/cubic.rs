@@ -185,7 +185,7 @@ impl CongestionControl for Cubic {
     fn on_event(&mut self, event: CongestionEvent, sample: &AckSample, window: Window) -> Window {
         // Time in which the application sent nothing does not count (RFC 9438, Section 4.2, Eq. (1): t).
         if let (CongestionEvent::TransmissionStart, Some(start)) = (event, self.epoch_start) {
-            let idle = sample.now.saturating_since(sample.last_send);
+            let idle = sample.now.saturating_since(sample.sending.last_send);
             self.epoch_start = Some((start + idle).min(sample.now));
         }
         window

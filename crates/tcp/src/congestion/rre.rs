@@ -103,16 +103,16 @@ impl Rre {
     /// What an ACK says by the peer's clock; `None` while its tick is not known.
     fn read(&mut self, sample: &AckSample) -> Option<Reading> {
         self.received += sample.delivered_bytes;
-        if sample.repeated {
+        if sample.kind.repeated {
             // No change to the SACK blocks: one MSS was retransmitted (Section II-A).
             self.received += u64::from(sample.mss);
         }
         if let Some(rtt) = sample.rtt {
             self.rtt_min = Some(self.rtt_min.map_or(rtt, |min| min.min(rtt)));
         }
-        let time = self.clock.time(sample.tsval, sample.sent_at, sample.now)?;
+        let time = self.clock.time(sample.kind.tsval, sample.sent_at, sample.now)?;
         // An ACK that the receiver's timer held back does not show when its segment came.
-        let delay = sample.sent_at.filter(|_| !sample.ack_delayed);
+        let delay = sample.sent_at.filter(|_| !sample.kind.delayed);
         let delay = delay.map(|sent| self.delay.on_segment(time, sent));
         Some(Reading { time, delay })
     }

@@ -12,9 +12,42 @@ use super::{
 pub struct Vegas {
     doing_vegas_now: bool,
     beg_snd_nxt: u64,
-    cnt_rtt: u32,
-    min_rtt: Duration,
-    base_rtt: Duration,
+    #[cfg_attr(feature = "serde", serde(flatten))]
+    rtts: Rtts,
+}
+
+/// The RTTs of a round, and the shortest of all (Linux cntRTT, minRTT, baseRTT). Veno has them, too.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(super) struct Rtts {
+    #[cfg_attr(feature = "serde", serde(rename = "cnt_rtt"))]
+    pub(super) count: u32,
+    #[cfg_attr(feature = "serde", serde(rename = "min_rtt"))]
+    pub(super) min: Duration,
+    #[cfg_attr(feature = "serde", serde(rename = "base_rtt"))]
+    pub(super) base: Duration,
+}
+
+impl Default for Rtts {
+    fn default() -> Self {
+        Rtts { count: 0, min: Duration::MAX, base: Duration::MAX }
+    }
+}
+
+impl Rtts {
+    pub(super) fn take(&mut self, sample: &AckSample) {
+        if let Some(rtt) = sample.rtt {
+            let rtt = rtt + Duration::from_micros(1);
+            self.base = self.base.min(rtt);
+            self.min = self.min.min(rtt);
+            self.count += 1;
+        }
+    }
+
+    /// That of the round and the shortest, in microseconds.
+    pub(super) fn micros(&self) -> (u64, u64) {
+        (self.min.as_micros().max(1), self.base.as_micros().max(1))
+    }
 }
 
 /// Fewer packets than this in the queue: grow (Linux alpha).
@@ -26,13 +59,7 @@ const GAMMA: u64 = 1;
 
 impl Default for Vegas {
     fn default() -> Self {
-        Vegas {
-            doing_vegas_now: true,
-            beg_snd_nxt: 0,
-            cnt_rtt: 0,
-            min_rtt: Duration::MAX,
-            base_rtt: Duration::MAX,
-        }
+        Vegas { doing_vegas_now: true, beg_snd_nxt: 0, rtts: Rtts::default() }
     }
 }
 
@@ -44,13 +71,12 @@ impl Vegas {
     }
 
     fn next_round(&mut self) {
-        self.cnt_rtt = 0;
-        self.min_rtt = Duration::MAX;
+        self.rtts = Rtts { base: self.rtts.base, ..Rtts::default() };
     }
 
     /// Once per round trip: compare the expected rate with the actual one.
     fn judge(&self, sample: &AckSample, mut window: Window) -> Window {
-        let (rtt, base) = (self.min_rtt.as_micros().max(1), self.base_rtt.as_micros().max(1));
+        let (rtt, base) = self.rtts.micros();
         let cwnd = u64::from(window.cwnd);
         let target_cwnd = (cwnd * base / rtt) as u32;
         let diff = cwnd * rtt.saturating_sub(base) / base;
@@ -79,12 +105,7 @@ impl CongestionControl for Vegas {
     }
 
     fn on_measurement(&mut self, sample: &AckSample, window: Window) -> Window {
-        if let Some(rtt) = sample.rtt {
-            let rtt = rtt + Duration::from_micros(1);
-            self.base_rtt = self.base_rtt.min(rtt);
-            self.min_rtt = self.min_rtt.min(rtt);
-            self.cnt_rtt += 1;
-        }
+        self.rtts.take(sample);
         window
     }
 
@@ -95,7 +116,7 @@ impl CongestionControl for Vegas {
         if sample.una > self.beg_snd_nxt {
             self.beg_snd_nxt = sample.nxt;
             // Two samples may both be of delayed ACKs.
-            window = match self.cnt_rtt <= 2 {
+            window = match self.rtts.count <= 2 {
                 true => reno::grow(sample, window),
                 false => self.judge(sample, window),
             };
@@ -120,7 +141,7 @@ impl CongestionControl for Vegas {
 
     fn on_event(&mut self, event: CongestionEvent, sample: &AckSample, window: Window) -> Window {
         if matches!(event, CongestionEvent::WindowRestart | CongestionEvent::TransmissionStart) {
-            self.base_rtt = Duration::MAX;
+            self.rtts.base = Duration::MAX;
             self.enable(sample.nxt);
         }
         window

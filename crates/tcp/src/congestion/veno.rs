@@ -2,6 +2,7 @@
 
 use paceline_wire::Duration;
 
+use super::vegas::Rtts;
 use super::{AckSample, CaState, CongestionControl, CongestionEvent, CongestionName, Window, reno};
 
 /// Reno that takes a loss with a short queue for a random one.
@@ -9,9 +10,8 @@ use super::{AckSample, CaState, CongestionControl, CongestionEvent, CongestionNa
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Veno {
     doing_veno_now: bool,
-    cnt_rtt: u32,
-    min_rtt: Duration,
-    base_rtt: Duration,
+    #[cfg_attr(feature = "serde", serde(flatten))]
+    rtts: Rtts,
     /// Whether the next full window of ACKs raises cwnd.
     inc: bool,
     /// The queue in half packets.
@@ -24,20 +24,13 @@ const V_PARAM_SHIFT: u32 = 1;
 
 impl Default for Veno {
     fn default() -> Self {
-        Veno {
-            doing_veno_now: true,
-            cnt_rtt: 0,
-            min_rtt: Duration::MAX,
-            base_rtt: Duration::MAX,
-            inc: true,
-            diff: 0,
-        }
+        Veno { doing_veno_now: true, rtts: Rtts::default(), inc: true, diff: 0 }
     }
 }
 
 impl Veno {
     fn grow(&mut self, sample: &AckSample, mut window: Window) -> Window {
-        let (rtt, base) = (self.min_rtt.as_micros().max(1), self.base_rtt.as_micros().max(1));
+        let (rtt, base) = self.rtts.micros();
         let cwnd = u64::from(window.cwnd) << V_PARAM_SHIFT;
         self.diff = cwnd - (cwnd * base / rtt).min(cwnd);
         let mut acked = sample.delivered;
@@ -70,12 +63,7 @@ impl CongestionControl for Veno {
     }
 
     fn on_measurement(&mut self, sample: &AckSample, window: Window) -> Window {
-        if let Some(rtt) = sample.rtt {
-            let rtt = rtt + Duration::from_micros(1);
-            self.base_rtt = self.base_rtt.min(rtt);
-            self.min_rtt = self.min_rtt.min(rtt);
-            self.cnt_rtt += 1;
-        }
+        self.rtts.take(sample);
         window
     }
 
@@ -86,12 +74,12 @@ impl CongestionControl for Veno {
         if !sample.cwnd_limited {
             return window;
         }
-        let window = match self.cnt_rtt <= 2 || self.min_rtt == Duration::MAX {
+        let window = match self.rtts.count <= 2 || self.rtts.min == Duration::MAX {
             true => reno::grow(sample, window),
             false => self.grow(sample, window),
         };
         // Linux forgets the shortest RTT with every ACK, but not how many there were.
-        self.min_rtt = Duration::MAX;
+        self.rtts.min = Duration::MAX;
         window
     }
 
@@ -105,7 +93,7 @@ impl CongestionControl for Veno {
     fn on_state(&mut self, state: CaState, _sample: &AckSample, window: Window) -> Window {
         self.doing_veno_now = state == CaState::Open;
         if self.doing_veno_now {
-            self.min_rtt = Duration::MAX;
+            self.rtts.min = Duration::MAX;
         }
         window
     }
@@ -113,7 +101,8 @@ impl CongestionControl for Veno {
     fn on_event(&mut self, event: CongestionEvent, _sample: &AckSample, window: Window) -> Window {
         if matches!(event, CongestionEvent::WindowRestart | CongestionEvent::TransmissionStart) {
             // tcp_veno_init leaves cntrtt and diff as they are.
-            *self = Veno { cnt_rtt: self.cnt_rtt, diff: self.diff, ..Veno::default() };
+            let rtts = Rtts { count: self.rtts.count, ..Rtts::default() };
+            *self = Veno { rtts, diff: self.diff, ..Veno::default() };
         }
         window
     }

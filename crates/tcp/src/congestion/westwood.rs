@@ -112,7 +112,7 @@ impl CongestionControl for Westwood {
     fn on_measurement(&mut self, sample: &AckSample, window: Window) -> Window {
         self.mss = u64::from(sample.mss);
         self.update_window(sample.now, sample.una);
-        self.bk += match sample.slow_path {
+        self.bk += match sample.kind.slow_path {
             true => self.acked_count(sample.una),
             false => {
                 let acked = sample.una.saturating_sub(self.snd_una);

@@ -35,7 +35,7 @@ impl Connection {
     /// How long what was sent may stay unacknowledged before the connection is given up; none: as many retransmissions as
     /// [`Config::retries`](crate::Config::retries) says (RFC 9293, Section 3.8.3; Linux TCP_USER_TIMEOUT).
     pub fn set_user_timeout(&mut self, limit: Option<Duration>) {
-        self.sender.user_timeout = limit;
+        self.sender.timer.user_timeout = limit;
     }
 
     /// Bytes that can be written now. For one who moves data on as soon as there is room, and does not wait for

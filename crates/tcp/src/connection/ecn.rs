@@ -1,5 +1,5 @@
 //! Explicit congestion notification in segments (RFC 3168, Section 6.1): what is asked for in a SYN, what is echoed, which packets may
-//! be marked. What the sender does about an echo is in `sender/ecn.rs`.
+//! be marked. What the sender does about an echo is in `sender/episode.rs`.
 //!
 //! ABC uses the same bits in its own way (Goyal et al., NSDI 2020): its data leaves as ECT(1), accelerate, and a router may make ECT(0) of
 //! it, brake. The receiver tells which of both came last by the bit that was the nonce sum's, today AE. No other sender of ours sends
@@ -99,7 +99,7 @@ impl Connection {
     #[inline(always)]
     pub(super) fn cwr_flag(&mut self, transmission: Transmission, payload: bool) -> Flags {
         let is_new = self.agreed.ecn && payload && !transmission.retransmission;
-        if is_new && self.sender.take_cwr() { Flags::CWR } else { Flags::empty() }
+        if is_new && self.sender.episode.take_cwr() { Flags::CWR } else { Flags::empty() }
     }
 
     /// See [`cwr_flag`](Self::cwr_flag).

@@ -98,7 +98,7 @@ impl Connection {
             self.ts_recent = value;
             self.ts_recent_at = now;
         }
-        self.sender.snd_wnd = u64::from(incoming.window);
+        self.sender.peer.snd_wnd = u64::from(incoming.window);
     }
 
     /// The shift that lets the window show the whole buffer (Linux tcp_select_initial_window).
@@ -169,14 +169,14 @@ impl Connection {
         self.receiver.acks.on_established(self.receiver.buffer(), mss, self.agreed.sack);
         self.take_handshake_rtt(now, incoming);
         let windows = self.sender.congestion().send_buffer_windows();
-        self.queue.on_window(u64::from(self.sender.window.cwnd) * u64::from(mss), windows);
+        self.queue.on_window(u64::from(self.sender.control.window.cwnd) * u64::from(mss), windows);
         self.handshake.timer = None;
         self.handshake.due = false;
         if self.queue.is_closed() {
             self.state = State::FinWait1;
         }
         self.sender.wake();
-        self.sender.emit(now, Event::Established);
+        self.sender.report.emit(now, Event::Established);
     }
 
     /// What the handshake tells of the peer's clock: when the SYN came, and what answered our own SYN.
@@ -205,7 +205,7 @@ impl Connection {
         let echo = incoming.timestamps.map(|(_, echo)| echo).filter(|_| self.agreed.timestamps);
         let spurious = echo == Some(self.sender.timestamp(first_sent));
         if self.handshake.retransmissions > 1 && !spurious {
-            self.sender.window.cwnd = 1;
+            self.sender.control.window.cwnd = 1;
         }
     }
 }

@@ -185,7 +185,7 @@ impl Connection {
             return;
         }
         self.queue.acknowledge(una);
-        let bytes = u64::from(self.sender.window.cwnd) * u64::from(self.sender.mss);
+        let bytes = u64::from(self.sender.control.window.cwnd) * u64::from(self.sender.mss);
         let windows = self.sender.congestion().send_buffer_windows();
         self.queue.on_window(bytes, windows);
         self.receiver.acks.set_rtt(self.sender.rtt.srtt());

@@ -83,7 +83,7 @@ impl Connection {
         self.sender.is_idle()
             && !self.receiver.acks.is_due()
             && self.output.is_empty()
-            && !self.sender.window_probe
+            && !self.sender.timer.window_probe
             && !self.handshake.due
     }
 
@@ -134,7 +134,7 @@ impl Connection {
                 return true;
             }
         }
-        let probe = self.sender.window_probe | self.output.keep_alive;
+        let probe = self.sender.timer.window_probe | self.output.keep_alive;
         if probe {
             self.build_probe(now, packet);
         }
@@ -256,7 +256,7 @@ impl Connection {
     /// A segment from before the window, which must be answered (Linux tcp_xmit_probe_skb).
     #[cold]
     fn build_probe(&mut self, now: Instant, packet: &mut Packet) {
-        self.sender.window_probe = false;
+        self.sender.timer.window_probe = false;
         self.output.keep_alive = false;
         let seq = self.sender.board.una() - 1;
         self.build(now, seq, Flags::ACK, Payload::Length(0), packet);

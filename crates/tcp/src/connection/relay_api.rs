@@ -28,15 +28,15 @@ impl Connection {
     /// So many bytes may be sent from here on, each time at least the segment that is begun; `u64::MAX`, as it is at first, is
     /// no bound. What everything waits for (the first segment, when it was lost, and probes) needs no allowance.
     pub fn set_allowance(&mut self, bytes: u64) {
-        self.sender.allowance = bytes;
-        if bytes > 0 && self.sender.held {
+        self.sender.pacer.allowance = bytes;
+        if bytes > 0 && self.sender.pacer.held {
             self.sender.wake();
         }
     }
 
     /// The last poll had something to send, and no allowance. Who is over is not polled any more, and waits for nothing.
     pub fn is_held(&self) -> bool {
-        self.sender.held && !matches!(self.state, State::Closed | State::TimeWait)
+        self.sender.pacer.held && !matches!(self.state, State::Closed | State::TimeWait)
     }
 
     /// Bytes on their way, as loss detection sees it (pipe of RFC 6675), in full segments.
@@ -74,26 +74,26 @@ impl Connection {
     pub fn next_piece(&self) -> u64 {
         let sender = &self.sender;
         let segment = self.segment();
-        if sender.board.lost_out() > 0 || sender.congestion().pacing_rate().is_some() {
+        if sender.board.lost_out() > 0 || sender.control.is_paced() {
             return segment;
         }
         let nxt = sender.board.nxt();
         let (_, piece_end) = self.queue.piece(nxt);
-        let room = u64::from(sender.window.cwnd.saturating_sub(sender.in_flight())) * segment;
-        piece_end.saturating_sub(nxt).min(room).min(sender.offered_end().saturating_sub(nxt))
+        let room = u64::from(sender.control.window.cwnd.saturating_sub(sender.in_flight())) * segment;
+        piece_end
+            .saturating_sub(nxt)
+            .min(room)
+            .min(sender.peer.offered_end(sender.board.una()).saturating_sub(nxt))
     }
 
     /// Bytes that may still be sent; see [`set_allowance`](Self::set_allowance).
     pub fn allowance(&self) -> u64 {
-        self.sender.allowance
+        self.sender.pacer.allowance
     }
 
     /// What was reported since the last call.
     pub fn take_delivery(&mut self) -> Delivery {
-        let lost_total = self.sender.board.lost_total();
-        let newly = lost_total - core::mem::replace(&mut self.sender.lost_reported, lost_total);
-        let lost = newly * self.segment();
-        Delivery { lost, ..core::mem::take(&mut self.sender.delivery) }
+        self.sender.report.take_delivery(self.sender.board.lost_total(), u64::from(self.sender.mss))
     }
 
     /// Timeouts of the retransmission timer since the start.
@@ -103,7 +103,7 @@ impl Connection {
 
     /// The window that the peer offered last.
     pub fn peer_window(&self) -> u64 {
-        self.sender.snd_wnd
+        self.sender.peer.snd_wnd
     }
 
     /// No more than this is offered to the peer, whatever the receive buffer has room for. What was offered stays offered.
@@ -128,10 +128,10 @@ impl Connection {
         let sender = &self.sender;
         let mss = u64::from(sender.mss);
         let initial = u64::from(self.config.initial_cwnd) * mss;
-        let cwnd = u64::from(sender.window.cwnd) * mss;
-        let most = most.min(sender.snd_wnd);
+        let cwnd = u64::from(sender.control.window.cwnd) * mss;
+        let most = most.min(sender.peer.snd_wnd);
         let unhurt = sender.totals.recoveries == 0 && sender.totals.timeouts == 0;
-        let doubles = unhurt && sender.window.in_slow_start() && cwnd < most;
+        let doubles = unhurt && sender.control.window.in_slow_start() && cwnd < most;
         let window = if doubles { 2 * cwnd } else { cwnd }.min(most);
         // Before the first sample, as after a SYN that was sent twice, nothing is known of later windows.
         let srtt = if self.srtt().is_zero() { time } else { self.srtt() };
@@ -157,6 +157,6 @@ impl Connection {
 
     /// Its packets leave at a rate, not by the clock of ACKs alone.
     pub fn is_paced(&self) -> bool {
-        self.sender.congestion().pacing_rate().is_some()
+        self.sender.control.is_paced()
     }
 }

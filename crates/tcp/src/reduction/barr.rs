@@ -134,7 +134,7 @@ impl RateReduction for Barr {
             return;
         }
         let form = Form::of(self.name);
-        let rtt = if form.by_record { sample.rtt } else { sample.echo_rtt.or(sample.rtt) };
+        let rtt = if form.by_record { sample.rtt } else { sample.kind.echo_rtt.or(sample.rtt) };
         self.rtt = rtt.unwrap_or(self.rtt);
         self.delivered = match form.delivered {
             true => self.delivered + u64::from(sample.delivered),
@@ -210,7 +210,7 @@ mod tests {
             window.ssthresh = 180;
             let mut sample =
                 AckSample { delivered: 2, rtt: Some(Duration::from_millis(100)), ..Default::default() };
-            sample.echo_rtt = Some(Duration::from_millis(150));
+            sample.kind.echo_rtt = Some(Duration::from_millis(150));
             for n in 0..400u64 {
                 sample.now = Instant::ZERO + Duration::from_millis(2 * n);
                 sample.delivered = if n < 380 { 2 } else { 1 };

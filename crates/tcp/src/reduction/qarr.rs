@@ -84,7 +84,7 @@ impl Qarr {
     fn queue(form: Form, sample: &AckSample) -> Option<u32> {
         let (rtt, pipe) = match form.by_record {
             true => (sample.rtt?, sample.prior_in_flight),
-            false => (sample.echo_rtt.or(sample.rtt)?, sample.in_flight),
+            false => (sample.kind.echo_rtt.or(sample.rtt)?, sample.in_flight),
         };
         let (rtt, base) = (rtt.as_micros().max(1), sample.min_rtt.as_micros());
         Some((u64::from(pipe) * rtt.saturating_sub(base) / rtt) as u32)
@@ -157,6 +157,7 @@ mod tests {
     use alloc::vec::Vec;
 
     use super::*;
+    use crate::congestion::AckKind;
     use paceline_wire::{Duration, Instant};
 
     fn sample(rtt_ms: u64, una: u64) -> AckSample {
@@ -201,8 +202,9 @@ mod tests {
     /// 190 packets are in the pipe after an ACK that says 125 ms by the record and 200 ms by the echo: 38 wait, or 95.
     #[test]
     fn as_printed_every_ack_lowers_the_window_by_what_the_echo_shows() {
-        let late = AckSample { in_flight: 190, echo_rtt: Some(Duration::from_millis(200)), ..sample(125, 1) };
-        let short = AckSample { echo_rtt: Some(Duration::from_millis(100)), ..late };
+        let echo = |ms| AckKind { echo_rtt: Some(Duration::from_millis(ms)), ..AckKind::default() };
+        let late = AckSample { in_flight: 190, kind: echo(200), ..sample(125, 1) };
+        let short = AckSample { kind: echo(100), ..late };
         let of = |name: ReductionName, samples: &[AckSample]| {
             let mut qarr = Qarr { w: 200, ..Qarr::named(name) };
             let mut window = Window::new(200, u32::MAX);

@@ -4,7 +4,7 @@ use paceline_wire::{Duration, Instant};
 
 use crate::detection::Newest;
 use crate::rate_sample::RateGather;
-use crate::scoreboard::{Mark, Segment};
+use crate::scoreboard::{Mark, Scoreboard, Segment};
 
 /// The account of one ACK.
 #[derive(Clone, Copy, Debug)]
@@ -13,7 +13,11 @@ pub(super) struct Accounting {
     min_rtt: Duration,
     high_seq: u64,
     /// The highest position known to have arrived before this ACK.
-    prior_fack: u64,
+    pub(super) prior_fack: u64,
+    /// Segments ever taken for lost, before it.
+    pub(super) prior_lost: u64,
+    /// Something in flight had been reported by SACK before it.
+    pub(super) had_sacked: bool,
     pub(super) rate: RateGather,
     pub(super) newest: Option<Newest>,
     pub(super) first_acked_sent: Option<Instant>,
@@ -33,12 +37,14 @@ pub(super) struct Accounting {
 }
 
 impl Accounting {
-    pub(super) fn new(now: Instant, min_rtt: Duration, high_seq: u64, prior_fack: u64) -> Self {
+    pub(super) fn new(now: Instant, min_rtt: Duration, high_seq: u64, board: &Scoreboard) -> Self {
         Accounting {
             now,
             min_rtt,
             high_seq,
-            prior_fack,
+            prior_fack: board.highest_sack(),
+            prior_lost: board.lost_total(),
+            had_sacked: board.sacked_out() > 0,
             rate: RateGather::default(),
             newest: None,
             first_acked_sent: None,

@@ -4,16 +4,21 @@ use paceline_wire::Instant;
 
 use super::Sender;
 use super::ack::Flags;
-use crate::congestion::{CaState, CongestionEvent, Window};
+use crate::congestion::CaState;
 use crate::detection::{CongestionResponse, Sent};
-use crate::event::Event;
 use crate::scoreboard::Mark;
 
 impl Sender {
     /// A segment leaves.
     pub(super) fn tell_sent(&mut self, now: Instant, number: u32, end: u64, retransmission: bool) {
         if self.owns_response {
-            self.detection.on_sent(&Sent { now, number, end, retransmission, cwnd: self.window.cwnd });
+            self.detection.on_sent(&Sent {
+                now,
+                number,
+                end,
+                retransmission,
+                cwnd: self.control.window.cwnd,
+            });
         }
     }
 
@@ -26,7 +31,7 @@ impl Sender {
         let outcome = self.detection.on_timeout(&mut self.board, &sample);
         self.usage.open_round();
         self.respond(now, outcome.response);
-        if self.state <= CaState::Disorder {
+        if self.episode.state <= CaState::Disorder {
             self.try_keep_open(now);
         }
     }
@@ -35,19 +40,21 @@ impl Sender {
     pub(super) fn respond(&mut self, now: Instant, response: CongestionResponse) {
         match response {
             CongestionResponse::None => {}
-            CongestionResponse::Reduce => self.reduce_at_once(now, self.window.cwnd),
+            CongestionResponse::Reduce => self.reduce_at_once(now, self.control.window.cwnd),
             CongestionResponse::ReduceFrom(cwnd) => self.reduce_at_once(now, cwnd),
             CongestionResponse::Restart => {
-                self.reduce_at_once(now, self.window.cwnd);
-                if !self.congestion.owns_window() {
-                    self.window.cwnd = 1;
+                self.reduce_at_once(now, self.control.window.cwnd);
+                if !self.control.is_owned() {
+                    self.control.window.cwnd = 1;
                 }
             }
-            CongestionResponse::FastRecovery if self.state < CaState::Recovery => self.enter_recovery(now),
+            CongestionResponse::FastRecovery if self.episode.state < CaState::Recovery => {
+                self.enter_recovery(now)
+            }
             CongestionResponse::FastRecovery => {}
-            CongestionResponse::Undo if self.undo.marker.is_some() => {
+            CongestionResponse::Undo if self.episode.undo.marker.is_some() => {
                 self.undo_reduction(now, false);
-                if self.state >= CaState::Recovery {
+                if self.episode.state >= CaState::Recovery {
                     self.try_keep_open(now);
                 }
             }
@@ -55,26 +62,10 @@ impl Sender {
         }
     }
 
-    /// The window is ssthresh, without a fast recovery.
-    fn reduce_at_once(&mut self, now: Instant, cwnd: u32) {
-        self.totals.recoveries += 1;
-        if self.congestion.owns_window() {
-            return;
-        }
-        self.cwr_due = true;
-        self.prior_cwnd = self.window.cwnd;
-        self.window.ssthresh = self.congestion.ssthresh(Window { cwnd, ..self.window });
-        self.window.cwnd = self.window.cwnd.min(self.window.ssthresh);
-        self.window.cwnd_cnt = 0;
-        self.congestion_event(now, CongestionEvent::ReductionComplete);
-        let (cwnd, ssthresh, in_flight) = (self.window.cwnd, self.window.ssthresh, self.in_flight());
-        self.emit(now, Event::Window { cwnd, ssthresh, in_flight });
-    }
-
     /// F-RTO is not for a segment that was sent again before the timeout (RFC 5682, Section 2.1, step 1). Without a state of
     /// recovery only the segment itself tells.
     pub(super) fn head_was_resent(&self) -> bool {
         self.owns_response
-            && self.board.iter().next().is_some_and(|s| s.mark.contains(Mark::EVER_RETRANSMITTED))
+            && self.board.head().is_some_and(|head| head.mark.contains(Mark::EVER_RETRANSMITTED))
     }
 }

@@ -4,7 +4,7 @@ use super::Sender;
 use super::ack::Flags;
 use super::transmit::Forced;
 use crate::detection::DUP_THRESH;
-use crate::scoreboard::Mark;
+use crate::scoreboard::{Mark, Scoreboard};
 
 /// State of Hack 1.
 #[derive(Clone, Copy, Debug, Default)]
@@ -18,12 +18,48 @@ pub(super) struct Hack1 {
     doubted_to: u64,
 }
 
+impl Hack1 {
+    /// A duplicate without news answers a segment beyond the window, which the receiver has thrown away. Our choice: it is
+    /// lost and has left the pipe; otherwise a window full of such segments keeps even the retransmissions back that would
+    /// show the next loss.
+    fn mark_discarded(&mut self, board: &mut Scoreboard, edge: u64) {
+        if board.nxt() <= edge {
+            return;
+        }
+        let (mut number, end) = (board.number_at(edge), board.numbers().1);
+        let ahead = |from: u32, to: u32| to.wrapping_sub(from) as i32;
+        if ahead(number, self.discarded_to) > 0 && ahead(self.discarded_to, end) >= 0 {
+            number = self.discarded_to;
+        }
+        while number != end {
+            let marked = board.mark_lost(number);
+            number = number.wrapping_add(1);
+            if marked {
+                break;
+            }
+        }
+        self.discarded_to = number;
+    }
+
+    /// New data may go beyond the window only on the assumption that retransmissions arrive (Section VIII). Our choice: once
+    /// one was lost, nothing goes there until all that was sent by then is acknowledged. What the receiver throws away has
+    /// to be retransmitted, hundreds of segments at once, of which again some are lost, and so on for seconds.
+    pub(super) fn may_exceed_window(&self, una: u64) -> bool {
+        una >= self.doubted_to
+    }
+
+    /// Another episode begins.
+    pub(super) fn forget_strays(&mut self) {
+        self.stray_duplicates = 0;
+    }
+}
+
 impl Sender {
     /// OR, Section VIII, Hack 1: duplicate ACKs without news by SACK answer data beyond the window, so the retransmission
     /// that should have opened it is lost. After DupThresh the first segment goes again.
     ///
-    /// As printed (`hack1_text`) that is all, and the count has to exceed DupThresh. Ours adds two rules: [`Self::mark_discarded`] and
-    /// [`Self::may_exceed_window`].
+    /// As printed (`hack1_text`) that is all, and the count has to exceed DupThresh. Ours adds two rules: [`Hack1::mark_discarded`] and
+    /// [`Hack1::may_exceed_window`].
     pub(super) fn detect_discards(&mut self, flags: Flags) {
         let text = self.config.hack1_text;
         if !self.config.hack1 && !text {
@@ -45,58 +81,23 @@ impl Sender {
                 return;
             }
         } else {
-            self.mark_discarded();
+            let edge = self.board.una() + self.peer.snd_wnd;
+            self.hack1.mark_discarded(&mut self.board, edge);
             if self.hack1.stray_duplicates < DUP_THRESH {
                 return;
             }
             self.hack1.doubted_to = self.board.nxt();
         }
         self.hack1.stray_duplicates = 0;
-        let Some(first) = self.board.first_hole() else { return };
+        let Some(first) = self.board.first() else { return };
         let Some(segment) = self.board.get(first) else { return };
         // Our choice: not again within a round trip of the last time, because the answer cannot have come.
-        let answered = segment.sent_at + self.rtt.srtt() <= self.last_arrival;
+        let answered = segment.sent_at + self.rtt.srtt() <= self.peer.last_arrival;
         let lost_again = segment.mark.contains(Mark::RETRANSMITTED) && answered;
         if segment.is_lost_and_waiting() || (lost_again && self.board.mark_lost(first)) {
             self.totals.hack1 += 1;
             // A fast retransmit, whatever cwnd says: what went beyond the window still counts as in flight.
             self.forced = Some(Forced::Lost);
         }
-    }
-
-    /// A duplicate without news answers a segment beyond the window, which the receiver has thrown away. Our choice: it is
-    /// lost and has left the pipe; otherwise a window full of such segments keeps even the retransmissions back that would
-    /// show the next loss.
-    fn mark_discarded(&mut self) {
-        let edge = self.board.una() + self.snd_wnd;
-        if self.board.nxt() <= edge {
-            return;
-        }
-        let (mut number, end) = (self.board.number_at(edge), self.board.numbers().1);
-        if (self.hack1.discarded_to.wrapping_sub(number) as i32) > 0
-            && (end.wrapping_sub(self.hack1.discarded_to) as i32) >= 0
-        {
-            number = self.hack1.discarded_to;
-        }
-        while number != end {
-            let marked = self.board.mark_lost(number);
-            number = number.wrapping_add(1);
-            if marked {
-                break;
-            }
-        }
-        self.hack1.discarded_to = number;
-    }
-
-    /// New data may go beyond the window only on the assumption that retransmissions arrive (Section VIII). Our choice: once
-    /// one was lost, nothing goes there until all that was sent by then is acknowledged. What the receiver throws away has
-    /// to be retransmitted, hundreds of segments at once, of which again some are lost, and so on for seconds.
-    pub(super) fn may_exceed_window(&self) -> bool {
-        self.board.una() >= self.hack1.doubted_to
-    }
-
-    /// Another episode begins.
-    pub(super) fn forget_strays(&mut self) {
-        self.hack1.stray_duplicates = 0;
     }
 }

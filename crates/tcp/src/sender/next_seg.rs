@@ -6,7 +6,7 @@ use paceline_wire::Instant;
 use super::Sender;
 use super::transmit::Transmission;
 use crate::congestion::CaState;
-use crate::scoreboard::Mark;
+use crate::scoreboard::{Mark, Scoreboard};
 
 /// State of NextSeg.
 #[derive(Clone, Copy, Debug, Default)]
@@ -18,58 +18,35 @@ pub(super) struct NextSeg {
     rescue_rxt: Option<u64>,
 }
 
-impl Sender {
-    /// A segment that is not known to be lost, once more.
-    pub(super) fn poll_early_retransmission(&mut self, now: Instant) -> Option<Transmission> {
-        if self.state != CaState::Recovery { None } else { self.find_early_retransmission(now) }
-    }
-
-    #[inline(never)]
-    fn find_early_retransmission(&mut self, now: Instant) -> Option<Transmission> {
-        let may = self.detection.retransmits_early() && self.in_flight() < self.window.cwnd;
-        if !may {
-            return None;
-        }
-        let hole = self.unreported_hole();
-        if hole.is_some() && !self.is_allowed() {
-            return None;
-        }
-        let number = match hole {
-            Some(number) => number,
-            None if self.allowance == 0 => return None,
-            None => self.rescue()?,
-        };
-        self.retransmit(now, number)
-    }
-
+impl NextSeg {
     /// Recovery begins.
-    pub(super) fn reset_high_rxt(&mut self) {
-        self.next_seg.high_rxt = self.board.numbers().0;
+    pub(super) fn begin(&mut self, board: &Scoreboard) {
+        self.high_rxt = board.numbers().0;
     }
 
     /// A segment is sent again in recovery.
-    pub(super) fn raise_high_rxt(&mut self, number: u32) {
+    pub(super) fn on_retransmitted(&mut self, number: u32) {
         let next = number.wrapping_add(1);
-        if (next.wrapping_sub(self.next_seg.high_rxt) as i32) > 0 {
-            self.next_seg.high_rxt = next;
+        if (next.wrapping_sub(self.high_rxt) as i32) > 0 {
+            self.high_rxt = next;
         }
     }
 
     /// Rule (3): missing, not sent again, and below something that has arrived, but by fewer than DupThresh segments.
-    fn unreported_hole(&mut self) -> Option<u32> {
-        if self.board.sacked_out() == 0 {
+    fn unreported_hole(&mut self, board: &Scoreboard) -> Option<u32> {
+        if board.sacked_out() == 0 {
             return None;
         }
-        let first = self.board.numbers().0;
-        let end = self.board.number_at(self.board.highest_sack() - 1);
-        let mut number = self.next_seg.high_rxt;
+        let first = board.numbers().0;
+        let end = board.number_at(board.highest_sack() - 1);
+        let mut number = self.high_rxt;
         if (number.wrapping_sub(first) as i32) < 0 {
             number = first;
         }
         while (end.wrapping_sub(number) as i32) > 0 {
-            self.next_seg.high_rxt = number;
+            self.high_rxt = number;
             let known = Mark::SACKED | Mark::RETRANSMITTED;
-            if self.board.get(number).is_some_and(|segment| !segment.mark.intersects(known)) {
+            if board.get(number).is_some_and(|segment| !segment.mark.intersects(known)) {
                 return Some(number);
             }
             number = number.wrapping_add(1);
@@ -78,12 +55,37 @@ impl Sender {
     }
 
     /// Rule (4): once in a recovery, the highest segment that has not arrived.
-    fn rescue(&mut self) -> Option<u32> {
-        if self.next_seg.rescue_rxt.is_some_and(|rescue| self.board.una() <= rescue) {
+    fn rescue(&mut self, board: &Scoreboard, high_seq: u64) -> Option<u32> {
+        if self.rescue_rxt.is_some_and(|rescue| board.una() <= rescue) {
             return None;
         }
-        let last = self.board.iter().rev().position(|segment| !segment.mark.contains(Mark::SACKED))?;
-        self.next_seg.rescue_rxt = Some(self.high_seq.max(self.board.una()));
-        Some(self.board.numbers().1.wrapping_sub(1 + last as u32))
+        let last = board.iter().rev().position(|segment| !segment.mark.contains(Mark::SACKED))?;
+        self.rescue_rxt = Some(high_seq.max(board.una()));
+        Some(board.numbers().1.wrapping_sub(1 + last as u32))
+    }
+}
+
+impl Sender {
+    /// A segment that is not known to be lost, once more.
+    pub(super) fn poll_early_retransmission(&mut self, now: Instant) -> Option<Transmission> {
+        if self.episode.state != CaState::Recovery { None } else { self.find_early_retransmission(now) }
+    }
+
+    #[inline(never)]
+    fn find_early_retransmission(&mut self, now: Instant) -> Option<Transmission> {
+        let may = self.detection.retransmits_early() && self.in_flight() < self.control.window.cwnd;
+        if !may {
+            return None;
+        }
+        let hole = self.next_seg.unreported_hole(&self.board);
+        if hole.is_some() && !self.pacer.allows() {
+            return None;
+        }
+        let number = match hole {
+            Some(number) => number,
+            None if self.pacer.allowance == 0 => return None,
+            None => self.next_seg.rescue(&self.board, self.episode.high_seq)?,
+        };
+        self.retransmit(now, number)
     }
 }

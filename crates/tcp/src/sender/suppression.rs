@@ -17,7 +17,7 @@ impl Sender {
     /// what is in flight, so losses are answered. Where it does not, the schedule and the receiver's window are the bound, as in the
     /// accelerator, and a smaller cwnd would only leave the link idle.
     pub(super) fn keeps_from_congestion(&self) -> bool {
-        self.config.schedule == ScheduleName::Suppressing && !self.usage.is_cwnd_limited(self.window)
+        self.config.schedule == ScheduleName::Suppressing && !self.usage.is_cwnd_limited(self.control.window)
     }
 
     /// What is added to the timeout.

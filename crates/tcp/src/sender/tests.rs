@@ -3,8 +3,9 @@ use std::vec::Vec;
 
 use proptest::prelude::*;
 
+use super::timers::TimerKind;
 use super::*;
-use crate::congestion::CongestionName;
+use crate::congestion::{CaState, CongestionName, Window};
 use crate::detection::DetectionName;
 use crate::reduction::ReductionName;
 use crate::schedule::ScheduleName;
@@ -38,7 +39,7 @@ impl Bench {
     /// With a window of so many packets in congestion avoidance, all of them in flight.
     fn filled(config: Config, packets: u32) -> Bench {
         let mut bench = Bench::new(Config { initial_cwnd: packets, ..config }, 1_000_000);
-        bench.sender.window.ssthresh = packets;
+        bench.sender.control.window.ssthresh = packets;
         assert_eq!(bench.send().len(), packets as usize);
         bench.now = 100;
         bench
@@ -62,7 +63,7 @@ impl Bench {
             now: at(self.now),
             seq: self.seq,
             ack,
-            window: self.sender.snd_wnd,
+            window: self.sender.peer.snd_wnd,
             sacks,
             tsval: None,
             tsecr,
@@ -71,6 +72,14 @@ impl Bench {
             ece: false,
             accelerate: None,
         })
+    }
+
+    fn state(&self) -> CaState {
+        self.sender.episode.state
+    }
+
+    fn window(&self) -> Window {
+        self.sender.control.window
     }
 
     fn fire(&mut self) {
@@ -95,7 +104,7 @@ fn a_loss_halves_the_window_over_one_round_trip() {
             bench.ack(1_000, &[(1_100, 1_100 + n * 100)]);
             sent.extend(bench.send());
         }
-        assert_eq!(bench.sender.state, CaState::Recovery, "{detection}");
+        assert_eq!(bench.state(), CaState::Recovery, "{detection}");
         assert_eq!(sent.iter().filter(|&&start| start < 0).count(), 1, "{detection}: {sent:?}");
         // Limited transmit for the first duplicates, then one for two.
         assert!((9..=12).contains(&sent.len()), "{detection}: {sent:?}");
@@ -103,7 +112,7 @@ fn a_loss_halves_the_window_over_one_round_trip() {
         let nxt = bench.sender.board.nxt();
         bench.ack(nxt, &[]);
         // Half, and one for the window that this ACK acknowledges.
-        assert_eq!((bench.sender.state, bench.sender.window.cwnd), (CaState::Open, 11), "{detection}");
+        assert_eq!((bench.state(), bench.window().cwnd), (CaState::Open, 11), "{detection}");
     }
 }
 
@@ -114,7 +123,7 @@ fn a_timeout_sends_the_first_segment_and_backs_off() {
     bench.fire();
     assert_eq!(bench.now, 300);
     assert_eq!(bench.send(), [-1_000]);
-    assert_eq!((bench.sender.window.cwnd, bench.sender.window.ssthresh), (1, 10));
+    assert_eq!((bench.window().cwnd, bench.window().ssthresh), (1, 10));
     assert_eq!((bench.sender.in_flight(), bench.sender.board.lost_out()), (1, 20));
     bench.fire();
     assert_eq!((bench.now, bench.send()), (900, vec![-1_000]));
@@ -132,11 +141,11 @@ fn a_timeout_sends_the_first_segment_and_backs_off() {
 #[test]
 fn timeouts_into_a_closed_window_are_probes() {
     let mut bench = Bench::filled(plain(DetectionName::Rfc6675), 20);
-    bench.sender.snd_wnd = 0;
+    bench.sender.peer.snd_wnd = 0;
     bench.fire();
-    assert_eq!((bench.send(), bench.sender.window.ssthresh), (vec![-1_000], 10));
+    assert_eq!((bench.send(), bench.window().ssthresh), (vec![-1_000], 10));
     bench.fire();
-    assert_eq!((bench.send(), bench.sender.window.ssthresh), (vec![-1_000], 2));
+    assert_eq!((bench.send(), bench.window().ssthresh), (vec![-1_000], 2));
     assert_eq!((bench.sender.totals.timeouts, bench.sender.totals.segments_retransmitted), (0, 2));
 }
 
@@ -155,20 +164,20 @@ fn the_schedule_goes_beyond_the_window_until_there_is_a_hole() {
     // 100 bytes in 10 ms are 1,000 in a round trip.
     assert_eq!(outstanding(&bench), 2_000);
     bench.ack(7_000, &[(7_100, 7_200)]);
-    assert_eq!(bench.sender.offered_end(), 7_000 + 1_000);
+    assert_eq!(bench.sender.peer.offered_end(bench.sender.board.una()), 7_000 + 1_000);
 }
 
 /// RFC 5682, Section 3.1, step 3.b: an ACK of what was never sent again shows that the timeout was wrong.
 #[test]
 fn a_wrong_timeout_is_taken_back() {
     let mut bench = Bench::filled(Config { timestamps: false, ..plain(DetectionName::RackTlp) }, 20);
-    while bench.sender.state != CaState::Loss {
+    while bench.state() != CaState::Loss {
         bench.fire();
         bench.send();
     }
     bench.now += 10;
     bench.ack(1_200, &[]);
-    assert_eq!((bench.sender.state, bench.sender.window.cwnd >= 20), (CaState::Open, true));
+    assert_eq!((bench.state(), bench.window().cwnd >= 20), (CaState::Open, true));
     assert_eq!(bench.sender.totals.undos, 1);
 }
 
@@ -177,13 +186,13 @@ fn a_wrong_timeout_is_taken_back() {
 fn without_sack_an_ack_of_a_retransmission_proves_no_wrong_timeout() {
     let mut bench =
         Bench::filled(Config { sack: false, timestamps: false, ..plain(DetectionName::RackTlp) }, 20);
-    while bench.sender.state != CaState::Loss {
+    while bench.state() != CaState::Loss {
         bench.fire();
         bench.send();
     }
     bench.now += 100;
     bench.ack(1_200, &[]);
-    assert_eq!((bench.sender.state, bench.sender.totals.undos), (CaState::Loss, 0));
+    assert_eq!((bench.state(), bench.sender.totals.undos), (CaState::Loss, 0));
 }
 
 /// RFC 4015 with timestamps: the ACK answers the original.
@@ -195,7 +204,7 @@ fn an_echo_from_before_the_retransmission_takes_the_reduction_back() {
     let before = bench.sender.timestamp(at(50));
     bench.now += 5;
     bench.ack_echo(3_000, &[], Some(before));
-    assert_eq!((bench.sender.state, bench.sender.window.cwnd >= 20), (CaState::Open, true));
+    assert_eq!((bench.state(), bench.window().cwnd >= 20), (CaState::Open, true));
 }
 
 /// RFC 3708: a D-SACK for every retransmission.
@@ -210,7 +219,7 @@ fn a_dsack_takes_the_reduction_back() {
     bench.now += 95;
     bench.ack(1_500, &[(1_000, 1_100), (1_600, 1_700)]);
     assert_eq!(bench.sender.totals.undos, 1);
-    assert!(bench.sender.window.cwnd >= 20);
+    assert!(bench.window().cwnd >= 20);
 }
 
 #[test]
@@ -285,7 +294,7 @@ fn an_old_ack_and_an_ack_of_the_future_are_told_apart() {
     bench.sender.totals.bytes_acked = 200;
     assert_eq!(bench.ack(1_299, &[]), AckVerdict::TooOld, "below the first byte");
     assert_eq!(bench.ack(1_300, &[]), AckVerdict::Old);
-    bench.sender.max_window = 100;
+    bench.sender.peer.max_window = 100;
     assert_eq!(bench.ack(1_300, &[]), AckVerdict::TooOld);
 }
 
@@ -299,7 +308,7 @@ fn without_sack_three_duplicates_and_partial_acks_tell_of_losses() {
     }
     bench.ack(1_000, &[]);
     assert_eq!(bench.send(), [-1_000]);
-    assert_eq!(bench.sender.state, CaState::Recovery);
+    assert_eq!(bench.state(), CaState::Recovery);
     bench.now += 100;
     bench.ack(1_500, &[]);
     assert_eq!(bench.send().first(), Some(&-1_500));
@@ -327,14 +336,14 @@ fn paced_late(late: Duration) -> f64 {
     assert_eq!(bench.send().len(), 10);
     bench.now = 100;
     bench.ack(2_000, &[]);
-    let share = bench.sender.congestion.pacing_rate().expect("BBR paces").time_for(10);
+    let share = bench.sender.control.congestion.pacing_rate().expect("BBR paces").time_for(10);
     assert!((300..400).contains(&share.as_micros()), "{share:?}");
-    bench.sender.totals.segments_sent = 11;
-    bench.sender.next_departure = at(1_000);
+    let Sender { pacer, control, .. } = &mut bench.sender;
+    pacer.next_departure = at(1_000);
     for _ in 0..200 {
-        bench.sender.pace(bench.sender.next_departure + late, 10);
+        pacer.on_sent(pacer.next_departure + late, 10, control, false);
     }
-    let took = bench.sender.next_departure.saturating_since(at(1_000));
+    let took = pacer.next_departure.saturating_since(at(1_000));
     took.as_secs_f64() / (share * 200).as_secs_f64()
 }
 
@@ -371,7 +380,7 @@ proptest! {
             let sent = bench.send();
             let board = &bench.sender.board;
             prop_assert!(board.nxt() <= board.una() + window || sent.is_empty());
-            let (cwnd, in_flight) = (bench.sender.window.cwnd, bench.sender.in_flight());
+            let (cwnd, in_flight) = (bench.window().cwnd, bench.sender.in_flight());
             // One may go whatever cwnd says: the fast retransmit, the first after a timeout, the probe of the tail.
             prop_assert!(in_flight <= cwnd.max(before) + 1, "{in_flight} {cwnd} {before}");
             prop_assert_eq!(board.recount(), (board.sacked_out(), board.lost_out(), board.retrans_out()));

@@ -3,14 +3,12 @@
 
 use paceline_wire::{Duration, Instant};
 
-use super::{Sender, TimerKind};
-use crate::congestion::{CaState, CongestionEvent};
+use super::Sender;
+use super::timers::TimerKind;
+use crate::congestion::CaState;
 use crate::event::Event;
 use crate::reduction::Holes;
 use crate::scoreboard::Mark;
-
-/// What Linux lets go at once takes so long at the pacing rate (sk_pacing_shift of 10).
-const SUPER_PACKET_TIME: Duration = Duration::from_nanos(1_000_000_000 >> 10);
 
 /// What must be sent whatever cwnd says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,16 +48,17 @@ pub(crate) struct Supply {
 }
 
 impl Sender {
-    /// The next segment to send at `now`; `None` when nothing may go.
+    /// The next segment to send at `now`; `None` when nothing may go. In this order: what must go whatever the window says, what is lost,
+    /// new data, what is not known to be lost.
     #[inline(always)]
     pub(crate) fn poll(&mut self, now: Instant, supply: Supply) -> Option<Transmission> {
-        self.held = false;
+        self.pacer.held = false;
         if let Some(forced) = self.forced.take()
             && let Some(transmission) = self.send_forced(now, forced, supply)
         {
             return Some(transmission);
         }
-        if now < self.next_departure && self.window.burst == 0 && self.paced() {
+        if self.pacer.waits(now, &self.control) {
             self.probe_after_sending(now);
             return None;
         }
@@ -74,7 +73,7 @@ impl Sender {
         if let Some(transmission) = self.poll_early_retransmission(now) {
             return Some(transmission);
         }
-        if self.held {
+        if self.pacer.held {
             self.pause_round(now);
         } else if self.usage.round_open {
             self.finish_round(now, supply);
@@ -84,8 +83,8 @@ impl Sender {
 
     /// After a new segment, another one, if the next [`poll`](Self::poll) would send that. With `None` it may send something else.
     pub(crate) fn poll_another(&mut self, now: Instant, supply: Supply) -> Option<Transmission> {
-        let other = self.forced.is_some() || self.board.lost_out() > 0 || self.allowance == 0;
-        if other || (now < self.next_departure && self.window.burst == 0 && self.paced()) {
+        let other = self.forced.is_some() || self.board.lost_out() > 0 || self.pacer.allowance == 0;
+        if other || self.pacer.waits(now, &self.control) {
             return None;
         }
         self.poll_new(supply, self.config.nagle).map(|(end, fin)| self.send_new(now, end, fin))
@@ -93,10 +92,10 @@ impl Sender {
 
     /// When the pacer lets the next packet go, if one could.
     pub(crate) fn departure(&self, supply: Supply) -> Option<Instant> {
-        let room = || self.in_flight() < self.window.cwnd;
+        let room = || self.in_flight() < self.control.window.cwnd;
         let something = || supply.end > self.board.nxt() || self.board.lost_out() > 0;
-        (self.usage.round_open && !self.held && self.paced() && room() && something())
-            .then_some(self.next_departure)
+        (self.usage.round_open && !self.pacer.held && self.control.is_paced() && room() && something())
+            .then_some(self.pacer.next_departure)
     }
 
     /// Whether a poll may have something to send, cheaply.
@@ -113,67 +112,58 @@ impl Sender {
         self.usage.times(now)
     }
 
-    fn paced(&self) -> bool {
-        self.congestion.pacing_rate().is_some()
-    }
-
     /// Something is lost. F-RTO asks for new data first; where none can go, retransmissions go on (tcp_xmit_recovery).
     #[inline(never)]
     fn poll_retransmission(&mut self, now: Instant, supply: Supply) -> Option<Transmission> {
-        if self.state < CaState::Recovery && !self.owns_response {
+        if self.episode.state < CaState::Recovery && !self.owns_response {
             return None;
         }
-        if self.frto_new_data {
-            if self.board.nxt() > self.high_seq {
+        if self.episode.frto_new_data {
+            if self.board.nxt() > self.episode.high_seq {
                 return None;
             }
             if let Some((end, fin)) = self.poll_new(supply, false) {
                 return Some(self.send_new(now, end, fin));
             }
-            (self.frto_new_data, self.frto) = (false, false);
+            (self.episode.frto_new_data, self.episode.frto) = (false, false);
         }
-        let bound =
-            !self.owns_response || self.state == CaState::Loss || !self.detection.retransmits_at_once();
-        if bound && self.in_flight() >= self.window.cwnd {
+        let bound = !self.owns_response
+            || self.episode.state == CaState::Loss
+            || !self.detection.retransmits_at_once();
+        if bound && self.in_flight() >= self.control.window.cwnd {
             return None;
         }
         let number = self.board.next_lost()?;
         // The window binds retransmissions, too, but for the first segment (tcp_output.c:__tcp_retransmit_skb), and only
         // new data may go beyond it.
         let segment = self.board.get(number)?;
-        if segment.end > self.offered_end() && segment.start != self.board.una() {
+        if segment.end > self.peer.offered_end(self.board.una()) && segment.start != self.board.una() {
             return None;
         }
-        if segment.start != self.board.una() && !self.is_allowed() {
+        if segment.start != self.board.una() && !self.pacer.allows() {
             return None;
         }
-        self.raise_high_rxt(number);
+        self.next_seg.on_retransmitted(number);
         self.retransmit(now, number)
-    }
-
-    /// Where the peer's window ends, or will have ended when data arrives.
-    pub(crate) fn offered_end(&self) -> u64 {
-        let extension = self.schedule.as_ref().map_or(0, |schedule| schedule.extension());
-        self.board.una() + self.snd_wnd + extension
     }
 
     /// Where the peer's window ends, and how much further new data may go in recovery.
     pub(super) fn window_end(&self) -> u64 {
-        let end = self.offered_end();
-        if self.state != CaState::Recovery { end } else { end + self.extension() }
+        let end = self.peer.offered_end(self.board.una());
+        if self.episode.state != CaState::Recovery { end } else { end + self.extension() }
     }
 
     /// How far new data may go beyond the window in recovery.
     #[inline(never)]
     fn extension(&self) -> u64 {
-        if !self.may_exceed_window() {
+        if !self.hack1.may_exceed_window(self.board.una()) {
             return 0;
         }
         let span = self.board.highest_sack() - self.board.una();
         // Our choice: holes that are not yet found to be lost are waited for, too; the text (Section IV) waits for those found so far. What
         // goes beyond the window is thrown away until the lowest hole is filled, so a repair that is about to be due goes first.
         let waiting = self.board.has_open_holes();
-        self.reduction.window_extension(&Holes { span, waiting })
+        self.control.reduction.window_extension(&Holes { span, waiting })
     }
 
     /// Where the next new segment ends that may go, and whether it has the FIN.
@@ -188,16 +178,16 @@ impl Sender {
         // A FIN may go at any time (tcp_cwnd_test).
         let only_fin = fin && end == start + 1;
         // With SACK and without, a duplicate ACK takes a segment out of pipe: that is limited transmit (RFC 3042).
-        if (in_flight >= self.window.cwnd && !only_fin) || !self.is_allowed() {
+        if (in_flight >= self.control.window.cwnd && !only_fin) || !self.pacer.allows() {
             return None;
         }
         Some((end, fin))
     }
 
     /// Where the next new segment ends, as far as windows, Nagle and silly windows let it.
-    fn next_new(&self, supply: Supply, window_end: u64, nagle: bool) -> Option<(u64, bool)> {
+    pub(super) fn next_new(&self, supply: Supply, window_end: u64, nagle: bool) -> Option<(u64, bool)> {
         let start = self.board.nxt();
-        let mss = u64::from(self.effective_mss());
+        let mss = u64::from(self.peer.segment_max(self.mss));
         let data_end = supply.end - u64::from(supply.fin);
         let mut end = data_end.min(start + mss).min(supply.piece);
         // The FIN goes with the last data.
@@ -208,24 +198,15 @@ impl Sender {
         }
         let full = end - start >= mss || fin || end == supply.piece;
         // Nagle as Minshall has it: only a small segment in flight holds the next one back (tcp_nagle_check).
-        let small_in_flight = self.last_small > self.board.una();
+        let small_in_flight = self.peer.last_small > self.board.una();
         if !full && nagle && !self.board.is_empty() && small_in_flight {
             return None;
         }
         Some((end, fin))
     }
 
-    /// Never more than half of the largest window the peer had (RFC 9293, Section 3.8.6.2.1; tcp_bound_to_half_wnd).
-    pub(super) fn effective_mss(&self) -> u32 {
-        let half = if self.max_window > 536 { self.max_window / 2 } else { self.max_window };
-        match u32::try_from(half) {
-            Ok(half) if half > 0 => self.mss.min(half.max(28)),
-            _ => self.mss,
-        }
-    }
-
     #[inline(always)]
-    fn send_new(&mut self, now: Instant, end: u64, fin: bool) -> Transmission {
+    pub(super) fn send_new(&mut self, now: Instant, end: u64, fin: bool) -> Transmission {
         let start = self.board.nxt();
         self.note_new(now, start, end, fin);
         Transmission { start, end, fin, retransmission: false }
@@ -242,47 +223,18 @@ impl Sender {
         self.board.push(end, fin, stamp);
         self.tell_sent(now, number, end, false);
         if end - start < u64::from(self.mss) {
-            self.last_small = end;
+            self.peer.last_small = end;
         }
-        if end > self.board.una() + self.snd_wnd {
+        if end > self.board.una() + self.peer.snd_wnd {
             self.totals.beyond_window += 1;
         }
         self.on_sent(now, start, end, false);
-        if was_empty || matches!(self.timer, Some((TimerKind::Probe | TimerKind::Persist, _)) | None) {
-            if matches!(self.timer, Some((TimerKind::Persist, _))) {
-                self.timer = None;
+        if was_empty || matches!(self.timer.due, Some((TimerKind::Probe | TimerKind::Persist, _)) | None) {
+            if self.timer.is(TimerKind::Persist) {
+                self.timer.due = None;
             }
             self.rearm_retransmission(now);
         }
-    }
-
-    /// The first packet after nothing was in flight (tcp_event_data_sent, tcp_slow_start_after_idle_check).
-    #[cold]
-    fn before_first(&mut self, now: Instant) {
-        let idle = now.saturating_since(self.last_send);
-        if self.config.slow_start_after_idle
-            && self.totals.segments_sent > 0
-            && !self.congestion.owns_window()
-            && idle > self.rto()
-        {
-            self.restart_window(now, idle);
-        }
-        self.congestion_event(now, CongestionEvent::TransmissionStart);
-    }
-
-    /// RFC 5681, Section 4.1; Linux tcp_cwnd_restart: half for every timeout that has passed.
-    fn restart_window(&mut self, now: Instant, idle: Duration) {
-        let restart = self.config.initial_cwnd.min(self.window.cwnd);
-        self.congestion_event(now, CongestionEvent::WindowRestart);
-        self.window.ssthresh = crate::congestion::current_ssthresh(self.state, self.window);
-        let (mut left, rto) = (idle, self.rto());
-        while left > rto && self.window.cwnd > restart {
-            left -= rto;
-            self.window.cwnd >>= 1;
-        }
-        self.window.cwnd = self.window.cwnd.max(restart);
-        self.usage.stamp = now;
-        self.usage.cwnd_used = 0;
     }
 
     #[inline(never)]
@@ -296,14 +248,12 @@ impl Sender {
         self.tell_sent(now, number, end, true);
         self.totals.segments_retransmitted += 1;
         self.totals.bytes_retransmitted += end - start;
-        if self.undo.retrans_stamp.is_none() {
-            self.undo.retrans_stamp = Some(self.timestamp(now));
-        }
-        self.undo.retrans = Some(self.undo.retrans.unwrap_or(0) + 1);
+        let tsval = self.timestamp(now);
+        self.episode.undo.on_retransmitted(tsval);
         self.on_sent(now, start, end, true);
         // As Linux: the first segment starts the timer anew.
-        if first && !matches!(self.timer, Some((TimerKind::Reordering, _))) {
-            self.set_timer(TimerKind::Retransmission, now + self.rto());
+        if first && !self.timer.is(TimerKind::Reordering) {
+            self.timer.set(TimerKind::Retransmission, now + self.rto());
         }
         Some(Transmission { start, end, fin, retransmission: true })
     }
@@ -312,7 +262,7 @@ impl Sender {
     fn send_forced(&mut self, now: Instant, forced: Forced, supply: Supply) -> Option<Transmission> {
         match forced {
             Forced::First => {
-                let first = self.board.first_hole()?;
+                let first = self.board.first()?;
                 self.retransmit(now, first)
             }
             Forced::Lost => {
@@ -323,76 +273,21 @@ impl Sender {
             Forced::Part => {
                 let start = self.board.nxt();
                 let data_end = supply.end - u64::from(supply.fin);
-                let end = data_end.min(self.board.una() + self.snd_wnd).min(start + u64::from(self.mss));
+                let end = data_end.min(self.board.una() + self.peer.snd_wnd).min(start + u64::from(self.mss));
                 (end > start).then(|| self.send_new(now, end, false))
             }
         }
     }
 
-    /// The probe of the tail (RFC 8985, Section 7.3): new data if the receiver's window has room, whatever cwnd and Nagle say, else the last segment again.
-    #[cold]
-    fn send_probe(&mut self, now: Instant, supply: Supply) -> Option<Transmission> {
-        let new = match supply.end > self.board.nxt() {
-            true => self.next_new(supply, self.board.una() + self.snd_wnd, false),
-            false => None,
-        };
-        let sent = match new {
-            Some((end, fin)) => self.send_new(now, end, fin),
-            None => {
-                let last = self.board.numbers().1.wrapping_sub(1);
-                self.tlp_retransmitted = true;
-                self.retransmit(now, last)?
-            }
-        };
-        self.tlp_high_seq = Some(self.board.nxt());
-        let at = now + self.rto();
-        self.set_timer(TimerKind::Retransmission, at);
-        // One probe for a tail: what follows is the timeout (tcp_write_xmit, push_one of 2).
-        self.usage.unprobed = false;
-        Some(sent)
-    }
-
     fn on_sent(&mut self, now: Instant, start: u64, end: u64, retransmission: bool) {
-        self.usage.round_open = true;
-        self.usage.sent_in_round = true;
-        self.usage.unprobed = true;
+        self.usage.on_sent();
         self.totals.segments_sent += 1;
         self.totals.bytes_sent += end - start;
-        if self.allowance != u64::MAX {
-            self.allowance = self.allowance.saturating_sub(end - start);
+        if self.episode.state.in_reduction() {
+            self.control.reduction.on_sent(1);
         }
-        self.last_send = now;
-        if self.state.in_reduction() {
-            self.reduction.on_sent(1);
-        }
-        self.pace(now, end - start);
-        if self.observer.is_some() {
-            self.emit(now, Event::Sent { start, end, retransmission });
-        }
-    }
-
-    /// When the next packet may leave (Linux tcp_update_skb_after_send). The first ten are not paced; time lost is made up
-    /// for by up to half of what Linux lets go at once, a millisecond's worth or a segment (tcp_tso_autosize).
-    pub(super) fn pace(&mut self, now: Instant, bytes: u64) {
-        if self.window.burst > 0 {
-            self.window.burst -= 1;
-            return;
-        }
-        let Some(rate) = self.congestion.pacing_rate() else { return };
-        if rate.is_zero() || self.totals.segments_sent <= u64::from(self.config.initial_cwnd) {
-            return;
-        }
-        let share = rate.time_for(bytes);
-        let earliest = match self.next_departure {
-            Instant::ZERO => now,
-            due => due.max(now - share.max(SUPER_PACKET_TIME) / 2),
-        };
-        self.next_departure = earliest + share;
-    }
-
-    /// Whether what else bounds the bytes in flight lets a segment go.
-    pub(super) fn is_allowed(&mut self) -> bool {
-        self.held |= self.allowance == 0;
-        !self.held
+        let first = self.totals.segments_sent <= u64::from(self.config.initial_cwnd);
+        self.pacer.on_sent(now, end - start, &mut self.control, first);
+        self.report.emit(now, Event::Sent { start, end, retransmission });
     }
 }

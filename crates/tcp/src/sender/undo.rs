@@ -5,6 +5,7 @@ use paceline_wire::Instant;
 use super::Sender;
 use crate::congestion::CaState;
 use crate::event::Event;
+use crate::scoreboard::Scoreboard;
 
 /// What is needed to take a reduction back.
 #[derive(Clone, Copy, Debug, Default)]
@@ -18,43 +19,63 @@ pub(super) struct Undo {
     pub(super) retrans_stamp: Option<u32>,
 }
 
-impl Sender {
+impl Undo {
     /// An episode begins (tcp_init_undo).
-    pub(super) fn init_undo(&mut self) {
-        self.undo.marker = Some(self.board.una());
-        let out = self.board.retrans_out();
-        self.undo.retrans = (out > 0).then_some(out);
+    pub(super) fn begin(&mut self, board: &Scoreboard) {
+        self.marker = Some(board.una());
+        let out = board.retrans_out();
+        self.retrans = (out > 0).then_some(out);
     }
 
-    /// The ACK answers what was sent before the first retransmission (tcp_packet_delayed).
-    fn packet_delayed(&self, tsecr: Option<u32>) -> bool {
-        match (self.undo.retrans_stamp, tsecr) {
-            (Some(stamp), Some(tsecr)) => self.timestamps && (tsecr.wrapping_sub(stamp) as i32) < 0,
-            _ => false,
+    /// A segment is sent again, with this timestamp.
+    pub(super) fn on_retransmitted(&mut self, stamp: u32) {
+        self.retrans_stamp.get_or_insert(stamp);
+        self.retrans = Some(self.retrans.unwrap_or(0) + 1);
+    }
+
+    /// The stamp has no meaning when nothing is there any more that was sent again.
+    pub(super) fn check_stamp(&mut self, board: &Scoreboard) {
+        if !board.any_retransmitted() {
+            self.retrans_stamp = None;
         }
     }
 
-    fn may_undo(&self, tsecr: Option<u32>) -> bool {
-        self.config.undo
-            && self.undo.marker.is_some()
-            && (self.undo.retrans == Some(0) || self.packet_delayed(tsecr))
+    /// The ACK answers what was sent before the first retransmission (tcp_packet_delayed).
+    fn is_answered_early(&self, tsecr: Option<u32>) -> bool {
+        let pair = self.retrans_stamp.zip(tsecr);
+        pair.is_some_and(|(stamp, tsecr)| (tsecr.wrapping_sub(stamp) as i32) < 0)
     }
 
-    /// Window and threshold as before (tcp_undo_cwnd_reduction).
+    /// D-SACKs have answered every retransmission.
+    fn is_answered_twice(&self) -> bool {
+        self.marker.is_some() && self.retrans == Some(0)
+    }
+}
+
+impl Sender {
+    fn packet_delayed(&self, tsecr: Option<u32>) -> bool {
+        self.timestamps && self.episode.undo.is_answered_early(tsecr)
+    }
+
+    fn may_undo(&self, tsecr: Option<u32>) -> bool {
+        let undo = &self.episode.undo;
+        let delayed = || undo.marker.is_some() && self.packet_delayed(tsecr);
+        self.config.undo && (undo.is_answered_twice() || delayed())
+    }
+
+    /// Window and threshold as before.
     pub(super) fn undo_reduction(&mut self, now: Instant, unmark_lost: bool) {
         if unmark_lost {
             self.board.unmark_lost();
         }
-        if self.prior_ssthresh > 0 {
-            self.window.cwnd = self.congestion.undo(self.window, self.prior_cwnd).min(self.window.clamp);
-            self.window.ssthresh = self.window.ssthresh.max(self.prior_ssthresh);
-            // Nothing was reduced (tcp_ecn_withdraw_cwr).
-            self.cwr_due = false;
+        if self.episode.prior_ssthresh > 0 {
+            self.control.undo(self.episode.prior_cwnd, self.episode.prior_ssthresh);
+            self.episode.withdraw_cwr();
         }
-        self.undo.marker = None;
+        self.episode.undo.marker = None;
         self.detection.on_recovery_end(true);
         self.totals.undos += 1;
-        self.emit(now, Event::Undone);
+        self.report.emit(now, Event::Undone);
     }
 
     /// At the end of an episode (tcp_try_undo_recovery).
@@ -68,7 +89,7 @@ impl Sender {
 
     /// D-SACKs have answered every retransmission (tcp_try_undo_dsack).
     pub(super) fn try_undo_dsack(&mut self, now: Instant) -> bool {
-        let undone = self.config.undo && self.undo.marker.is_some() && self.undo.retrans == Some(0);
+        let undone = self.config.undo && self.episode.undo.is_answered_twice();
         if undone {
             self.undo_reduction(now, false);
         }
@@ -77,17 +98,15 @@ impl Sender {
 
     /// A partial ACK answers an original (tcp_try_undo_partial). True when nothing else is to be done for now.
     pub(super) fn try_undo_partial(&mut self, now: Instant, prior_una: u64, tsecr: Option<u32>) -> bool {
-        if !self.config.undo || self.undo.marker.is_none() || !self.packet_delayed(tsecr) {
+        if !self.config.undo || self.episode.undo.marker.is_none() || !self.packet_delayed(tsecr) {
             return false;
         }
-        self.check_reordering(prior_una);
+        self.reordering.note(prior_una, self.board.highest_sack(), self.mss);
         // Wait until the retransmissions on their way are accounted for.
         if self.board.retrans_out() > 0 {
             return true;
         }
-        if !self.any_retransmitted() {
-            self.undo.retrans_stamp = None;
-        }
+        self.episode.undo.check_stamp(&self.board);
         self.undo_reduction(now, true);
         self.try_keep_open(now);
         true
@@ -99,17 +118,10 @@ impl Sender {
             return false;
         }
         self.undo_reduction(now, true);
-        self.retransmits = 0;
+        self.timer.retransmits = 0;
         if !self.must_not_reopen() && (frto || self.sack_ok) {
             self.set_state(now, CaState::Open);
         }
         true
-    }
-
-    /// Whether the first segment was ever sent again (tcp_any_retrans_done).
-    pub(super) fn any_retransmitted(&self) -> bool {
-        use crate::scoreboard::Mark;
-        self.board.retrans_out() > 0
-            || self.board.iter().next().is_some_and(|s| s.mark.contains(Mark::EVER_RETRANSMITTED))
     }
 }

@@ -4,7 +4,7 @@ use paceline_wire::{Duration, Instant};
 
 use super::Sender;
 use super::transmit::Supply;
-use crate::congestion::{CaState, Window};
+use crate::congestion::{CaState, CongestionEvent, Window};
 use crate::event::Event;
 
 /// How the windows are used (tcp_cwnd_validate), and what holds the sender back (Linux chronographs).
@@ -48,6 +48,10 @@ impl Usage {
 
     pub(super) fn open_round(&mut self) {
         self.round_open = true;
+    }
+
+    pub(super) fn on_sent(&mut self) {
+        (self.round_open, self.sent_in_round, self.unprobed) = (true, true, true);
     }
 
     pub(super) fn on_recovery(&mut self) {
@@ -102,7 +106,7 @@ impl Sender {
             // Our choice: as in slow start (tcp_is_cwnd_limited), cwnd may grow to twice what is used, so that it is not what
             // binds when the link gets faster, and no further, so that it binds when nothing else does.
             let packets_out = self.board.packets_out();
-            if self.window.cwnd < packets_out.saturating_mul(2) {
+            if self.control.window.cwnd < packets_out.saturating_mul(2) {
                 self.usage.note(true, packets_out, self.board.nxt());
             }
             self.usage.cwnd_used = 0;
@@ -113,7 +117,7 @@ impl Sender {
     /// More may go, and is not asked for.
     pub(crate) fn pause(&mut self, now: Instant, supply: Supply) {
         if core::mem::take(&mut self.usage.sent_in_round) {
-            self.validate_window(now, self.in_flight() >= self.window.cwnd, supply);
+            self.validate_window(now, self.in_flight() >= self.control.window.cwnd, supply);
         }
         if supply.end > self.board.nxt() && self.board.is_empty() {
             self.wait_for_device(now);
@@ -126,7 +130,7 @@ impl Sender {
         self.usage.round_open = false;
         let sent = core::mem::take(&mut self.usage.sent_in_round);
         let in_flight = self.in_flight();
-        let cwnd_limited = in_flight >= self.window.cwnd;
+        let cwnd_limited = in_flight >= self.control.window.cwnd;
         if sent || cwnd_limited {
             self.validate_window(now, cwnd_limited, supply);
         }
@@ -152,7 +156,7 @@ impl Sender {
     }
 
     fn next_full_exceeds_window(&self, supply: Supply) -> bool {
-        let next = supply.end.min(self.board.nxt() + u64::from(self.effective_mss()));
+        let next = supply.end.min(self.board.nxt() + u64::from(self.peer.segment_max(self.mss)));
         next > self.window_end()
     }
 
@@ -165,10 +169,10 @@ impl Sender {
     fn note_stall(&mut self, now: Instant, stalled: bool) {
         if stalled && !self.usage.stalled {
             self.totals.stalls += 1;
-            self.emit(now, Event::ApplicationStall);
+            self.report.emit(now, Event::ApplicationStall);
         }
         self.usage.stalled = stalled;
-        if stalled && self.state == CaState::Recovery && !self.usage.recovery_stalled {
+        if stalled && self.episode.state == CaState::Recovery && !self.usage.recovery_stalled {
             self.usage.recovery_stalled = true;
             self.totals.stalled_recoveries += 1;
         }
@@ -184,14 +188,14 @@ impl Sender {
         {
             usage.note(limited, packets_out, self.board.nxt());
         }
-        if usage.is_cwnd_limited(self.window) {
+        if usage.is_cwnd_limited(self.control.window) {
             usage.cwnd_used = 0;
             usage.stamp = now;
             return;
         }
         usage.cwnd_used = usage.cwnd_used.max(packets_out);
         let idle = now.saturating_since(usage.stamp) >= self.rto();
-        if self.config.slow_start_after_idle && idle && !self.congestion.owns_window() {
+        if self.config.slow_start_after_idle && idle && !self.control.is_owned() {
             self.application_limited(now, supply);
         }
     }
@@ -199,14 +203,43 @@ impl Sender {
     /// As Linux, where the application is the limit: half way down to what was used.
     #[cold]
     fn application_limited(&mut self, now: Instant, supply: Supply) {
-        if self.state == CaState::Open && !supply.blocked {
+        if self.episode.state == CaState::Open && !supply.blocked {
             let used = self.usage.cwnd_used.max(self.config.initial_cwnd);
-            if used < self.window.cwnd {
-                self.window.ssthresh = crate::congestion::current_ssthresh(self.state, self.window);
-                self.window.cwnd = (self.window.cwnd + used) / 2;
+            if used < self.control.window.cwnd {
+                self.control.window.ssthresh = self.current_ssthresh();
+                self.control.window.cwnd = (self.control.window.cwnd + used) / 2;
             }
             self.usage.cwnd_used = 0;
         }
         self.usage.stamp = now;
+    }
+
+    /// The first packet after nothing was in flight (tcp_event_data_sent, tcp_slow_start_after_idle_check).
+    #[cold]
+    pub(super) fn before_first(&mut self, now: Instant) {
+        let idle = now.saturating_since(self.pacer.last_send);
+        if self.config.slow_start_after_idle
+            && self.totals.segments_sent > 0
+            && !self.control.is_owned()
+            && idle > self.rto()
+        {
+            self.restart_window(now, idle);
+        }
+        self.congestion_event(now, CongestionEvent::TransmissionStart);
+    }
+
+    /// RFC 5681, Section 4.1; Linux tcp_cwnd_restart: half for every timeout that has passed.
+    fn restart_window(&mut self, now: Instant, idle: Duration) {
+        let restart = self.config.initial_cwnd.min(self.control.window.cwnd);
+        self.congestion_event(now, CongestionEvent::WindowRestart);
+        self.control.window.ssthresh = self.current_ssthresh();
+        let (mut left, rto) = (idle, self.rto());
+        while left > rto && self.control.window.cwnd > restart {
+            left -= rto;
+            self.control.window.cwnd >>= 1;
+        }
+        self.control.window.cwnd = self.control.window.cwnd.max(restart);
+        self.usage.stamp = now;
+        self.usage.cwnd_used = 0;
     }
 }

@@ -6,8 +6,13 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use paceline_path::{Delay, Link, LinkConfig, Loss, QueueLimit, RateProcess};
-use paceline_tcp::{Config, ConnectionId, Endpoint, ReceiveBuffer, Status};
-use paceline_wire::{Duration, Instant, Node, Packet, PortId, Rate};
+use paceline_tcp::{
+    Config, CongestionName, ConnectionId, DetectionName, Endpoint, HystartName, ReceiveBuffer, ReductionName,
+    SendBufferName, Status,
+};
+use paceline_wire::{Duration, FlowKey, Instant, Node, Packet, PortId, Rate};
+use proptest::prelude::*;
+use proptest::{bool::weighted, sample::select};
 
 pub const PORT: PortId = PortId(0);
 
@@ -19,8 +24,44 @@ pub fn client_address() -> SocketAddr {
     SocketAddr::from((Ipv4Addr::new(192, 0, 2, 2), 50_000))
 }
 
+/// Of a connection without a host.
+pub fn key() -> FlowKey {
+    let [a, b] = [1, 2].map(|host| SocketAddr::from((Ipv4Addr::new(192, 0, 2, host), 80)));
+    FlowKey::new(a, b)
+}
+
 pub fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
+}
+
+/// A sender's algorithms and switches, drawn.
+pub fn drawn_config() -> impl Strategy<Value = Config> {
+    let algorithms = (
+        select(CongestionName::ALL),
+        select(HystartName::ALL),
+        select(ReductionName::ALL),
+        select(DetectionName::ALL),
+        select(SendBufferName::ALL),
+    );
+    let switches = (any::<[bool; 5]>(), weighted(0.8), weighted(0.8));
+    (algorithms, switches).prop_map(|(algorithms, (any, timestamps, sack))| {
+        let (congestion, hystart, reduction, detection, send_buffer) = algorithms;
+        Config {
+            congestion,
+            hystart,
+            reduction,
+            detection,
+            send_buffer,
+            opportunistic: any[0],
+            hack1: any[1],
+            nagle: any[2],
+            delayed_ack: any[3],
+            sack_compression: any[4],
+            timestamps,
+            sack,
+            ..Config::default()
+        }
+    })
 }
 
 /// What happens on the way, for checks.

@@ -37,7 +37,7 @@ fn run(bbr: &mut Bbr, rounds: u32, rate_packets: u64) -> (Window, u64) {
 fn startup_ends_when_the_bandwidth_no_longer_grows() {
     let mut bbr = Bbr::new(1);
     run(&mut bbr, 30, 100);
-    assert!(bbr.full_bw_reached && bbr.mode == Mode::ProbeBw);
+    assert!(bbr.full.full_bw_reached && bbr.mode == Mode::ProbeBw);
     let rate = bbr.bw.get() * 100_000 / BW_UNIT;
     assert!((99..=100).contains(&rate), "{rate}");
 }

@@ -8,6 +8,7 @@ use std::format;
 use proptest::prelude::*;
 
 use super::*;
+use crate::congestion::AckKind;
 
 const MSS: u64 = 1_448;
 
@@ -156,7 +157,7 @@ impl Flow {
             rtt: Some(rtt),
             srtt: self.srtt,
             mss: MSS as u32,
-            tsval: Some(tsval),
+            kind: AckKind { tsval: Some(tsval), ..AckKind::default() },
             sent_at: Some(sent),
             ..AckSample::default()
         };

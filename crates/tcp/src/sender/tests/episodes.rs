@@ -11,7 +11,7 @@ fn probed(config: Config) -> Bench {
     bench.fire();
     assert_eq!((bench.send(), bench.sender.totals.probes), (vec![-2_900], 1));
     // Another probe would only put the timeout off.
-    assert!(matches!(bench.sender.timer, Some((TimerKind::Retransmission, _))));
+    assert!(matches!(bench.sender.timer.due, Some((TimerKind::Retransmission, _))));
     bench
 }
 
@@ -22,14 +22,14 @@ fn a_probe_that_was_not_needed_costs_nothing() {
     bench.now += 10;
     bench.ack(3_000, &[]);
     bench.ack(3_000, &[(2_900, 3_000)]);
-    assert_eq!(bench.sender.tlp_high_seq, None);
+    assert_eq!(bench.sender.tail_probe.high_seq, None);
     bench.end = 1_000_000;
     bench.sender.wake();
     bench.send();
-    let before = bench.sender.window.cwnd;
+    let before = bench.window().cwnd;
     bench.now += 100;
     bench.ack(3_100, &[]);
-    assert!(bench.sender.window.cwnd >= before && bench.sender.state == CaState::Open);
+    assert!(bench.window().cwnd >= before && bench.state() == CaState::Open);
 }
 
 /// Without the D-SACK the probe has repaired a loss.
@@ -42,18 +42,18 @@ fn a_probe_that_was_needed_is_answered() {
     bench.send();
     bench.now += 100;
     bench.ack(3_100, &[]);
-    assert_eq!(bench.sender.window.ssthresh, 10);
+    assert_eq!(bench.window().ssthresh, 10);
 }
 
 /// The timeout has answered the loss, and is not to be answered again by what follows it.
 #[test]
 fn a_timeout_ends_the_wait_for_the_probe() {
     let mut bench = probed(plain(DetectionName::RackTlp));
-    while bench.sender.state != CaState::Loss {
+    while bench.state() != CaState::Loss {
         bench.fire();
         bench.send();
     }
-    assert_eq!(bench.sender.tlp_high_seq, None);
+    assert_eq!(bench.sender.tail_probe.high_seq, None);
 }
 
 /// RFC 5682, Section 3.1, step 2.b: where new data cannot go, retransmissions do, at once. Here Nagle keeps it.
@@ -81,7 +81,7 @@ fn what_frto_cannot_send_does_not_hold_up_the_repair() {
     bench.fire();
     bench.send();
     bench.now += 100;
-    bench.sender.snd_wnd = 250;
+    bench.sender.peer.snd_wnd = 250;
     bench.ack(1_100, &[]);
     assert_eq!(bench.send().first(), Some(&-1_100));
 }
@@ -96,9 +96,9 @@ fn frto_goes_on_when_its_new_data_has_filled_the_window() {
     bench.now += 100;
     bench.ack(1_100, &[]);
     assert_eq!(bench.send(), [3_000]);
-    assert!(bench.sender.frto);
+    assert!(bench.sender.episode.frto);
     assert_eq!(bench.send(), []);
-    assert!(bench.sender.frto);
+    assert!(bench.sender.episode.frto);
 }
 
 /// As Linux: a peer without memory closes its window by the same numbers.
@@ -119,7 +119,7 @@ fn a_window_may_close_without_news() {
         accelerate: None,
     };
     bench.sender.on_ack(&closing);
-    assert_eq!(bench.sender.snd_wnd, 0);
+    assert_eq!(bench.sender.peer.snd_wnd, 0);
 }
 
 /// RFC 5681, Section 2: a duplicate ACK acknowledges SND.UNA.
@@ -134,7 +134,7 @@ fn acks_that_come_late_are_no_duplicates() {
                 assert_eq!(bench.ack(late, &[]), AckVerdict::Old);
             }
             assert_eq!(bench.sender.board.lost_total(), 0, "{detection} {sack}");
-            assert_eq!((bench.send(), bench.sender.state), (vec![], CaState::Open), "{detection} {sack}");
+            assert_eq!((bench.send(), bench.state()), (vec![], CaState::Open), "{detection} {sack}");
         }
     }
 }
@@ -148,20 +148,20 @@ fn without_sack_an_episode_ends_with_the_first_ack_above_it() {
         bench.ack(1_000, &[]);
         bench.send();
     }
-    assert_eq!(bench.sender.state, CaState::Recovery);
+    assert_eq!(bench.state(), CaState::Recovery);
     bench.now += 100;
-    let recover = bench.sender.high_seq;
+    let recover = bench.sender.episode.high_seq;
     bench.ack(recover, &[]);
     bench.send();
-    assert_eq!(bench.sender.state, CaState::Recovery);
-    let ssthresh = bench.sender.window.ssthresh;
+    assert_eq!(bench.state(), CaState::Recovery);
+    let ssthresh = bench.window().ssthresh;
     for _ in 0..5 {
         bench.ack(recover, &[]);
         bench.send();
     }
-    assert_eq!((bench.sender.totals.recoveries, bench.sender.window.ssthresh), (1, ssthresh));
+    assert_eq!((bench.sender.totals.recoveries, bench.window().ssthresh), (1, ssthresh));
     bench.ack(recover + 100, &[]);
-    assert_eq!(bench.sender.state, CaState::Open);
+    assert_eq!(bench.state(), CaState::Open);
 }
 
 /// RFC 3708: the original of what was sent again arrives while a hole below it is open.
@@ -174,9 +174,9 @@ fn a_dsack_above_the_window_edge_answers_its_retransmission() {
         sent.extend(bench.send());
     }
     assert!(sent.contains(&-1_000) && sent.contains(&-1_100), "{sent:?}");
-    assert_eq!(bench.sender.undo.retrans, Some(2));
+    assert_eq!(bench.sender.episode.undo.retrans, Some(2));
     bench.ack(1_000, &[(1_100, 1_200), (1_100, 3_000)]);
-    assert_eq!(bench.sender.undo.retrans, Some(1));
+    assert_eq!(bench.sender.episode.undo.retrans, Some(1));
 }
 
 /// Linux sets the probe when the pacer ends it, too.
@@ -193,5 +193,5 @@ fn the_tail_of_a_paced_sender_is_probed() {
     bench.send();
     // All that there is has gone, and the pacer would hold the next.
     bench.send();
-    assert!(matches!(bench.sender.timer, Some((TimerKind::Probe, _))), "{:?}", bench.sender.timer);
+    assert!(matches!(bench.sender.timer.due, Some((TimerKind::Probe, _))), "{:?}", bench.sender.timer.due);
 }

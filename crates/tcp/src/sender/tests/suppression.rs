@@ -17,22 +17,22 @@ fn bench(schedule: ScheduleName, cwnd: u32) -> Bench {
 fn lose_one(bench: &mut Bench) -> (u32, u32) {
     bench.now += 100;
     bench.ack(2_000, &[(2_100, 2_600)]);
-    assert_eq!(bench.sender.state, CaState::Recovery);
+    assert_eq!(bench.state(), CaState::Recovery);
     assert!(bench.send().contains(&-2_000));
-    let during = bench.sender.window.cwnd;
+    let during = bench.window().cwnd;
     bench.now += 100;
     let nxt = bench.sender.board.nxt();
     bench.ack(nxt, &[]);
-    assert_eq!(bench.sender.state, CaState::Open);
-    (during, bench.sender.window.ssthresh)
+    assert_eq!(bench.state(), CaState::Open);
+    (during, bench.window().ssthresh)
 }
 
 #[test]
 fn a_loss_that_is_repaired_in_time_changes_no_window() {
     let mut quiet = bench(ScheduleName::Suppressing, 1_000);
-    let before = quiet.sender.window;
+    let before = quiet.window();
     assert_eq!(lose_one(&mut quiet), (before.cwnd, before.ssthresh));
-    assert!(quiet.sender.window.cwnd >= before.cwnd && !quiet.sender.cwr_due);
+    assert!(quiet.window().cwnd >= before.cwnd && !quiet.sender.episode.take_cwr());
     let mut heard = bench(ScheduleName::Accelerated, 1_000);
     let (during, ssthresh) = lose_one(&mut heard);
     assert!(during < before.cwnd && ssthresh < before.cwnd, "{during} {ssthresh}");
@@ -42,7 +42,7 @@ fn a_loss_that_is_repaired_in_time_changes_no_window() {
 #[test]
 fn where_cwnd_binds_a_loss_is_answered() {
     let mut bench = bench(ScheduleName::Suppressing, 20);
-    let before = bench.sender.window.cwnd;
+    let before = bench.window().cwnd;
     let (during, ssthresh) = lose_one(&mut bench);
     assert!(during < before && ssthresh < before, "{during} {ssthresh}");
 }
@@ -54,18 +54,18 @@ fn the_timeout_leaves_room_for_a_repair_and_is_answered() {
         [ScheduleName::Suppressing, ScheduleName::Accelerated].map(|schedule| bench(schedule, 1_000));
     assert_eq!(quiet.sender.rto(), heard.sender.rto() + quiet.sender.rtt.srtt());
     assert!(quiet.sender.rtt.srtt() >= Duration::from_millis(100));
-    while quiet.sender.state != CaState::Loss {
+    while quiet.state() != CaState::Loss {
         quiet.fire();
         quiet.send();
     }
-    assert!(quiet.sender.window.cwnd <= 2 && quiet.sender.window.ssthresh < 1_000);
+    assert!(quiet.window().cwnd <= 2 && quiet.window().ssthresh < 1_000);
 }
 
 /// A mark is no loss (RFC 3168, Section 6.1.2).
 #[test]
 fn a_mark_is_answered() {
     let mut bench = bench(ScheduleName::Suppressing, 1_000);
-    let before = bench.sender.window.cwnd;
+    let before = bench.window().cwnd;
     bench.sender.on_congestion_echo(at(200));
-    assert!(bench.sender.window.ssthresh < before && bench.sender.cwr_due);
+    assert!(bench.window().ssthresh < before && bench.sender.episode.take_cwr());
 }

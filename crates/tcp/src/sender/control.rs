@@ -1,0 +1,131 @@
+//! The congestion window and who moves it: the congestion control, or the rate reduction while an episode goes on.
+
+use alloc::boxed::Box;
+
+use super::Sender;
+use super::ack::Flags;
+use crate::config::Config;
+use crate::congestion::{AckSample, CaState, CongestionControl, CongestionEvent, SSTHRESH_INFINITE, Window};
+use crate::detection::DUP_THRESH;
+use crate::reduction::{Entry, RateReduction};
+
+/// The window, and both that move it.
+#[derive(Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(crate) struct WindowControl {
+    pub(crate) window: Window,
+    pub(super) congestion: Box<dyn CongestionControl>,
+    pub(super) reduction: Box<dyn RateReduction>,
+}
+
+impl WindowControl {
+    pub(super) fn new(config: &Config, seed: u64) -> Self {
+        WindowControl {
+            window: Window::new(config.initial_cwnd.max(1), config.cwnd_clamp),
+            congestion: config.congestion.build(config.hystart, seed),
+            reduction: config.reduction.build(config.opportunistic),
+        }
+    }
+
+    /// The congestion control sets the window in every state.
+    pub(super) fn is_owned(&self) -> bool {
+        self.congestion.owns_window()
+    }
+
+    /// Packets leave at a rate, not by the clock of ACKs alone.
+    #[inline]
+    pub(crate) fn is_paced(&self) -> bool {
+        self.congestion.pacing_rate().is_some()
+    }
+
+    /// The sender is in another state.
+    pub(super) fn on_state(&mut self, state: CaState, sample: &AckSample) {
+        self.window = self.congestion.on_state(state, sample, self.window);
+    }
+
+    pub(super) fn on_event(&mut self, event: CongestionEvent, sample: &AckSample) {
+        self.window = self.congestion.on_event(event, sample, self.window);
+    }
+
+    /// Both measure, before loss detection.
+    pub(super) fn on_measurement(&mut self, sample: &AckSample) {
+        self.window = self.congestion.on_measurement(sample, self.window);
+        self.reduction.on_measurement(sample);
+    }
+
+    /// Outside an episode.
+    fn on_ack(&mut self, sample: &AckSample) {
+        self.window = self.congestion.on_ack(sample, self.window);
+    }
+
+    /// In an episode.
+    pub(super) fn reduce(&mut self, sample: &AckSample) {
+        self.window.cwnd = self.reduction.on_ack(sample, &mut self.window).min(self.window.clamp);
+    }
+
+    /// The threshold after a loss.
+    pub(super) fn lower_ssthresh(&mut self) {
+        self.window.ssthresh = self.congestion.ssthresh(self.window);
+    }
+
+    /// A reduction begins: the new threshold, and the window from which it goes there.
+    pub(super) fn begin_reduction(&mut self, entry: &Entry) {
+        self.window.cwnd_cnt = 0;
+        if self.reduction.lowers_ssthresh() || self.is_owned() {
+            self.lower_ssthresh();
+        } else {
+            // Beta is 1 (OR, Eq. (21)). A timeout during this recovery leaves ssthresh, so that slow start ends here.
+            self.window.ssthresh = self.window.ssthresh.max(self.window.cwnd);
+        }
+        if !self.is_owned() {
+            self.window.cwnd = self.reduction.enter(entry, self.window);
+        }
+    }
+
+    /// A reduction ends, which is still to lower the window if `reduces`. True if the congestion control is to be told.
+    pub(super) fn end_reduction(&mut self, reduces: bool) -> bool {
+        let lowers = self.reduction.lowers_ssthresh();
+        if reduces && (self.window.ssthresh < SSTHRESH_INFINITE || !lowers) {
+            self.window.cwnd = self.reduction.exit(self.window).max(1).min(self.window.clamp);
+        }
+        lowers
+    }
+
+    /// What a loss makes of a window of `cwnd` packets, at once and without an episode.
+    pub(super) fn reduce_at_once(&mut self, cwnd: u32) {
+        self.window.ssthresh = self.congestion.ssthresh(Window { cwnd, ..self.window });
+        self.window.cwnd = self.window.cwnd.min(self.window.ssthresh);
+        self.window.cwnd_cnt = 0;
+    }
+
+    /// Window and threshold as before (tcp_undo_cwnd_reduction).
+    pub(super) fn undo(&mut self, prior_cwnd: u32, prior_ssthresh: u32) {
+        self.window.cwnd = self.congestion.undo(self.window, prior_cwnd).min(self.window.clamp);
+        self.window.ssthresh = self.window.ssthresh.max(prior_ssthresh);
+    }
+}
+
+impl Sender {
+    /// Who moves the window.
+    pub(super) fn move_window(&mut self, sample: &AckSample, flags: Flags) {
+        if self.control.is_owned() {
+            self.control.on_ack(sample);
+            if self.control.congestion.limits_application() {
+                self.rate.on_app_limited(sample.in_flight);
+            }
+        } else if self.episode.state.in_reduction() {
+            if sample.delivered > 0 && !self.episode.suppressed {
+                self.control.reduce(sample);
+            }
+        } else if self.may_raise_window(flags) {
+            self.control.on_ack(sample);
+        }
+    }
+
+    /// Whether the window may grow, as Linux has it: with much reordering any progress will do, else SND.UNA must move. So will it where a hole is no
+    /// sign of congestion: TCP-NCL counts a packet as acknowledged by SACK, too.
+    fn may_raise_window(&self, flags: Flags) -> bool {
+        let any_progress = self.owns_response || self.reordering.distance > DUP_THRESH;
+        flags.una_advanced || (any_progress && flags.data_sacked)
+    }
+}

@@ -1,0 +1,68 @@
+//! When the next packet may leave, and how many bytes may go, where something beside the windows bounds them.
+
+use paceline_wire::{Duration, Instant};
+
+use super::control::WindowControl;
+
+/// What Linux lets go at once takes so long at the pacing rate (sk_pacing_shift of 10).
+const SUPER_PACKET_TIME: Duration = Duration::from_nanos(1_000_000_000 >> 10);
+
+/// The clock of departures, and the allowance.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(crate) struct Pacer {
+    pub(super) next_departure: Instant,
+    /// Bytes that may still be sent, if something else bounds what is in flight.
+    pub(crate) allowance: u64,
+    /// The last poll had something to send, and no allowance.
+    pub(crate) held: bool,
+    pub(super) last_send: Instant,
+}
+
+impl Default for Pacer {
+    fn default() -> Self {
+        Pacer { next_departure: Instant::ZERO, allowance: u64::MAX, held: false, last_send: Instant::ZERO }
+    }
+}
+
+impl Pacer {
+    /// The next packet is not due yet.
+    #[inline]
+    pub(super) fn waits(&self, now: Instant, control: &WindowControl) -> bool {
+        now < self.next_departure && control.window.burst == 0 && control.is_paced()
+    }
+
+    /// Whether what else bounds the bytes in flight lets a segment go.
+    pub(super) fn allows(&mut self) -> bool {
+        self.held |= self.allowance == 0;
+        !self.held
+    }
+
+    /// So many bytes leave, at the window's pace unless they are among the `first` ones.
+    pub(super) fn on_sent(&mut self, now: Instant, bytes: u64, control: &mut WindowControl, first: bool) {
+        if self.allowance != u64::MAX {
+            self.allowance = self.allowance.saturating_sub(bytes);
+        }
+        self.last_send = now;
+        self.pace(now, bytes, control, first);
+    }
+
+    /// When the next packet may leave (Linux tcp_update_skb_after_send). The first ten are not paced; time lost is made up
+    /// for by up to half of what Linux lets go at once, a millisecond's worth or a segment (tcp_tso_autosize).
+    fn pace(&mut self, now: Instant, bytes: u64, control: &mut WindowControl, first: bool) {
+        if control.window.burst > 0 {
+            control.window.burst -= 1;
+            return;
+        }
+        let Some(rate) = control.congestion.pacing_rate() else { return };
+        if rate.is_zero() || first {
+            return;
+        }
+        let share = rate.time_for(bytes);
+        let earliest = match self.next_departure {
+            Instant::ZERO => now,
+            due => due.max(now - share.max(SUPER_PACKET_TIME) / 2),
+        };
+        self.next_departure = earliest + share;
+    }
+}

@@ -1,0 +1,109 @@
+//! The probe of the tail (RFC 8985, Section 7): when, what is sent, and what its ACK says.
+
+use paceline_wire::Instant;
+
+use super::Sender;
+use super::ack::Flags;
+use super::timers::TimerKind;
+use super::transmit::{Forced, Supply, Transmission};
+use crate::congestion::CaState;
+use crate::event::Event;
+use crate::rtt::RTO_INITIAL;
+
+/// The probe that is out.
+#[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(super) struct TailProbe {
+    /// SND.NXT when it left (TLP.end_seq).
+    #[cfg_attr(feature = "serde", serde(rename = "tlp_high_seq"))]
+    pub(super) high_seq: Option<u64>,
+    /// It was a segment sent before (TLP.is_retrans).
+    #[cfg_attr(feature = "serde", serde(rename = "tlp_retransmitted"))]
+    pub(super) retransmitted: bool,
+}
+
+impl Sender {
+    /// When to probe for a lost tail (RFC 8985, Section 7.2). `advancing`: the timeout would start anew now.
+    pub(super) fn schedule_probe(&mut self, now: Instant, advancing: bool) -> bool {
+        if !self.detection.probes_tail()
+            || !self.sack_ok
+            || self.board.is_empty()
+            || !matches!(self.episode.state, CaState::Open | CaState::Cwr)
+        {
+            return false;
+        }
+        let mut delay = match self.rtt.has_sample() {
+            // Twice the RTT, and the receiver's delay of an ACK for a single segment.
+            true if self.board.packets_out() == 1 => self.rtt.srtt() * 2 + self.config.rto_min,
+            true => self.rtt.srtt() * 2 + self.config.timeout_min(),
+            false => RTO_INITIAL,
+        };
+        let rto_in = match advancing {
+            true => self.rto(),
+            false => self.retransmission_deadline().saturating_since(now),
+        };
+        if !rto_in.is_zero() {
+            delay = delay.min(rto_in);
+        }
+        self.timer.set(TimerKind::Probe, now + delay);
+        true
+    }
+
+    /// The probe (RFC 8985, Section 7.3): a new segment if there is one, else the last one again.
+    pub(super) fn on_probe_timeout(&mut self, now: Instant) {
+        if self.tail_probe.high_seq.is_none() && !self.board.is_empty() {
+            self.timer.note_unanswered(now, &self.board);
+            self.forced = Some(Forced::Probe);
+            self.tail_probe.retransmitted = false;
+            self.totals.probes += 1;
+            self.report.emit(now, Event::TailLossProbe);
+        }
+        self.rearm_retransmission(now);
+    }
+
+    /// What an ACK says of the probe (RFC 8985, Section 7.4).
+    #[inline]
+    pub(super) fn take_probe_ack(&mut self, now: Instant, ack: u64, flags: Flags) {
+        if let Some(high_seq) = self.tail_probe.high_seq.filter(|&high_seq| ack >= high_seq) {
+            self.on_probe_ack(now, ack, high_seq, flags);
+        }
+    }
+
+    #[cold]
+    fn on_probe_ack(&mut self, now: Instant, ack: u64, high_seq: u64, flags: Flags) {
+        if !self.tail_probe.retransmitted || flags.dsack_of_probe {
+            self.tail_probe.high_seq = None;
+        } else if ack > high_seq {
+            // The probe repaired a loss: answer it as one.
+            self.episode.suppressed = self.keeps_from_congestion();
+            self.begin_reduction(now);
+            self.set_state(now, CaState::Cwr);
+            self.end_reduction(now);
+            self.try_keep_open(now);
+        } else if !flags.una_advanced && !flags.not_duplicate() && !flags.data_sacked {
+            self.tail_probe.high_seq = None;
+        }
+    }
+
+    /// The probe of the tail (RFC 8985, Section 7.3): new data if the receiver's window has room, whatever cwnd and Nagle say, else the last segment again.
+    #[cold]
+    pub(super) fn send_probe(&mut self, now: Instant, supply: Supply) -> Option<Transmission> {
+        let new = match supply.end > self.board.nxt() {
+            true => self.next_new(supply, self.board.una() + self.peer.snd_wnd, false),
+            false => None,
+        };
+        let sent = match new {
+            Some((end, fin)) => self.send_new(now, end, fin),
+            None => {
+                let last = self.board.numbers().1.wrapping_sub(1);
+                self.tail_probe.retransmitted = true;
+                self.retransmit(now, last)?
+            }
+        };
+        self.tail_probe.high_seq = Some(self.board.nxt());
+        self.timer.set(TimerKind::Retransmission, now + self.rto());
+        // One probe for a tail: what follows is the timeout (tcp_write_xmit, push_one of 2).
+        self.usage.unprobed = false;
+        Some(sent)
+    }
+}
