@@ -7,6 +7,7 @@
 
 extern crate alloc;
 
+mod ack_clumps;
 pub mod auto;
 mod base_rtt;
 mod baseline;

@@ -5,6 +5,7 @@ use core::net::IpAddr;
 
 use paceline_wire::{Duration, Instant, Rate};
 
+use crate::ack_clumps::AckClumps;
 use crate::auto::Reason;
 use crate::base_rtt::BaseRtt;
 use crate::bound::{BoundSample, QueueBound, QueueBoundConfig};
@@ -124,6 +125,8 @@ pub(crate) struct Subscriber {
     upload: Option<Box<UploadBound>>,
     #[cfg_attr(feature = "serde", serde(default))]
     upload_config: QueueBoundConfig,
+    #[cfg_attr(feature = "serde", serde(default))]
+    ack_clumps: AckClumps,
     /// When a repair last left that had no room.
     #[cfg_attr(feature = "serde", serde(default))]
     repaired_at: Instant,
@@ -164,6 +167,7 @@ impl Subscriber {
             passes: None,
             upload: None,
             upload_config: bound_config(bound, prefer),
+            ack_clumps: AckClumps::default(),
             repaired_at: Instant::ZERO,
         }
     }
@@ -216,16 +220,28 @@ impl Subscriber {
     }
 
     /// Bytes that may leave now; `u64::MAX` without a bound or before the first estimate.
-    pub(crate) fn room(&self) -> u64 {
+    pub(crate) fn room(&self, now: Instant) -> u64 {
         match self.limit() {
             u64::MAX => u64::MAX,
-            limit => limit.saturating_sub(self.on_downlink()),
+            limit => limit.saturating_sub(self.on_downlink(now)),
         }
     }
 
+    /// When a packet of `bytes`, for which there is no room now, will have some, if no ACK is needed to say so.
+    pub(crate) fn room_at(&self, now: Instant, bytes: u64) -> Option<Instant> {
+        let rate = self.bound.as_ref().map_or(Rate::ZERO, QueueBound::rate);
+        if rate.is_zero() {
+            return None;
+        }
+        // To the nanosecond it might miss a byte.
+        let wait = rate.time_for(bytes.saturating_sub(self.room(now))) + Duration::from_micros(1);
+        self.ack_clumps.lasts(now, wait).then(|| now + wait)
+    }
+
     /// Bytes in flight without those that have arrived and whose ACKs wait on the uplink (Little's law).
-    fn on_downlink(&self) -> u64 {
-        let answered = self.bound.as_ref().map_or(0, |bound| bound.rate().bytes_in(self.uplink));
+    fn on_downlink(&self, now: Instant) -> u64 {
+        let waits = self.uplink + self.ack_clumps.untold(now);
+        let answered = self.bound.as_ref().map_or(0, |bound| bound.rate().bytes_in(waits));
         self.outstanding.saturating_sub(answered)
     }
 
@@ -240,8 +256,8 @@ impl Subscriber {
     }
 
     /// A packet of `bytes` fits; one packet always does.
-    pub(crate) fn fits(&mut self, bytes: u64) -> bool {
-        let fits = self.outstanding == 0 || bytes <= self.room();
+    pub(crate) fn fits(&mut self, now: Instant, bytes: u64) -> bool {
+        let fits = self.outstanding == 0 || bytes <= self.room(now);
         self.limited |= !fits;
         fits
     }
@@ -292,7 +308,7 @@ impl Subscriber {
             self.outstanding = self.outstanding.saturating_sub(non_tcp.on_arrival(now - give_up));
         }
         self.forget_non_tcp();
-        !self.round_robin.is_empty() || (self.outstanding > 0 && bytes > self.room())
+        !self.round_robin.is_empty() || (self.outstanding > 0 && bytes > self.room(now))
     }
 
     /// What is not TCP, and left before what has arrived, has arrived too. Returns how much that was.
@@ -344,6 +360,7 @@ impl Subscriber {
             return;
         }
         self.uplink = report.uplink;
+        self.ack_clumps.on_ack(now, report.uplink);
         let bounded = self.upload.as_ref().is_some_and(|upload| upload.is_active());
         self.late_acks.on_ack(now, report.uplink, bound.rtt_min().unwrap_or_default(), bounded);
         let answered = bound.rate().bytes_in(report.uplink);

@@ -107,10 +107,17 @@ impl Table {
                 continue;
             }
             let bytes = entry.scheduled.next_bytes(subscriber.quantum());
-            if entry.scheduled.needs_no_room() || subscriber.fits(bytes) {
-                return Some(self.grant(class, id));
+            if entry.scheduled.needs_no_room() || subscriber.fits(now, bytes) {
+                return Some(self.grant(class, id, now));
             }
-            return self.next_repair(index, now, mode).map(|(class, id)| self.grant(class, id));
+            let room_at = subscriber.room_at(now, bytes);
+            if let Some((class, id)) = self.next_repair(index, now, mode) {
+                return Some(self.grant(class, id, now));
+            }
+            if let Some(at) = room_at {
+                self.look_again(id, at);
+            }
+            return None;
         }
     }
 
@@ -137,11 +144,11 @@ impl Table {
     }
 
     /// The flow at the front of `class` takes its turn. Returns it and the bytes that its packet may have.
-    fn grant(&mut self, class: usize, id: u32) -> (u32, u64) {
+    fn grant(&mut self, class: usize, id: u32, now: Instant) -> (u32, u64) {
         let entry = &mut self.entries[id as usize];
         let subscriber = &mut self.subscribers[entry.scheduled.subscriber() as usize];
         let bytes = entry.scheduled.next_bytes(subscriber.quantum());
-        let limit = even_share(subscriber.room(), subscriber.round_robin.len()).max(bytes);
+        let limit = even_share(subscriber.room(now), subscriber.round_robin.len()).max(bytes);
         let shares = [&entry.share, &subscriber.share, &self.capacity];
         let limit = shares.into_iter().map(Share::allowance).fold(limit, u64::min);
         if entry.share.take_turn() {
