@@ -94,7 +94,7 @@ impl Timing {
         self.sifs + answer + self.slot
     }
 
-    pub(in crate::adhoc) fn is_sound(&self) -> bool {
+    pub(crate) fn is_sound(&self) -> bool {
         !self.data_rate.is_zero()
             && !self.basic_rate.is_zero()
             && !self.slot.is_zero()

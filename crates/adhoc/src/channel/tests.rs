@@ -1,8 +1,8 @@
 //! The medium access against what is known of it: Bianchi's model, the arithmetic of the standard, hidden stations.
 
 use super::*;
-use crate::adhoc::config::Radio;
-use crate::adhoc::mac::{EVERYBODY, Timing};
+use crate::config::Radio;
+use crate::mac::{EVERYBODY, Timing};
 
 const BYTES: u32 = 1_000;
 

@@ -6,15 +6,15 @@ use super::super::StationId;
 use super::route::Route;
 
 #[derive(Clone, Debug, Default)]
-pub(in crate::adhoc) struct Datagram {
-    pub(in crate::adhoc) kind: Kind,
+pub(crate) struct Datagram {
+    pub(crate) kind: Kind,
     /// The source route; of a request the way that it has come.
-    pub(in crate::adhoc) route: Route,
+    pub(crate) route: Route,
 }
 
 #[derive(Clone, Debug)]
 #[expect(clippy::large_enum_variant, reason = "nearly all are packets")]
-pub(in crate::adhoc) enum Kind {
+pub(crate) enum Kind {
     /// A packet of the hosts.
     Data {
         packet: Packet,
@@ -46,12 +46,12 @@ const FIXED: usize = 4;
 const ADDRESS: usize = 4;
 
 impl Datagram {
-    pub(in crate::adhoc) fn is_routing(&self) -> bool {
+    pub(crate) fn is_routing(&self) -> bool {
         !matches!(self.kind, Kind::Data { .. })
     }
 
     /// Bytes on the air, as RFC 4728 writes them (Sections 6.2 to 6.7), headers of the medium apart.
-    pub(in crate::adhoc) fn bytes(&self) -> u32 {
+    pub(crate) fn bytes(&self) -> u32 {
         // Both ends stand in the IP header.
         let source_route = 4 + ADDRESS * self.route.len().saturating_sub(2);
         let bytes = match &self.kind {

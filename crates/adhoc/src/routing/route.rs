@@ -4,16 +4,16 @@ use super::super::StationId;
 
 /// Stations in order, each once.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub(in crate::adhoc) struct Route {
+pub(crate) struct Route {
     stations: [StationId; STATIONS_MAX],
     len: u8,
 }
 
 /// As ns-2 (MAX_SR_LEN): both ends and 14 between.
-pub(in crate::adhoc) const STATIONS_MAX: usize = 16;
+pub(crate) const STATIONS_MAX: usize = 16;
 
 impl Route {
-    pub(in crate::adhoc) fn of(stations: &[StationId]) -> Self {
+    pub(crate) fn of(stations: &[StationId]) -> Self {
         let mut route = Route::default();
         let len = stations.len().min(STATIONS_MAX);
         route.stations[..len].copy_from_slice(&stations[..len]);
@@ -21,28 +21,28 @@ impl Route {
         route
     }
 
-    pub(in crate::adhoc) fn stations(&self) -> &[StationId] {
+    pub(crate) fn stations(&self) -> &[StationId] {
         &self.stations[..usize::from(self.len)]
     }
 
-    pub(in crate::adhoc) fn first(&self) -> Option<StationId> {
+    pub(crate) fn first(&self) -> Option<StationId> {
         self.stations().first().copied()
     }
 
-    pub(in crate::adhoc) fn last(&self) -> Option<StationId> {
+    pub(crate) fn last(&self) -> Option<StationId> {
         self.stations().last().copied()
     }
 
-    pub(in crate::adhoc) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         usize::from(self.len)
     }
 
-    pub(in crate::adhoc) fn position(&self, station: StationId) -> Option<usize> {
+    pub(crate) fn position(&self, station: StationId) -> Option<usize> {
         self.stations().iter().position(|other| *other == station)
     }
 
     /// One station longer; `None` for a station that it has, or when it is as long as it may be.
-    pub(in crate::adhoc) fn and(mut self, station: StationId) -> Option<Self> {
+    pub(crate) fn and(mut self, station: StationId) -> Option<Self> {
         if self.len() == STATIONS_MAX || self.position(station).is_some() {
             return None;
         }
@@ -52,7 +52,7 @@ impl Route {
     }
 
     /// Both, the second one from its second station on, if the first one ends where the second one begins and no station comes twice.
-    pub(in crate::adhoc) fn joined(self, rest: &Route) -> Option<Self> {
+    pub(crate) fn joined(self, rest: &Route) -> Option<Self> {
         if self.last() != rest.first() {
             return None;
         }
@@ -60,23 +60,23 @@ impl Route {
     }
 
     /// Up to its station number `end`, and without it.
-    pub(in crate::adhoc) fn until(&self, end: usize) -> Self {
+    pub(crate) fn until(&self, end: usize) -> Self {
         Route::of(&self.stations()[..end.min(self.len())])
     }
 
     /// From its station number `start` on.
-    pub(in crate::adhoc) fn from(&self, start: usize) -> Self {
+    pub(crate) fn from(&self, start: usize) -> Self {
         Route::of(&self.stations()[start.min(self.len())..])
     }
 
-    pub(in crate::adhoc) fn reversed(&self) -> Self {
+    pub(crate) fn reversed(&self) -> Self {
         let mut route = *self;
         route.stations[..usize::from(self.len)].reverse();
         route
     }
 
     /// The number of the station from which it goes over the link between these two, in either direction.
-    pub(in crate::adhoc) fn over(&self, a: StationId, b: StationId) -> Option<usize> {
+    pub(crate) fn over(&self, a: StationId, b: StationId) -> Option<usize> {
         self.stations().windows(2).position(|pair| pair == [a, b] || pair == [b, a])
     }
 }
