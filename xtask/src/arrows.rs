@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Deserialize;
 
 /// Each crate with those of ours that it depends on, from the bottom up. Tests and benchmarks may use more.
-const ARROWS: [(&str, &[&str]); 13] = [
+const ARROWS: [(&str, &[&str]); 14] = [
     ("paceline-wire", &[]),
     ("paceline-theory", &[]),
     ("paceline-judge", &[]),
@@ -26,7 +26,8 @@ const ARROWS: [(&str, &[&str]); 13] = [
             "paceline-gateway",
         ],
     ),
-    ("paceline-linux", &["paceline-wire", "paceline-path", "paceline-gateway"]),
+    ("paceline-linux", &["paceline-wire", "paceline-gateway"]),
+    ("paceline-lab", &["paceline-wire", "paceline-path", "paceline-linux"]),
     ("paceline-service", &["paceline-wire", "paceline-path", "paceline-gateway", "paceline-linux"]),
     (
         "paceline-cli",
@@ -39,6 +40,7 @@ const ARROWS: [(&str, &[&str]); 13] = [
             "paceline-gateway",
             "paceline-sim",
             "paceline-linux",
+            "paceline-lab",
             "paceline-service",
         ],
     ),

@@ -1,5 +1,6 @@
 //! What a run came to.
 
+use paceline_linux::Quantiles;
 use paceline_wire::{Duration, Instant, Rate};
 
 use super::connection::{Receiver, Role, Sender};
@@ -7,7 +8,6 @@ use super::host::{End, HostReport};
 use super::mib::MibSample;
 use super::tcp_info::TcpSample;
 use super::traffic::{Direction, Traffic, Transfer};
-use crate::quantiles::Quantiles;
 
 /// All that was measured at the hosts.
 #[derive(Debug)]

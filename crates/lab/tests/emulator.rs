@@ -1,15 +1,16 @@
 //! Real TCP connections through the live emulator, with all offloads of the virtual interfaces on.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
+#[path = "../../linux/tests/common/mod.rs"]
 mod common;
 
 use std::net::{IpAddr, UdpSocket};
 use std::thread;
 
 use common::{Driven, permitted, transfer};
-use paceline_linux::emulator::{DuplexConfig, Emulator, EmulatorConfig};
-use paceline_linux::lab::{Lab, LabConfig};
-use paceline_linux::netns::Netns;
+use paceline_lab::emulator::{DuplexConfig, Emulator, EmulatorConfig};
+use paceline_lab::netns::Netns;
+use paceline_lab::{Lab, LabConfig};
 use paceline_linux::{Filter, Quantiles, clock};
 use paceline_path::{Delay, LinkConfig, QueueLimit, RateProcess};
 use paceline_wire::{Duration, PortId, Rate};

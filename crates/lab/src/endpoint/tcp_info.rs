@@ -1,7 +1,7 @@
 //! What the kernel knows of a TCP connection.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 
 use paceline_wire::Instant;
 
@@ -59,7 +59,7 @@ impl TcpSample {
     }
 }
 
-/// `struct tcp_info` of any kernel: it only ever grows at the end. Offsets as in `include/uapi/linux/tcp.h`.
+/// `struct tcp_info` of any kernel. Offsets as in `include/uapi/linux/tcp.h`.
 struct Info {
     bytes: [u8; 256],
     length: usize,
@@ -67,23 +67,8 @@ struct Info {
 
 impl Info {
     fn read(socket: &impl AsFd) -> io::Result<Info> {
-        let mut bytes = [0u8; 256];
-        let mut length = bytes.len() as libc::socklen_t;
-        // SAFETY: the descriptor is borrowed for the call; the kernel writes at most `length` bytes to `bytes`.
-        let result = unsafe {
-            libc::getsockopt(
-                socket.as_fd().as_raw_fd(),
-                libc::IPPROTO_TCP,
-                libc::TCP_INFO,
-                bytes.as_mut_ptr().cast(),
-                &raw mut length,
-            )
-        };
-        if result == 0 {
-            Ok(Info { bytes, length: length as usize })
-        } else {
-            Err(io::Error::last_os_error())
-        }
+        let (bytes, length) = paceline_linux::tcp_info(socket)?;
+        Ok(Info { bytes, length })
     }
 
     fn u32(&self, at: usize) -> u32 {

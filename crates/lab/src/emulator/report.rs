@@ -1,11 +1,11 @@
 //! What an emulator has measured.
 
+use paceline_linux::Quantiles;
 use paceline_wire::Duration;
 
 use super::flows::FlowDelivery;
 use super::path_delay::PathDelay;
 use super::series::Series;
-use crate::quantiles::Quantiles;
 
 /// All measurements of an emulator since its start.
 #[derive(Clone, Debug)]

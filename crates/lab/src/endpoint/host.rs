@@ -4,6 +4,8 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use paceline_linux::clock;
+use paceline_linux::{Context, SystemError};
 use paceline_wire::{Duration, Instant};
 use socket2::Socket;
 
@@ -15,8 +17,6 @@ use super::poller::Poller;
 use super::read_pace::ReadPace;
 use super::socket;
 use super::traffic::{Amount, Direction, Start, Traffic};
-use crate::clock;
-use crate::system_error::{Context, SystemError};
 
 /// What both hosts of a run share.
 pub(super) struct Shared<'a> {

@@ -5,15 +5,15 @@ use std::net::UdpSocket;
 use std::sync::mpsc::{Receiver, Sender};
 use std::thread;
 
+use paceline_linux::Quantiles;
+use paceline_linux::clock;
+use paceline_linux::{Context, SystemError};
 use paceline_wire::{Duration, Instant, Rate};
 
 use super::host::Shared;
 use super::report::UdpReport;
 use super::traffic::{Direction, UdpStream};
-use crate::clock;
 use crate::netns::Netns;
-use crate::quantiles::Quantiles;
-use crate::system_error::{Context, SystemError};
 
 /// The namespace that sends.
 pub(super) fn sending<'a>(stream: &UdpStream, server: &'a Netns, client: &'a Netns) -> &'a Netns {

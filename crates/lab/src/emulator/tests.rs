@@ -1,9 +1,18 @@
+use std::net::SocketAddr;
+
 use paceline_path::Delay;
 use paceline_path::random::Probability;
-use paceline_wire::{Buffer, Checksum, Duration, Rate};
+use paceline_wire::{Buffer, Checksum, Duration, FlowKey, Payload, Rate, TcpRepr};
 
 use super::*;
-use crate::testing::tcp_packet;
+
+/// A TCP segment with `len` bytes; a super-packet when there is a `gso_size`.
+fn tcp_packet(len: usize, gso_size: Option<u16>) -> Packet {
+    let key = FlowKey::new(SocketAddr::from(([10, 0, 0, 1], 80)), SocketAddr::from(([10, 0, 1, 1], 4000)));
+    let mut packet = Packet::build_tcp(key, &TcpRepr::default(), Payload::from(vec![7; len]));
+    packet.set_gso_size(gso_size);
+    packet
+}
 
 const SERVER: PortId = PortId(0);
 const CLIENT: PortId = PortId(1);

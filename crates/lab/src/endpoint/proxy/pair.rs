@@ -3,12 +3,12 @@
 use std::io;
 use std::time::Duration;
 
+use paceline_linux::clock;
 use socket2::Socket;
 
 use super::super::connection::Ready;
 use super::super::tcp_info::TcpSample;
 use super::way::Way;
-use crate::clock;
 
 /// Both connections, and what is between them.
 #[derive(Debug)]

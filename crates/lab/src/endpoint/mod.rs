@@ -21,7 +21,7 @@ mod udp;
 pub use control::Control;
 pub use mib::{MibCounters, MibSample};
 pub use payload::PayloadSource;
-pub use proxy::{Proxy, ProxyConfig, ProxyCounters};
+pub use proxy::{Proxy, ProxyConfig, ProxyCounters, ProxyThread};
 pub use report::{TrafficReport, TransferReport, UdpReport};
 pub use run::run;
 pub use tcp_info::TcpSample;

@@ -8,8 +8,8 @@ use std::thread;
 use std::time::Duration as StdDuration;
 
 use super::*;
-use crate::lab::{GatewayKind, Lab, LabConfig};
 use crate::netns::check_permitted;
+use crate::{GatewayKind, Lab, LabConfig};
 
 const PORT: u16 = 7_000;
 

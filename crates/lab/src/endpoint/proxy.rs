@@ -7,20 +7,23 @@
 
 mod diversion;
 mod pair;
+mod thread;
 mod way;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use paceline_linux::{Context, SystemError};
 use paceline_wire::Duration;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::connection::Ready;
 use super::poller::Poller;
-use crate::system_error::{Context, SystemError};
 use diversion::Diversion;
 use pair::{End, Pair, Turn};
+
+pub use thread::ProxyThread;
 
 /// What to stand between, and how to send.
 #[derive(Clone, Debug)]

@@ -4,12 +4,12 @@
 
 use std::net::SocketAddr;
 
-use paceline_linux::clock;
-use paceline_linux::endpoint::{
+use paceline_lab::endpoint::{
     Amount, Control, Direction, ReadPattern, Start, Traffic, TrafficReport, Transfer, UdpStream, run,
 };
-use paceline_linux::lab::{GatewayKind, Lab, LabConfig};
-use paceline_linux::netns;
+use paceline_lab::netns;
+use paceline_lab::{GatewayKind, Lab, LabConfig};
+use paceline_linux::clock;
 use paceline_wire::{Duration, Rate};
 
 /// A lab with plain links, or `None` with a line on standard error where namespaces are not permitted.

@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc;
 use std::thread;
 
+use paceline_linux::SystemError;
 use paceline_wire::Instant;
 use socket2::Socket;
 
@@ -14,7 +15,6 @@ use super::socket;
 use super::traffic::Traffic;
 use super::udp;
 use crate::netns::Netns;
-use crate::system_error::SystemError;
 
 /// Runs all traffic between two namespaces and returns when the last transfer has ended, with what was measured. The run
 /// begins at `start`, or at once if that has passed. An error means that nothing was run; what goes wrong with one transfer

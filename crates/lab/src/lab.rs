@@ -4,13 +4,19 @@
 //! server s0 -- n0 net n1 -- g0 gateway g1 -- n2 net n3 -- c0 client
 //!                wired                          radio
 //! ```
-//! `net` is where the live emulator joins n0 with n1 and n2 with n3. Everything goes away with the [`Lab`].
+//! `net` is where the live emulator joins n0 with n1 and n2 with n3. Without links, hosts stand at the gateway's own ports, and
+//! nothing between them limits:
+//!
+//! ```text
+//! server s0 -- g0 gateway g1 -- c0 client
+//! ```
+//! Everything goes away with the [`Lab`].
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::netlink::{Netlink, Prefix, Route, RouteTarget};
 use crate::netns::Netns;
-use crate::system_error::SystemError;
+use paceline_linux::SystemError;
+use paceline_linux::netlink::{Netlink, Prefix, Route, RouteTarget};
 
 /// How packets get through the gateway's namespace when no process of ours is in the way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,6 +33,8 @@ pub enum GatewayKind {
 pub struct LabConfig {
     /// How the gateway forwards.
     pub gateway: GatewayKind,
+    /// With links between hosts and gateway.
+    pub links: bool,
     /// Number of client addresses, all on c0: 1 to 250.
     pub clients: u8,
     /// The largest IP packet on all interfaces, in bytes.
@@ -35,7 +43,7 @@ pub struct LabConfig {
 
 impl Default for LabConfig {
     fn default() -> Self {
-        LabConfig { gateway: GatewayKind::Bridged, clients: 1, mtu: 1500 }
+        LabConfig { gateway: GatewayKind::Bridged, links: true, clients: 1, mtu: 1500 }
     }
 }
 
@@ -44,7 +52,7 @@ impl Default for LabConfig {
 pub struct Lab {
     /// Where the TCP servers are; interface s0.
     pub server: Netns,
-    /// The link ends n0 and n1 (wired), n2 and n3 (radio); no addresses, no IP.
+    /// The link ends n0 and n1 (wired), n2 and n3 (radio); no addresses, no IP. Empty without links.
     pub net: Netns,
     /// Where the gateway is; interfaces g0 (towards the servers) and g1 (towards the clients).
     pub gateway: Netns,
@@ -136,6 +144,11 @@ impl Lab {
     }
 
     fn connect(&self) -> Result<(), SystemError> {
+        if !self.config.links {
+            let gateway = self.gateway.netlink()?;
+            gateway.add_veth("g0", "s0", &self.server)?;
+            return gateway.add_veth("g1", "c0", &self.client);
+        }
         let net = self.net.netlink()?;
         net.add_veth("n0", "s0", &self.server)?;
         net.add_veth("n1", "g0", &self.gateway)?;
@@ -163,7 +176,7 @@ impl Lab {
     fn bring_up(&self) -> Result<(), SystemError> {
         let ends = [
             (self.server.netlink()?, &["s0"][..]),
-            (self.net.netlink()?, &["n0", "n1", "n2", "n3"]),
+            (self.net.netlink()?, if self.config.links { &LINK_ENDS } else { &[] }),
             (self.gateway.netlink()?, &["g0", "g1"]),
             (self.client.netlink()?, &["c0"]),
         ];
@@ -259,5 +272,7 @@ fn unspecified(ipv6: bool) -> IpAddr {
     if ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() }
 }
 
+/// In order of the ports that an emulator gives them.
+pub(crate) const LINK_ENDS: [&str; 4] = ["n0", "n1", "n2", "n3"];
 /// The host number of the gateway's own addresses in a routed lab.
 const ROUTER: u8 = 254;

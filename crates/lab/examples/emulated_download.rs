@@ -7,9 +7,9 @@ use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::Instant;
 
-use paceline_linux::emulator::{DuplexConfig, Emulator, EmulatorConfig};
-use paceline_linux::lab::{Lab, LabConfig};
-use paceline_linux::netns::Netns;
+use paceline_lab::emulator::{DuplexConfig, Emulator, EmulatorConfig};
+use paceline_lab::netns::Netns;
+use paceline_lab::{Lab, LabConfig};
 use paceline_linux::{
     Device, EventLoop, EventLoopConfig, Filter, NullForwarder, PacketSocket, PacketSocketConfig, clock, timer,
 };

@@ -2,8 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::netlink::{Netlink, Prefix, Protocol, Route, RouteTarget, Rule};
-use crate::system_error::SystemError;
+use paceline_linux::SystemError;
+use paceline_linux::netlink::{Netlink, Prefix, Protocol, Route, RouteTarget, Rule};
 
 /// The rules and routes.
 #[derive(Debug)]

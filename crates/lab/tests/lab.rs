@@ -6,9 +6,10 @@ use std::io::{Read, Write};
 use std::net::{IpAddr, TcpListener, TcpStream};
 use std::thread;
 
-use paceline_linux::lab::{GatewayKind, Lab, LabConfig};
+use paceline_lab::netns;
+use paceline_lab::{GatewayKind, Lab, LabConfig};
 use paceline_linux::offload::{self, Offload};
-use paceline_linux::{netns, sysctl};
+use paceline_linux::sysctl;
 
 /// True, with a line on standard error, where namespaces cannot be made.
 fn skipped() -> bool {

@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 
+use paceline_linux::Quantiles;
 use paceline_path::{ConfigError, Delay, Link, LinkConfig, LinkCounters, RateProcess};
 use paceline_wire::{Duration, Instant, OpaqueReason, Packet, PortId};
 
 use super::report::DirectionReport;
 use super::series::Series;
-use crate::quantiles::Quantiles;
 
 #[derive(Debug)]
 pub(super) struct Direction {

@@ -15,8 +15,9 @@ use std::thread;
 use nix::fcntl::{Flock, FlockArg};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, setns, unshare};
-
-use crate::system_error::{Context, SystemError};
+use paceline_linux::netlink::Netlink;
+use paceline_linux::offload::{self, Offload};
+use paceline_linux::{Context, SystemError, sysctl};
 
 /// A network namespace that goes away with this value.
 #[derive(Debug)]
@@ -59,9 +60,24 @@ impl Netns {
         run_in(self.handle.as_fd(), work).context(|| format!("enter namespace {}", self.name))
     }
 
+    /// Sets several kernel settings inside this namespace.
+    pub fn set_sysctls(&self, settings: &[(&str, &str)]) -> Result<(), SystemError> {
+        self.run(|| settings.iter().try_for_each(|(name, value)| sysctl::set(name, value)))?
+    }
+
+    /// Reads a kernel setting inside this namespace.
+    pub fn sysctl(&self, name: &str) -> Result<String, SystemError> {
+        self.run(|| sysctl::get(name))?
+    }
+
+    /// Switches offloads of an interface inside this namespace.
+    pub fn set_offloads(&self, interface: &str, offloads: &[Offload], on: bool) -> Result<(), SystemError> {
+        self.run(|| offload::set(interface, offloads, on))?
+    }
+
     /// A netlink connection inside this namespace, usable from any thread.
-    pub fn netlink(&self) -> Result<crate::netlink::Netlink, SystemError> {
-        self.run(crate::netlink::Netlink::open)?
+    pub fn netlink(&self) -> Result<Netlink, SystemError> {
+        self.run(Netlink::open)?
     }
 }
 

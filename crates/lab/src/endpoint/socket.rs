@@ -4,11 +4,11 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 
+use paceline_linux::set_option;
+use paceline_linux::{Context, SystemError};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::traffic::SocketOptions;
-use crate::sockopt;
-use crate::system_error::{Context, SystemError};
 
 /// Listens for one transfer; accepted sockets inherit the options.
 pub(super) fn listen(address: SocketAddr, options: &SocketOptions) -> Result<Socket, SystemError> {
@@ -61,12 +61,12 @@ fn apply(socket: &Socket, options: &SocketOptions) -> Result<(), SystemError> {
     if let Some(bytes) = options.window_bytes {
         // Segments in memory take up to twice their size, and the kernel doubles the value once more. With less the window
         // would also depend on how quickly the application reads.
-        sockopt::set(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, clamped(bytes, 2, 32_768))
+        set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, clamped(bytes, 2, 32_768))
             .context(|| "set the receive buffer".to_owned())?;
         clamp_window(socket, options).context(|| format!("set a window of {bytes} bytes"))?;
     }
     if let Some(bytes) = options.send_buffer_bytes {
-        sockopt::set(socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, clamped(bytes / 2, 1, 0))
+        set_option(socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, clamped(bytes / 2, 1, 0))
             .context(|| "set the send buffer".to_owned())?;
     }
     if let Some(bytes) = options.unsent_bytes_max {
@@ -85,7 +85,7 @@ fn apply(socket: &Socket, options: &SocketOptions) -> Result<(), SystemError> {
 }
 
 fn tcp_option(socket: &impl AsFd, name: i32, value: u32) -> io::Result<()> {
-    sockopt::set(socket, libc::IPPROTO_TCP, name, i32::try_from(value).unwrap_or(i32::MAX))
+    set_option(socket, libc::IPPROTO_TCP, name, i32::try_from(value).unwrap_or(i32::MAX))
 }
 
 fn clamped(bytes: u32, factor: u32, more: u32) -> i32 {

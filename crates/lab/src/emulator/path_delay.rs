@@ -9,10 +9,10 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
+use paceline_linux::Quantiles;
 use paceline_wire::{Duration, Instant, Seq};
 
 use super::series::Series;
-use crate::quantiles::Quantiles;
 
 /// Queueing delays of the path, per delivered segment.
 #[derive(Clone, Debug)]
