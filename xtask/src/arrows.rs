@@ -5,11 +5,12 @@ use std::path::Path;
 use serde::Deserialize;
 
 /// Each crate with those of ours that it depends on, from the bottom up. Tests and benchmarks may use more.
-const ARROWS: [(&str, &[&str]); 12] = [
+const ARROWS: [(&str, &[&str]); 14] = [
     ("paceline-wire", &[]),
     ("paceline-theory", &[]),
     ("paceline-judge", &[]),
     ("paceline-path", &["paceline-wire"]),
+    ("paceline-adhoc", &["paceline-wire", "paceline-path"]),
     ("paceline-tcp", &["paceline-wire"]),
     ("paceline-packetdrill", &["paceline-wire", "paceline-tcp"]),
     ("paceline-gateway", &["paceline-wire", "paceline-tcp"]),
@@ -20,11 +21,13 @@ const ARROWS: [(&str, &[&str]); 12] = [
             "paceline-theory",
             "paceline-judge",
             "paceline-path",
+            "paceline-adhoc",
             "paceline-tcp",
             "paceline-gateway",
         ],
     ),
-    ("paceline-linux", &["paceline-wire", "paceline-path", "paceline-gateway"]),
+    ("paceline-linux", &["paceline-wire", "paceline-gateway"]),
+    ("paceline-lab", &["paceline-wire", "paceline-path", "paceline-linux"]),
     ("paceline-service", &["paceline-wire", "paceline-path", "paceline-gateway", "paceline-linux"]),
     (
         "paceline-cli",
@@ -37,6 +40,7 @@ const ARROWS: [(&str, &[&str]); 12] = [
             "paceline-gateway",
             "paceline-sim",
             "paceline-linux",
+            "paceline-lab",
             "paceline-service",
         ],
     ),

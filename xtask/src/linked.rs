@@ -4,8 +4,16 @@
 use std::path::Path;
 
 /// Crates that only the lab, or the view, needs.
-const NOT_OF_THE_OPERATOR: [&str; 7] =
-    ["parquet", "ratatui", "plotters", "indicatif", "paceline-sim", "paceline-theory", "paceline-judge"];
+const NOT_OF_THE_OPERATOR: [&str; 8] = [
+    "parquet",
+    "ratatui",
+    "plotters",
+    "indicatif",
+    "paceline-sim",
+    "paceline-lab",
+    "paceline-theory",
+    "paceline-judge",
+];
 
 /// One finding for each of those crates in the program without features or in the running gateway, and for each that the whole program
 /// no longer has.

@@ -8,12 +8,15 @@ mod latency;
 mod load;
 mod memory;
 mod report;
-mod topology;
 
 use std::thread;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
+use paceline_lab::{Lab, LabConfig};
+use paceline_linux::SystemError;
+use paceline_linux::offload::Offload;
+use paceline_linux::sysctl::allow_congestion_controls;
 
 use crate::args::BenchArgs;
 use crate::error::{Error, Result};
@@ -24,15 +27,14 @@ use crate::result::SCHEMA;
 use forwarder::{Forwarder, Kind};
 use load::{Amount, Load};
 use report::{Gateway, Idle, Machine, Report, Run, Spread};
-use topology::Topology;
 
 pub(crate) fn command(args: &BenchArgs) -> Result<()> {
     interrupt::watch()?;
-    paceline_linux::netns::check_permitted().map_err(Error::system)?;
+    paceline_lab::netns::check_permitted().map_err(Error::system)?;
     let mtu = u32::try_from(args.mtu.bytes()).unwrap_or(u32::MAX);
-    let topology = Topology::build(mtu, args.clients, args.wire_size).map_err(Error::system)?;
+    let lab = build(mtu, args).map_err(Error::system)?;
     let bar = progress_bar(args);
-    let measured = measure_all(&topology, args, &bar);
+    let measured = measure_all(&lab, args, &bar);
     bar.finish_and_clear();
     let Measured { runs, idle, memory } = measured?;
     let report = Report {
@@ -73,6 +75,25 @@ pub(crate) fn command(args: &BenchArgs) -> Result<()> {
     }
 }
 
+/// A lab without links. With `--wire-size` the hosts send segment by segment, as a network card without offloads receives.
+fn build(mtu: u32, args: &BenchArgs) -> std::result::Result<Lab, SystemError> {
+    allow_congestion_controls(&[CONGESTION_CONTROL])?;
+    let lab = Lab::build(LabConfig { links: false, clients: args.clients, mtu, ..LabConfig::default() })?;
+    for (host, interface) in [(&lab.server, "s0"), (&lab.client, "c0")] {
+        host.set_sysctls(&[
+            ("net.ipv4.tcp_rmem", "4096 131072 6291456"),
+            ("net.ipv4.tcp_wmem", "4096 65536 4194304"),
+        ])?;
+        if args.wire_size {
+            host.set_offloads(interface, &Offload::SEGMENTATION, false)?;
+        }
+    }
+    Ok(lab)
+}
+
+/// Of all sockets, whatever the machine's default is.
+const CONGESTION_CONTROL: &str = "cubic";
+
 #[derive(Debug, Default)]
 struct Measured {
     runs: Vec<Run>,
@@ -80,25 +101,25 @@ struct Measured {
     memory: Vec<f64>,
 }
 
-fn measure_all(topology: &Topology, args: &BenchArgs, bar: &ProgressBar) -> Result<Measured> {
+fn measure_all(lab: &Lab, args: &BenchArgs, bar: &ProgressBar) -> Result<Measured> {
     let mut measured = Measured::default();
     for seed in 1..=args.runs {
         for (place, &flows) in args.flows.iter().enumerate() {
             for kind in turns(seed) {
                 bar.set_message(format!("run {seed} of {}, {flows} flows, {}", args.runs, kind.name()));
-                let forwarder = Forwarder::start(kind, topology)?;
+                let forwarder = Forwarder::start(kind, lab)?;
                 if place == 0 {
-                    let round_trip_ms = latency::round_trips(topology)?;
+                    let round_trip_ms = latency::round_trips(lab)?;
                     measured.idle.push(Idle { forwarding: kind, seed: seed.into(), round_trip_ms });
                 }
-                measured.runs.push(measure(topology, forwarder, kind, flows, seed, args)?);
+                measured.runs.push(measure(lab, forwarder, kind, flows, seed, args)?);
                 bar.inc(1);
             }
         }
         bar.set_message(format!("run {seed} of {}, memory", args.runs));
         let most = args.flows.iter().copied().max().unwrap_or(1);
         let flows = most.saturating_sub(memory::FIRST_FLOWS).max(MEMORY_FLOWS_MIN);
-        measured.memory.extend(memory::bytes_per_flow(topology, flows, args.clients)?);
+        measured.memory.extend(memory::bytes_per_flow(lab, flows, args.clients)?);
         bar.inc(1);
     }
     Ok(measured)
@@ -112,8 +133,8 @@ fn turns(seed: u32) -> [Kind; 4] {
 }
 
 fn measure(
-    topology: &Topology,
-    forwarder: Forwarder,
+    lab: &Lab,
+    forwarder: Forwarder<'_>,
     kind: Kind,
     flows: u32,
     seed: u32,
@@ -123,12 +144,12 @@ fn measure(
         Some(rate) => Amount::Paced(rate.to_wire().mul_ratio(1, u64::from(flows.max(1)))),
         None => Amount::Endless,
     };
-    let load = Load::start(topology, flows, args.clients, amount)
+    let load = Load::start(lab, flows, args.clients, amount)
         .map_err(|error| Error::failed(format!("{}: {error}", kind.name())))?;
     pause(RAMP_UP)?;
     let look = || -> Result<_> {
-        let traffic = topology.traffic().map_err(Error::system)?;
-        let retransmitted = topology.retransmitted().map_err(Error::system)?;
+        let traffic = lab.traffic().map_err(Error::system)?;
+        let retransmitted = lab.retransmitted().map_err(Error::system)?;
         Ok((Instant::now(), load.received(), traffic, retransmitted, forwarder.usage()))
     };
     let before = look()?;

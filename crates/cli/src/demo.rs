@@ -22,7 +22,7 @@ use crate::scenario::{ScenarioFile, Variant, parse};
 pub(crate) fn command(args: &DemoArgs) -> Result<()> {
     let file: ScenarioFile = parse(Path::new("demo.toml"), SCENARIO, Some(args.duration))?;
     interrupt::watch()?;
-    paceline_linux::netns::check_permitted().map_err(Error::system)?;
+    paceline_lab::netns::check_permitted().map_err(Error::system)?;
     let store = Store::open(&args.out)?;
     if !args.json {
         eprintln!(

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path as FilePath;
 
-use paceline_linux::emulator::{DirectionReport, DuplexConfig, Emulator, EmulatorConfig};
+use paceline_lab::emulator::{DirectionReport, DuplexConfig, Emulator, EmulatorConfig};
 use paceline_linux::{
     Device, EventLoop, EventLoopConfig, PacketSocket, PacketSocketConfig, Termination, clock, timer,
 };

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use paceline_linux::emulator::DirectionReport;
+use paceline_lab::emulator::DirectionReport;
 use paceline_wire::Duration;
 
 use crate::args::{On, RunArgs};
@@ -63,7 +63,7 @@ pub(crate) fn command(args: &RunArgs) -> Result<()> {
     }
     interrupt::watch()?;
     if places.contains(&Place::Lab) {
-        paceline_linux::netns::check_permitted().map_err(Error::system)?;
+        paceline_lab::netns::check_permitted().map_err(Error::system)?;
     }
     let mut done = Vec::new();
     for place in places {

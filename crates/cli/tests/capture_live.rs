@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use paceline_linux::lab::{Lab, LabConfig};
-use paceline_linux::netns::check_permitted;
+use paceline_lab::netns::check_permitted;
+use paceline_lab::{Lab, LabConfig};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_paceline");
 const DOWNLOAD: usize = 300_000;

@@ -17,9 +17,9 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use paceline_linux::lab::{GatewayKind, Lab, LabConfig};
+use paceline_lab::netns::check_permitted;
+use paceline_lab::{GatewayKind, Lab, LabConfig};
 use paceline_linux::netlink::Prefix;
-use paceline_linux::netns::check_permitted;
 use paceline_linux::tun_routes::PRIORITY;
 
 use common::{PROGRAM, flows, wait_for};

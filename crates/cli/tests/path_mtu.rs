@@ -8,9 +8,9 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use paceline_linux::lab::{GatewayKind, Lab, LabConfig};
+use paceline_lab::netns::check_permitted;
+use paceline_lab::{GatewayKind, Lab, LabConfig};
 use paceline_linux::netlink::{Netlink, Prefix, Route, RouteTarget, Rule};
-use paceline_linux::netns::check_permitted;
 
 mod common;
 

@@ -12,8 +12,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use paceline_linux::lab::{GatewayKind, Lab, LabConfig};
-use paceline_linux::netns::{Netns, check_permitted};
+use paceline_lab::netns::{Netns, check_permitted};
+use paceline_lab::{GatewayKind, Lab, LabConfig};
 
 const WEB_PORT: u16 = 8_080;
 const SSH_PORT: u16 = 2_222;

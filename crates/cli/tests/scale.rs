@@ -4,7 +4,7 @@
 
 use std::process::Command;
 
-use paceline_linux::netns::check_permitted;
+use paceline_lab::netns::check_permitted;
 
 /// Runs a script of tests/scale with this program; it says itself what it skips.
 fn script(name: &str, arguments: &[&str]) {

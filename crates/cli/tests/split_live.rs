@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use paceline_linux::lab::{GatewayKind, Lab, LabConfig};
-use paceline_linux::netns::{Netns, check_permitted};
+use paceline_lab::netns::{Netns, check_permitted};
+use paceline_lab::{GatewayKind, Lab, LabConfig};
 
 /// A lab with plain links and a gateway that splits every flow.
 struct Split {

@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use paceline_linux::lab::{GatewayKind, Lab, LabConfig};
-use paceline_linux::netns::check_permitted;
+use paceline_lab::netns::check_permitted;
+use paceline_lab::{GatewayKind, Lab, LabConfig};
 use paceline_linux::timer;
 
 use common::{METRICS, PROGRAM, flows, metrics, wait_for};

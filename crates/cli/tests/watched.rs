@@ -13,8 +13,8 @@ use std::thread;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use paceline_linux::lab::{Lab, LabConfig};
-use paceline_linux::netns::check_permitted;
+use paceline_lab::netns::check_permitted;
+use paceline_lab::{Lab, LabConfig};
 use serde_json::Value;
 
 use common::{METRICS, PROGRAM, flows, metrics, wait_for};

@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use paceline_linux::lab::{Lab, LabConfig};
-use paceline_linux::netns::check_permitted;
+use paceline_lab::netns::check_permitted;
+use paceline_lab::{Lab, LabConfig};
 use serde_json::Value;
 use socket2::{Domain, Socket, Type};
 

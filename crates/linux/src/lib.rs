@@ -1,10 +1,7 @@
-//! Packet I/O, the event loop and the lab on Linux. The only crate with `unsafe`, sockets and devices.
+//! Packet I/O, the event loop, netlink and nftables on Linux. What a gateway needs, and nothing of the lab.
 
-pub mod endpoint;
 pub mod handover;
-pub mod lab;
 pub mod netlink;
-pub mod netns;
 pub mod nft;
 pub mod offload;
 pub mod shift_file;
@@ -12,11 +9,10 @@ pub mod sysctl;
 mod system_error;
 pub mod tun_routes;
 
-pub use system_error::SystemError;
+pub use system_error::{Context, SystemError};
 
 mod af_packet;
 pub mod clock;
-pub mod emulator;
 mod event_loop;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
@@ -57,5 +53,5 @@ pub use port::{Device, PortCounters};
 pub use quantiles::Quantiles;
 pub use signal::{StopHandle, Termination};
 pub use slice::{Side, Slice};
-pub use sockopt::set_max_pacing_rate;
+pub use sockopt::{set_max_pacing_rate, set_option, tcp_info};
 pub use tun::Tun;

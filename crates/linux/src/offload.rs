@@ -5,7 +5,6 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
-use crate::netns::Netns;
 use crate::system_error::{Context, SystemError};
 
 /// Work that the kernel leaves to an interface.
@@ -71,13 +70,6 @@ pub fn driver(interface: &str) -> Result<String, SystemError> {
 pub fn joins_for_good(interface: &str) -> Result<bool, SystemError> {
     let flags = exchange(interface, GET_FLAGS, 0).context(|| format!("read the flags of {interface}"))?;
     Ok(flags & FLAG_LRO != 0)
-}
-
-impl Netns {
-    /// Switches offloads of an interface inside this namespace.
-    pub fn set_offloads(&self, interface: &str, offloads: &[Offload], on: bool) -> Result<(), SystemError> {
-        self.run(|| set(interface, offloads, on))?
-    }
 }
 
 /// `struct ethtool_value`.

@@ -51,6 +51,34 @@ pub fn set_max_pacing_rate(socket: &impl AsFd, rate: Rate) -> io::Result<()> {
     set(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, bytes_per_sec as i32)
 }
 
+/// Sets a socket option that is one number.
+///
+/// # Errors
+/// The kernel does not know it, or refuses the value.
+pub fn set_option(socket: &impl AsFd, level: i32, name: i32, value: i32) -> io::Result<()> {
+    set(socket, level, name, value)
+}
+
+/// `struct tcp_info` of a connection, as far as this kernel fills it. It only ever grows at the end.
+///
+/// # Errors
+/// Not a TCP socket.
+pub fn tcp_info(socket: &impl AsFd) -> io::Result<([u8; 256], usize)> {
+    let mut bytes = [0u8; 256];
+    let mut length = bytes.len() as libc::socklen_t;
+    // SAFETY: the descriptor is borrowed for the call; the kernel writes at most `length` bytes to `bytes`.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            bytes.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    if result == 0 { Ok((bytes, length as usize)) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Sets the sizes of both buffers, beyond the system's limits where that is permitted.
 pub(crate) fn set_buffers(socket: &Socket, receive_bytes: usize, send_bytes: usize) -> io::Result<()> {
     // The kernel doubles the value.

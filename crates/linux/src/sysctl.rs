@@ -1,10 +1,9 @@
-//! Kernel settings of a network namespace, through `/proc/sys`.
+//! Kernel settings of the calling thread's network namespace, through `/proc/sys`.
 
 use std::fmt::Display;
 use std::fs;
 use std::path::PathBuf;
 
-use crate::netns::Netns;
 use crate::system_error::{Context, SystemError};
 
 /// Sets `name` (`net.ipv4.tcp_sack` or `net/ipv4/conf/br0/rp_filter`) in the calling thread's network namespace.
@@ -16,18 +15,6 @@ pub fn set(name: &str, value: impl Display) -> Result<(), SystemError> {
 /// Reads `name` in the calling thread's network namespace.
 pub fn get(name: &str) -> Result<String, SystemError> {
     fs::read_to_string(path_of(name)).map(|text| text.trim().to_owned()).context(|| format!("read {name}"))
-}
-
-impl Netns {
-    /// Sets several kernel settings inside this namespace.
-    pub fn set_sysctls(&self, settings: &[(&str, &str)]) -> Result<(), SystemError> {
-        self.run(|| settings.iter().try_for_each(|(name, value)| set(name, value)))?
-    }
-
-    /// Reads a kernel setting inside this namespace.
-    pub fn sysctl(&self, name: &str) -> Result<String, SystemError> {
-        self.run(|| get(name))?
-    }
 }
 
 /// Lets sockets of every namespace choose these congestion controls. The list of what processes without privilege may use

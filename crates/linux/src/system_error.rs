@@ -49,7 +49,11 @@ impl std::error::Error for SystemError {
 }
 
 /// Names the action of a result that carries only an error number.
-pub(crate) trait Context<T> {
+pub trait Context<T> {
+    /// With the action that failed, which completes the sentence "cannot ...".
+    ///
+    /// # Errors
+    /// The same, named.
     fn context(self, action: impl FnOnce() -> String) -> Result<T, SystemError>;
 }
 

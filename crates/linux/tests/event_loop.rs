@@ -7,7 +7,7 @@ use std::net::UdpSocket;
 use std::process::Command;
 
 use common::{Driven, permitted, transfer};
-use paceline_linux::lab::{Lab, LabConfig};
+use paceline_lab::{Lab, LabConfig};
 use paceline_linux::{
     Device, Ended, EventLoop, EventLoopConfig, Filter, NullForwarder, PacketSocket, PacketSocketConfig,
 };

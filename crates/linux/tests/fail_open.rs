@@ -9,12 +9,12 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
 use common::Driven;
-use paceline_linux::endpoint::{
+use paceline_lab::endpoint::{
     Amount, Control, Direction, ReadPattern, SocketOptions, Traffic, Transfer, run,
 };
-use paceline_linux::lab::{Lab, LabConfig};
+use paceline_lab::netns;
+use paceline_lab::{Lab, LabConfig};
 use paceline_linux::netlink::Prefix;
-use paceline_linux::netns;
 use paceline_linux::nft::{FailOpen, FailOpenConfig, Refreshed};
 use paceline_linux::{Filter, NullForwarder, clock};
 use paceline_wire::Rate;

@@ -8,8 +8,8 @@ mod common;
 use std::process::Command;
 
 use paceline_gateway::Shifts;
-use paceline_linux::netns::Netns;
-use paceline_linux::nft::{FailOpen, FailOpenConfig, RescaleConfig, RescaleTable};
+use paceline_lab::netns::Netns;
+use paceline_linux::nft::{FailOpen, FailOpenConfig, RescaleConfig, RescaleTable, base_chains};
 use paceline_linux::{Fallback, Slice};
 use paceline_wire::FlowKey;
 
@@ -99,4 +99,20 @@ fn rescaled_and_split_flows_are_listed() {
         assert_lists(&namespace, &["paceline-lists-windows"], false);
         table.remove().unwrap();
     }
+}
+
+#[test]
+fn the_chains_of_a_namespace_are_found() {
+    if !permitted() {
+        return;
+    }
+    let namespace = Netns::create("inspect").unwrap();
+    assert_eq!(namespace.run(base_chains).unwrap().unwrap(), []);
+    let config = FailOpenConfig::new("test", &["lo"], Vec::new());
+    let _rule = namespace.run(|| FailOpen::install(&config)).unwrap().unwrap();
+    let chains = namespace.run(base_chains).unwrap().unwrap();
+    assert_eq!(chains.len(), 1);
+    assert_eq!((chains[0].family, chains[0].hook, chains[0].drops), ("netdev", 0, false));
+    assert_eq!(chains[0].interfaces, ["lo"]);
+    assert!(chains[0].rules > 0);
 }

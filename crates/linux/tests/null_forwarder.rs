@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Driven, permitted, transfer};
-use paceline_linux::lab::{Lab, LabConfig};
+use paceline_lab::{Lab, LabConfig};
 use paceline_linux::{Filter, NullForwarder};
 use paceline_wire::{Instant, Node, Packet, PortId};
 

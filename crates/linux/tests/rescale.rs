@@ -10,9 +10,9 @@ use std::thread;
 use std::time::Duration;
 
 use paceline_gateway::Shifts;
+use paceline_lab::netns::Netns;
+use paceline_lab::{GatewayKind, Lab, LabConfig};
 use paceline_linux::Fallback;
-use paceline_linux::lab::{GatewayKind, Lab, LabConfig};
-use paceline_linux::netns::Netns;
 use paceline_linux::nft::{FailOpen, FailOpenConfig, FlowChange, RescaleConfig, RescaleTable};
 use paceline_wire::{BufferPool, Flags, FlowKey, Packet, Payload, Seq, TcpRepr};
 use socket2::{Domain, Protocol, Socket, Type};

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Driven, permitted, transfer};
-use paceline_linux::lab::{GatewayKind, Lab, LabConfig};
+use paceline_lab::{GatewayKind, Lab, LabConfig};
 use paceline_linux::netlink::{Prefix, Protocol, Route, RouteTarget, Rule};
 use paceline_linux::{Device, EventLoop, EventLoopConfig, NullForwarder, Tun};
 use paceline_wire::PortId;

@@ -8,10 +8,10 @@ use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::thread;
 use std::time::Duration as StdDuration;
 
-use paceline_linux::endpoint::{
+use paceline_lab::endpoint::{
     Amount, Control, Direction, ReadPattern, SocketOptions, Traffic, Transfer, run,
 };
-use paceline_linux::lab::{GatewayKind, Lab, LabConfig};
+use paceline_lab::{GatewayKind, Lab, LabConfig};
 use paceline_linux::netlink::Prefix;
 use paceline_linux::nft::{FailOpen, FailOpenConfig};
 use paceline_linux::tun_routes::{TunRoutes, TunRoutesConfig};

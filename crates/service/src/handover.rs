@@ -8,6 +8,7 @@
 mod digest;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod exercise;
+mod read;
 mod split;
 
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
@@ -238,7 +239,7 @@ impl Inherited {
         };
         let memory = self.take(Role::State).and_then(handover::mapped).map_err(|error| failed(&error))?;
         let state = digest::checked(&memory).map_err(|error| failed(&error))?;
-        rmp_serde::from_slice(state).map_err(|error| failed(&error))
+        read::from_slice(state).map_err(|error| failed(&error))
     }
 }
 

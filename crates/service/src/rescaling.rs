@@ -198,7 +198,7 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 #[cfg(test)]
 mod tests {
     use paceline_gateway::Shifts;
-    use paceline_linux::netns::{Netns, check_permitted};
+    use paceline_lab::netns::{Netns, check_permitted};
 
     use super::*;
 

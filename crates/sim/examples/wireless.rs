@@ -2,8 +2,8 @@
 //!
 //! Path, its value (see `WirelessPath::named`), congestion control, loss detection, runs, seconds (the second half counts).
 
+use paceline_adhoc::Connectivity;
 use paceline_judge::Sample;
-use paceline_sim::adhoc::Connectivity;
 use paceline_sim::seed_of;
 use paceline_sim::wireless::{AdHocPath, FlowMeasure, Measurement, WirelessPath, measure};
 use paceline_tcp::Config;

@@ -37,7 +37,6 @@
 //! | a scenario as a network | `topology.rs` |
 //! | one run, many runs | `run.rs`; transfers and their results `run/group.rs` |
 //! | TCP hosts, datagrams | `host/` |
-//! | a mobile ad-hoc network between two links | `adhoc/` |
 //! | applications | `workload.rs` |
 //! | delays | `measure/` |
 //! | what endpoints and gateways may not do | `checker.rs` |
@@ -45,7 +44,6 @@
 //! | wireless paths by name, and flows measured over them | `wireless/` |
 //! | published experiments | `reproduce/` |
 
-pub mod adhoc;
 pub mod checker;
 pub mod faults;
 mod host;

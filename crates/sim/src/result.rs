@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use paceline_adhoc::AdHocCounters;
 use paceline_gateway::Counters;
 use paceline_path::Link;
 use paceline_wire::{Duration, Instant};
 
-use crate::adhoc::AdHocCounters;
 use crate::measure::{Percentiles, Quantiles};
 
 /// One scenario, executed with one seed.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use paceline_adhoc::{AdHocConfig, AdHocError};
 use paceline_gateway::GatewayConfig;
 use paceline_gateway::auto::Memory;
 use paceline_gateway::config::ShareConfig;
@@ -9,7 +10,6 @@ use paceline_path::{ConfigError, LinkConfig};
 use paceline_tcp::Config;
 use paceline_wire::{Duration, Rate};
 
-use crate::adhoc::{AdHocConfig, AdHocError};
 use crate::result::Direction;
 use crate::workload::{Reader, SizeRange};
 

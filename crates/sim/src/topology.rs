@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
+use paceline_adhoc::AdHoc;
 use paceline_gateway::config::{FlowAction, FlowMatch, FlowRule, ShareConfig};
 use paceline_gateway::{Event, Gateway, GatewayConfig, Observer, RADIO, WAN};
 use paceline_path::{Link, LinkConfig};
 use paceline_wire::{FlowKey, Instant, PortId};
 
-use crate::adhoc::AdHoc;
 use crate::checker::Checker;
 use crate::faults::heal;
 use crate::host::{HOST, SimNode};

@@ -2,16 +2,12 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::Duration;
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::{Pid, SysconfVar, sysconf};
+use nix::unistd::{SysconfVar, sysconf};
+use paceline_lab::{GatewayProgram, Lab};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::topology::Topology;
 use crate::error::{Error, Result};
 
 /// Kinds of forwarding.
@@ -30,9 +26,9 @@ pub(super) enum Kind {
 
 /// A forwarder at work.
 #[derive(Debug)]
-pub(super) struct Forwarder {
-    child: Option<Child>,
-    folder: tempfile::TempDir,
+pub(super) struct Forwarder<'a> {
+    program: Option<GatewayProgram<'a>>,
+    _folder: tempfile::TempDir,
 }
 
 /// What a process has used so far.
@@ -67,39 +63,32 @@ impl Kind {
     }
 }
 
-impl Forwarder {
+impl<'a> Forwarder<'a> {
     /// Starts it in the gateway's namespace and waits until packets pass.
-    pub(super) fn start(kind: Kind, topology: &Topology) -> Result<Self> {
+    pub(super) fn start(kind: Kind, lab: &'a Lab) -> Result<Self> {
         let folder = tempfile::Builder::new()
             .prefix("paceline-")
             .tempdir()
             .map_err(|error| Error::io("make a temporary folder", &error))?;
-        let mut forwarder = Forwarder { child: None, folder };
-        if kind == Kind::Kernel {
-            return Ok(forwarder);
-        }
-        let program = std::env::current_exe().map_err(|error| Error::io("find this program", &error))?;
-        let log = fs::File::create(forwarder.log_file())
-            .map_err(|error| Error::io("write the forwarder's log", &error))?;
-        let mut command = Command::new(program);
-        command.args(["gateway", "--wan", "g0", "--radio", "g1", "--stats-json"]).arg(forwarder.stats_file());
-        command.arg("--shift-file").arg(forwarder.folder.path().join("shifts"));
-        command.arg("--parent").arg(std::process::id().to_string());
-        match kind {
-            Kind::Null => drop(command.arg("--forward-only")),
-            Kind::Split => drop(command.args(["--profile", "split"])),
-            Kind::Kernel | Kind::Gateway => {}
-        }
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
-        let child = topology.gateway.run(|| command.spawn()).map_err(Error::system)?;
-        forwarder.child = Some(child.map_err(|error| Error::io("start the forwarder", &error))?);
-        forwarder.wait_until_ready()?;
-        Ok(forwarder)
+        let arguments: &[&str] = match kind {
+            Kind::Kernel => return Ok(Forwarder { program: None, _folder: folder }),
+            Kind::Null => &["--forward-only"],
+            Kind::Gateway => &[],
+            Kind::Split => &["--profile", "split"],
+        };
+        let arguments = arguments.iter().map(Into::into).collect();
+        let program = GatewayProgram::start(lab, folder.path().to_owned(), arguments)
+            .map_err(|error| Error::io("start the forwarder", &error))?;
+        Ok(Forwarder { program: Some(program), _folder: folder })
+    }
+
+    fn process(&self) -> Option<u32> {
+        self.program.as_ref()?.process()
     }
 
     /// None for the kernel, whose forwarding belongs to no process.
     pub(super) fn usage(&self) -> Option<Usage> {
-        let folder = PathBuf::from(format!("/proc/{}", self.child.as_ref()?.id()));
+        let folder = PathBuf::from(format!("/proc/{}", self.process()?));
         let stat = fs::read_to_string(folder.join("stat")).ok()?;
         let ticks_per_s = sysconf(SysconfVar::CLK_TCK).ok().flatten().unwrap_or(100) as f64;
         let [user, system] = ticks(&stat)?.map(|ticks| ticks as f64 / ticks_per_s);
@@ -112,59 +101,24 @@ impl Forwarder {
 
     /// Memory in use, in bytes.
     pub(super) fn resident_bytes(&self) -> Option<u64> {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.as_ref()?.id())).ok()?;
+        let status = fs::read_to_string(format!("/proc/{}/status", self.process()?)).ok()?;
         resident_kb(&status).map(|kb| kb * 1024)
     }
 
     /// Ends it; returns what it counted.
     pub(super) fn finish(mut self) -> Map<String, Value> {
-        self.end();
-        let text = fs::read_to_string(self.stats_file()).unwrap_or_default();
+        let text = self.program.as_mut().and_then(|program| program.end().ok().flatten()).unwrap_or_default();
         let stats: Map<String, Value> = serde_json::from_str(&text).unwrap_or_default();
         stats.get("counters").and_then(Value::as_object).cloned().unwrap_or_default()
     }
-
-    fn wait_until_ready(&mut self) -> Result<()> {
-        for _ in 0..TRIES {
-            if self.stats_file().exists() {
-                return Ok(());
-            }
-            if self.child.as_mut().is_some_and(|child| !matches!(child.try_wait(), Ok(None))) {
-                break;
-            }
-            thread::sleep(Duration::from_millis(10));
-        }
-        let log = fs::read_to_string(self.log_file()).unwrap_or_default();
-        let complaint = log.lines().last().map(|line| format!(": {line}")).unwrap_or_default();
-        Err(Error::failed(format!("the forwarder did not begin{complaint}")))
-    }
-
-    fn end(&mut self) {
-        let Some(mut child) = self.child.take() else { return };
-        let _ = kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM);
-        for _ in 0..TRIES {
-            if !matches!(child.try_wait(), Ok(None)) {
-                return;
-            }
-            thread::sleep(Duration::from_millis(10));
-        }
-        // It had five seconds.
-        let _ = child.kill();
-        let _ = child.wait();
-    }
-
-    fn stats_file(&self) -> PathBuf {
-        self.folder.path().join("stats.json")
-    }
-
-    fn log_file(&self) -> PathBuf {
-        self.folder.path().join("log")
-    }
 }
 
-impl Drop for Forwarder {
+impl Drop for Forwarder<'_> {
+    /// In order, so that nothing of its rules stays for the next one.
     fn drop(&mut self) {
-        self.end();
+        if let Some(program) = &mut self.program {
+            let _ = program.end();
+        }
     }
 }
 
@@ -189,9 +143,6 @@ fn resident_kb(status: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     line.trim().strip_suffix("kB")?.trim().parse().ok()
 }
-
-/// Times 10 ms.
-const TRIES: usize = 500;
 
 #[cfg(test)]
 mod tests {

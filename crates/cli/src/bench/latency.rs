@@ -5,19 +5,20 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::topology::Topology;
+use paceline_lab::Lab;
+
 use crate::error::{Error, Result};
 use crate::percentiles::Percentiles;
 
 /// Of a few hundred round trips with pauses between them, in which everybody goes to sleep; in milliseconds.
-pub(super) fn round_trips(topology: &Topology) -> Result<Percentiles> {
+pub(super) fn round_trips(lab: &Lab) -> Result<Percentiles> {
     let fault = |error: io::Error| Error::io("measure the round trip", &error);
-    let listen = || TcpListener::bind((Topology::server_address(), 0));
-    let listener = topology.server.run(listen).map_err(Error::system)?.map_err(fault)?;
+    let listen = || TcpListener::bind((lab.server_address(false), 0));
+    let listener = lab.server.run(listen).map_err(Error::system)?.map_err(fault)?;
     let address = listener.local_addr().map_err(fault)?;
     thread::scope(|scope| {
         scope.spawn(|| echo(&listener));
-        let client = topology.client.run(|| TcpStream::connect_timeout(&address, PATIENCE));
+        let client = lab.client.run(|| TcpStream::connect_timeout(&address, PATIENCE));
         client.map_err(Error::system)?.and_then(ping).map_err(fault)
     })
 }

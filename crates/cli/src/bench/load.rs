@@ -3,7 +3,7 @@
 
 use std::io::{self, ErrorKind};
 use std::mem::MaybeUninit;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
@@ -11,10 +11,11 @@ use std::time::{Duration, Instant};
 
 use nix::libc;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use paceline_lab::Lab;
 use paceline_wire::Rate;
 use socket2::{Domain, SockAddr, Socket, Type};
 
-use super::topology::{CONGESTION_CONTROL, Topology};
+use super::CONGESTION_CONTROL;
 use crate::error::{Error, Result};
 use crate::interrupt;
 
@@ -48,9 +49,10 @@ struct Shared {
 impl Load {
     /// Opens `flows` connections, spread over `clients` addresses, and waits until all have carried something. Of endless ones those
     /// that have not after a minute and more are starved, which is for the caller to count.
-    pub(super) fn start(topology: &Topology, flows: u32, clients: u8, amount: Amount) -> Result<Load> {
+    pub(super) fn start(lab: &Lab, flows: u32, clients: u8, amount: Amount) -> Result<Load> {
         let fault = |error: io::Error| Error::io("open the flows", &error);
-        let listener = topology.server.run(listen).map_err(Error::system)?.map_err(fault)?;
+        let listener =
+            lab.server.run(|| listen(lab.server_address(false))).map_err(Error::system)?.map_err(fault)?;
         let address = listener.local_addr().map_err(fault)?;
         let shared = Arc::new(Shared {
             // What carries little is opened one after the other, so that little is on its way at a time.
@@ -61,7 +63,7 @@ impl Load {
         let mut load = Load { shared: shared.clone(), threads: Vec::new() };
         load.threads.push(thread::spawn(move || Sender::new(listener, amount)?.run(&shared)));
         let opened =
-            topology.client.run(|| Receiver::open(&address, flows, clients)).map_err(Error::system)?;
+            lab.client.run(|| Receiver::open(lab, &address, flows, clients)).map_err(Error::system)?;
         let mut receiver = opened.map_err(fault)?;
         let shared = load.shared.clone();
         load.threads.push(thread::spawn(move || receiver.run(&shared)));
@@ -212,14 +214,14 @@ struct Receiver {
 
 impl Receiver {
     /// In the client's namespace.
-    fn open(server: &SockAddr, flows: u32, clients: u8) -> io::Result<Receiver> {
+    fn open(lab: &Lab, server: &SockAddr, flows: u32, clients: u8) -> io::Result<Receiver> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
         let mut receiver =
             Receiver { epoll, flows: Vec::new(), buffer: vec![MaybeUninit::uninit(); READ_BYTES] };
         for number in 0..flows {
             let socket = Socket::new(Domain::IPV4, Type::STREAM.cloexec(), None)?;
             socket.set_tcp_congestion(CONGESTION_CONTROL.as_bytes())?;
-            let client = Topology::client_address((number % u32::from(clients.max(1))) as u8);
+            let client = lab.client_address(false, (number % u32::from(clients.max(1))) as u8);
             socket.bind(&SocketAddr::new(client, 0).into())?;
             socket.connect_timeout(server, PATIENCE)?;
             socket.set_nonblocking(true)?;
@@ -256,11 +258,11 @@ impl Receiver {
 }
 
 /// In the server's namespace.
-fn listen() -> io::Result<Socket> {
+fn listen(address: IpAddr) -> io::Result<Socket> {
     let socket = Socket::new(Domain::IPV4, Type::STREAM.nonblocking().cloexec(), None)?;
     // Accepted connections inherit it.
     socket.set_tcp_congestion(CONGESTION_CONTROL.as_bytes())?;
-    socket.bind(&SocketAddr::new(Topology::server_address(), 0).into())?;
+    socket.bind(&SocketAddr::new(address, 0).into())?;
     socket.listen(BACKLOG)?;
     Ok(socket)
 }

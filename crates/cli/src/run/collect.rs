@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use paceline_lab::Reports;
+use paceline_lab::emulator::{DirectionReport, EmulatorReport, Series};
+use paceline_lab::endpoint::{TrafficReport, TransferReport, UdpReport};
 use paceline_linux::Quantiles;
-use paceline_linux::emulator::{DirectionReport, EmulatorReport, Series};
-use paceline_linux::endpoint::{TrafficReport, TransferReport, UdpReport};
 use paceline_path::{LinkConfig, Oracle, OraclePath};
 use paceline_wire::{Duration, Instant, Rate};
 use serde_json::Value;
 
 use super::fairness;
 use super::hosts::{Plan, Planned, SAMPLE_INTERVAL};
-use super::links::Reports;
 use super::settling;
 use super::traces::{Traces, TransferTrace};
 use crate::percentiles::Percentiles;

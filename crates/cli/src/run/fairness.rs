@@ -1,6 +1,6 @@
 //! How evenly bulk downloads share the link.
 
-use paceline_linux::emulator::Series;
+use paceline_lab::emulator::Series;
 
 use super::traces::Traces;
 use crate::result::Fairness;

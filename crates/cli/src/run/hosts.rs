@@ -1,15 +1,14 @@
 //! The two hosts of the lab: kernel settings, and the transfers that a scenario asks for.
 
-use paceline_linux::SystemError;
-use paceline_linux::endpoint::{
+use paceline_lab::Lab;
+use paceline_lab::endpoint::{
     Amount, Direction, ReadPattern, SocketOptions, Start, Traffic, Transfer, UdpStream,
 };
-use paceline_linux::lab::Lab;
-use paceline_linux::netlink::{Prefix, Route, RouteTarget};
+use paceline_linux::SystemError;
 use paceline_linux::sysctl::allow_congestion_controls;
 use paceline_path::random::Random;
 use paceline_wire::{Duration, Rate};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use super::kernel_proxy;
 use crate::profile::Profile;
@@ -68,41 +67,11 @@ pub(super) fn set_up(lab: &Lab, scenario: &Scenario) -> Result<(), SystemError> 
             ("net.ipv4.tcp_no_metrics_save", "1"),
         ])?;
     }
-    set_rto_min(lab, scenario)
-}
-
-/// The minimum retransmission timeout is a property of the server's route to the client.
-fn set_rto_min(lab: &Lab, scenario: &Scenario) -> Result<(), SystemError> {
-    let Some(rto_min) = scenario.server.rto_min else {
-        return Ok(());
-    };
-    let netlink = lab.server.netlink()?;
-    for ipv6 in [false, true] {
-        let target = if scenario.gateway.is_routed() {
-            RouteTarget::Via(router(lab.server_address(ipv6)))
-        } else {
-            RouteTarget::Interface("s0".into())
-        };
-        let client: Prefix = Prefix::new(lab.client_address(ipv6, 0), if ipv6 { 128 } else { 32 });
-        let mut route = Route::new(client, target);
-        route.rto_min_ms = Some(u32::try_from(rto_min.to_wire().as_millis()).unwrap_or(u32::MAX));
-        netlink.set_route(&route)?;
-    }
-    Ok(())
-}
-
-/// The gateway's own address in the network of `host`: host number 254, as the lab lays it out.
-fn router(host: IpAddr) -> IpAddr {
-    match host {
-        IpAddr::V4(address) => {
-            let [a, b, c, _] = address.octets();
-            IpAddr::from([a, b, c, 254])
+    match scenario.server.rto_min {
+        Some(rto_min) => {
+            lab.set_server_rto_min(u32::try_from(rto_min.to_wire().as_millis()).unwrap_or(u32::MAX))
         }
-        IpAddr::V6(address) => {
-            let mut segments = address.segments();
-            segments[7] = 254;
-            IpAddr::from(segments)
-        }
+        None => Ok(()),
     }
 }
 

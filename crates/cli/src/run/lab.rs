@@ -8,18 +8,16 @@ use std::time::Duration as StdDuration;
 
 use paceline_gateway::GatewayConfig;
 use paceline_gateway::config::{FlowAction, FlowMatch, FlowRule, ShareConfig};
+use paceline_lab::endpoint::{self, Control, ProxyThread};
+use paceline_lab::{GatewayKind, Lab, LabConfig, Links};
 use paceline_linux::clock;
-use paceline_linux::endpoint::{self, Control};
-use paceline_linux::lab::{GatewayKind, Lab, LabConfig};
-use paceline_wire::Instant;
+use paceline_wire::{Duration, Instant};
 
 use super::collect::{self, Measured};
-use super::gateway_process::{GatewayProcess, soon};
+use super::gateway_process::GatewayProcess;
 use super::hosts::{self, Plan};
-use super::kernel_proxy::KernelProxy;
-use super::links::Links;
-use super::series;
 use super::traces::Traces;
+use super::{kernel_proxy, links, series};
 use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::profile::Profile;
@@ -62,21 +60,31 @@ fn execute_once(
     let plan = hosts::plan(&lab, scenario, seed);
     let [downlink, _] = scenario.radio.resolve(folder).map_err(Error::input)?;
     let (measured, gateway_series) = thread::scope(|scope| {
-        let links = Links::start(scope, &lab, scenario, folder, seed)?;
+        let config = links::config(scenario, folder, seed)?;
+        let links = Links::start(scope, &lab, config, scenario.duration.to_wire()).map_err(Error::system)?;
         let gateway = gateway_config(scenario, &plan)?
             .map(|config| GatewayProcess::start(&lab, scenario, &config, scratch.path()))
             .transpose();
-        let proxy = KernelProxy::start(scope, &lab, scenario, &plan);
+        let proxy = kernel_proxy::config(scenario, &plan)
+            .map(|config| ProxyThread::start(scope, &lab, config))
+            .transpose()
+            .map_err(Error::system);
         let outcome = proxy.and_then(|proxy| {
             let outcome = gateway.and_then(|gateway| measure(&lab, &plan, &links, gateway, watch));
-            let proxied = proxy.finish();
+            let proxied = proxy.map(ProxyThread::finish).transpose().map_err(Error::system);
             Ok((outcome?, proxied?))
         });
         let reports = links.finish();
         let ((start, traffic, mut gateway, samples), proxied) = outcome?;
-        gateway.extend(proxied);
+        gateway.extend(proxied.map(kernel_proxy::stats));
         Ok::<_, Error>((
-            Measured { start, traffic, links: reports?, gateway, downlink: downlink.clone() },
+            Measured {
+                start,
+                traffic,
+                links: reports.map_err(Error::system)?,
+                gateway,
+                downlink: downlink.clone(),
+            },
             samples,
         ))
     })?;
@@ -151,6 +159,11 @@ fn supervise(
             _ => return Ok(()),
         }
     }
+}
+
+/// A start in the near future, so that everybody is ready for it.
+fn soon(now: Instant) -> Instant {
+    now + Duration::from_millis(50)
 }
 
 fn lab_config(scenario: &Scenario) -> LabConfig {

@@ -1,77 +1,16 @@
-//! The thread that emulates both links of the lab and measures at them.
+//! The links of the lab, from a scenario's paths.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc;
-use std::thread;
 
-use paceline_linux::emulator::{DuplexConfig, Emulator, EmulatorConfig, EmulatorReport};
-use paceline_linux::lab::Lab;
-use paceline_linux::netns::Netns;
-use paceline_linux::{
-    Device, EventLoop, EventLoopConfig, PacketSocket, PacketSocketConfig, StopHandle, clock, timer,
-};
+use paceline_lab::emulator::{DuplexConfig, EmulatorConfig};
 use paceline_path::LinkConfig;
-use paceline_wire::{Duration, Instant, PortId};
+use paceline_wire::PortId;
 
 use crate::error::{Error, Result};
 use crate::scenario::Scenario;
 
-/// A running emulator.
-#[derive(Debug)]
-pub(super) struct Links<'scope> {
-    thread: thread::ScopedJoinHandle<'scope, std::io::Result<Reports>>,
-    stop: StopHandle,
-    start: std::sync::Arc<AtomicU64>,
-}
-
-/// What was measured.
-#[derive(Debug)]
-pub(super) struct Reports {
-    /// Up to the end of the scenario's duration, or of the traffic if that came first.
-    pub(super) at_end: EmulatorReport,
-    /// Until everything was over.
-    pub(super) last: EmulatorReport,
-}
-
-impl<'scope> Links<'scope> {
-    /// Starts the thread in the lab's `net` namespace and waits until its sockets are open.
-    pub(super) fn start<'env>(
-        scope: &'scope thread::Scope<'scope, 'env>,
-        lab: &'env Lab,
-        scenario: &'env Scenario,
-        folder: &'env Path,
-        seed: u64,
-    ) -> Result<Self> {
-        let config = config(scenario, folder, seed)?;
-        let start = std::sync::Arc::new(AtomicU64::new(u64::MAX));
-        let (ready, opened) = mpsc::channel();
-        let (shared, duration) = (start.clone(), scenario.duration.to_wire());
-        let thread = scope.spawn(move || emulate(&lab.net, config, &shared, duration, &ready));
-        match opened.recv() {
-            Ok(stop) => Ok(Links { thread, stop, start }),
-            Err(_) => Err(match thread.join() {
-                Ok(Err(error)) => Error::io("start the link emulator", &error),
-                _ => Error::failed("the link emulator ended before it began"),
-            }),
-        }
-    }
-
-    /// Lets the schedules of the links and the measurements begin at `start`.
-    pub(super) fn begin(&self, start: Instant) {
-        self.start.store(start.as_nanos(), Ordering::Release);
-    }
-
-    pub(super) fn finish(self) -> Result<Reports> {
-        self.stop.stop();
-        match self.thread.join() {
-            Ok(result) => result.map_err(|error| Error::io("emulate the links", &error)),
-            Err(_) => Err(Error::failed("the link emulator failed")),
-        }
-    }
-}
-
-fn config(scenario: &Scenario, folder: &Path, seed: u64) -> Result<EmulatorConfig> {
+/// What the emulator is told.
+pub(super) fn config(scenario: &Scenario, folder: &Path, seed: u64) -> Result<EmulatorConfig> {
     let mut links = Vec::new();
     for (number, (name, path)) in
         [("wired", &scenario.wired), ("radio", &scenario.radio)].into_iter().enumerate()
@@ -101,43 +40,3 @@ pub(super) fn link_seeds(seed: u64, number: u8) -> [u64; 2] {
 fn is_plain(link: &LinkConfig) -> bool {
     *link == LinkConfig { delay: link.delay.clone(), ..LinkConfig::default() }
 }
-
-fn emulate(
-    net: &Netns,
-    config: EmulatorConfig,
-    start: &AtomicU64,
-    duration: Duration,
-    ready: &mpsc::Sender<StopHandle>,
-) -> std::io::Result<Reports> {
-    net.enter().map_err(std::io::Error::other)?;
-    // Without the privilege departures are a little late; they stay right on average.
-    let _ = timer::schedule_realtime();
-    let mut event_loop = EventLoop::new(EventLoopConfig {
-        housekeeping_interval: HOUSEKEEPING,
-        ..EventLoopConfig::default()
-    })?;
-    for (port, name) in ["n0", "n1", "n2", "n3"].into_iter().enumerate() {
-        let socket = PacketSocket::open(name, &PacketSocketConfig::default())?;
-        event_loop.add(Device::Packet { port: PortId(port as u8), socket })?;
-    }
-    let mut emulator = Emulator::new(config, clock::now()).map_err(std::io::Error::other)?;
-    // The receiver is gone only when the whole run is being given up.
-    let _ = ready.send(event_loop.stop_handle());
-    let (mut began, mut at_end) = (None, None);
-    event_loop.run(&mut emulator, |emulator, housekeeping| {
-        let wanted = start.load(Ordering::Acquire);
-        if began.is_none() && housekeeping.now + HOUSEKEEPING * 2 >= Instant::from_nanos(wanted) {
-            emulator.restart_at(Instant::from_nanos(wanted));
-            began = Some(Instant::from_nanos(wanted));
-        }
-        if at_end.is_none() && began.is_some_and(|began| housekeeping.now >= began + duration) {
-            at_end = Some(emulator.report(housekeeping.now));
-        }
-        Ok(())
-    })?;
-    let last = emulator.report(clock::now());
-    Ok(Reports { at_end: at_end.unwrap_or_else(|| last.clone()), last })
-}
-
-/// Our choice: how exactly the end of a run is cut.
-const HOUSEKEEPING: Duration = Duration::from_millis(5);

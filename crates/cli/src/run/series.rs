@@ -1,6 +1,6 @@
 //! Time series of a run as CSV files beside its result.
 
-use paceline_linux::emulator::Series;
+use paceline_lab::emulator::Series;
 use paceline_wire::Duration;
 use serde::{Serialize, Serializer};
 

@@ -1,6 +1,6 @@
 //! How soon a run follows what its scenario changes: rate, round trip, a reader that comes back.
 
-use paceline_linux::emulator::Series;
+use paceline_lab::emulator::Series;
 use paceline_path::{LinkConfig, Outages, RateProcess};
 use paceline_wire::Duration;
 

@@ -1,6 +1,6 @@
 //! What arrived when: time series of a run, wherever it ran.
 
-use paceline_linux::emulator::{EmulatorReport, Series};
+use paceline_lab::emulator::{EmulatorReport, Series};
 
 use super::hosts::Plan;
 use crate::scenario::{Direction, Scenario};

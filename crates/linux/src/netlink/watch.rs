@@ -51,7 +51,7 @@ impl LinkWatch {
     }
 
     /// Reads what the kernel has said, a part of it if that is much, and whether something that matters may be different.
-    pub(crate) fn has_changed(&mut self) -> bool {
+    pub fn has_changed(&mut self) -> bool {
         let mut changed = false;
         for _ in 0..DATAGRAMS_MAX {
             self.datagram.clear();
@@ -140,47 +140,3 @@ const DATAGRAM_MAX: usize = 32 << 10;
 const DATAGRAMS_MAX: usize = 32;
 /// Our choice: twice as many interfaces as a gateway has, each once before and once after it was made anew.
 pub(crate) const INDICES_MAX: usize = 8;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::netlink::{Prefix, Rule};
-    use crate::netns::{Netns, check_permitted};
-
-    #[test]
-    fn only_what_matters_is_told() {
-        if let Err(error) = check_permitted() {
-            eprintln!("skipped: {error}");
-            return;
-        }
-        let namespace = Netns::create("watch").unwrap();
-        let netlink = namespace.netlink().unwrap();
-        let mut watch = namespace.run(|| LinkWatch::open(&["w0"], Some(7700))).unwrap().unwrap();
-        let mut changes = |what: &dyn Fn()| {
-            what();
-            // The kernel tells before it answers.
-            watch.has_changed()
-        };
-        assert!(!changes(&|| netlink.add_bridge("other").unwrap()));
-        assert!(changes(&|| netlink.add_bridge("w0").unwrap()));
-        assert!(!changes(&|| netlink.set_up("other", true).unwrap()));
-        assert!(changes(&|| netlink.set_mtu("w0", 1400).unwrap()));
-        assert!(changes(&|| netlink.rename("w0", "w1").unwrap()));
-        assert!(changes(&|| netlink.delete_link("w1").unwrap()));
-        let rule = |priority| Rule {
-            ipv6: false,
-            priority,
-            input_interface: "other".to_owned(),
-            protocol: None,
-            source: Some(Prefix::new(std::net::Ipv4Addr::LOCALHOST, 32)),
-            destination: None,
-            mark: None,
-            table: 77,
-        };
-        for priority in [7700, 7701] {
-            assert!(!changes(&|| netlink.add_rule(&rule(priority)).unwrap()));
-            let told = changes(&|| assert_eq!(netlink.delete_rules(false, priority, "other").unwrap(), 1));
-            assert_eq!(told, priority == 7700);
-        }
-    }
-}

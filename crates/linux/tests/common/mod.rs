@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::thread::{self, JoinHandle};
 
-use paceline_linux::netns::{self, Netns};
+use paceline_lab::netns::{self, Netns};
 use paceline_linux::{
     Device, Ended, EventLoop, EventLoopConfig, Filter, PacketSocket, PacketSocketConfig, PortCounters,
     StopHandle,

@@ -1,5 +1,5 @@
-use paceline_linux::lab::{GatewayKind, Lab, LabConfig};
-use paceline_linux::netns::check_permitted;
+use paceline_lab::netns::check_permitted;
+use paceline_lab::{GatewayKind, Lab, LabConfig};
 
 use super::*;
 

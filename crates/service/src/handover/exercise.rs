@@ -30,7 +30,7 @@ pub fn state(data: &[u8]) {
         Ok(state) => assert!(state == changed && changed[len..] != whole[len..]),
         Err(_) => assert_ne!(changed, whole),
     }
-    let Ok(memory) = rmp_serde::from_slice::<Memory>(&changed[..len]) else {
+    let Ok(memory) = read::from_slice::<Memory>(&changed[..len]) else {
         assert_ne!(changed[..len], whole[..len], "what was written can be read");
         return;
     };

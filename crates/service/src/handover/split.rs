@@ -70,7 +70,7 @@ fn read(block: &[u8]) -> Option<SplitTakenOver> {
     if u64::from_le_bytes(*digest) != XxHash64::oneshot(VERSION, flow) {
         return None;
     }
-    rmp_serde::from_slice(flow).ok()
+    super::read::from_slice(flow).ok()
 }
 
 const DIGEST: usize = size_of::<u64>();
@@ -109,9 +109,9 @@ mod tests {
     /// Its successor, with blocks that `change` has seen.
     fn successor(gateway: &Gateway, change: impl Fn(usize, &mut Vec<u8>)) -> Gateway {
         let state = rmp_serde::to_vec_named::<State<'_>>(&gateway.state()).unwrap();
-        let state: TakenOver = rmp_serde::from_slice(&state).unwrap();
+        let state: TakenOver = crate::handover::read::from_slice(&state).unwrap();
         let written = rmp_serde::to_vec(&Written(gateway)).unwrap();
-        let blocks: Vec<&[u8]> = rmp_serde::from_slice(&written).unwrap();
+        let blocks: Vec<&[u8]> = crate::handover::read::from_slice(&written).unwrap();
         let changed = blocks.iter().enumerate().filter_map(|(n, block)| {
             let mut block = block.to_vec();
             change(n, &mut block);
@@ -126,7 +126,8 @@ mod tests {
         let before = gateway(5);
         let after = successor(&before, |_, _| {});
         assert_eq!((after.split_flows(), after.flows(), after.counters().split_let_go), (5, 5, 0));
-        let whole: Read = rmp_serde::from_slice(&rmp_serde::to_vec(&Written(&before)).unwrap()).unwrap();
+        let whole: Read =
+            crate::handover::read::from_slice(&rmp_serde::to_vec(&Written(&before)).unwrap()).unwrap();
         assert_eq!(whole.0.len(), 5);
     }
 

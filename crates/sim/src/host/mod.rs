@@ -3,10 +3,9 @@
 mod datagrams;
 mod tcp;
 
+use paceline_adhoc::AdHoc;
 use paceline_gateway::Gateway;
 use paceline_wire::{Instant, Node, Packet, PortId};
-
-use crate::adhoc::AdHoc;
 
 pub(crate) use datagrams::{DatagramSink, DatagramSource};
 pub(crate) use tcp::{Plan, TcpHost, TcpSetup, TransferEnd};

@@ -1,10 +1,10 @@
 //! Flows over a path: what they reach after a warm-up.
 
+use paceline_adhoc::AdHocCounters;
 use paceline_tcp::{Config, Status};
 use paceline_wire::{Duration, Instant};
 
 use super::path::WirelessPath;
-use crate::adhoc::AdHocCounters;
 use crate::measure::{Reordering, ReorderingMeter};
 use crate::result::mbps;
 use crate::run::{Watch, run_watched};

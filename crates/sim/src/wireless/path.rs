@@ -1,5 +1,6 @@
 //! The paths. Rates, delays and queues, which the texts do not tell, are ours: each is stated, and each can be set.
 
+use paceline_adhoc::{AdHocConfig, Movement};
 use paceline_path::random::{Probability, Random};
 use paceline_path::{
     Delay, DelayStep, Jitter, LinkConfig, LinkRetransmission, Loss, QueueLimit, RateProcess,
@@ -7,7 +8,6 @@ use paceline_path::{
 use paceline_tcp::Config;
 use paceline_wire::{Duration, Rate};
 
-use crate::adhoc::{AdHocConfig, Movement};
 use crate::scenario::{AdHocAt, Flow, PathLink, Scenario, TcpFlow, Transport};
 
 /// A path and its parameters.

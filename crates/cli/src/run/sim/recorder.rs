@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use paceline_gateway::Event;
-use paceline_linux::emulator::Series;
+use paceline_lab::emulator::Series;
 use paceline_path::Delivered;
 use paceline_sim::measure::PathProbe;
 use paceline_sim::{Tap, Watch as SimWatch, transfer_of};

@@ -1,0 +1,446 @@
+//! MessagePack for types that know what they expect.
+//!
+//! rmp-serde asks each value what it is, and offers each type every kind of value: with all types of the state that made 2 MB of
+//! machine code. Here each type asks for what it wants, and another value is an error. Of what rmp-serde writes with names, all is read
+//! but numbers of 128 bits and types that take any value.
+
+use std::fmt;
+
+use rmp::Marker;
+use rmp::decode;
+use serde::Deserialize;
+use serde::de::{
+    self, DeserializeSeed, EnumAccess, IntoDeserializer, MapAccess, SeqAccess, VariantAccess, Visitor,
+};
+
+/// Reads a value at the start of `bytes`.
+pub(super) fn from_slice<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> Result<T, Error> {
+    T::deserialize(&mut Reader { rest: bytes })
+}
+
+/// Why it is not what was asked for.
+#[derive(Debug)]
+pub(super) struct Error(String);
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl de::Error for Error {
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        Error(message.to_string())
+    }
+}
+
+type Result<T, E = Error> = std::result::Result<T, E>;
+
+struct Reader<'de> {
+    rest: &'de [u8],
+}
+
+impl<'de> Reader<'de> {
+    fn peek(&self) -> Result<Marker> {
+        self.rest.first().map(|byte| Marker::from_u8(*byte)).ok_or_else(|| expected("more"))
+    }
+
+    fn unsigned(&mut self) -> Result<u64> {
+        decode::read_int(&mut self.rest).map_err(|_| expected("a number"))
+    }
+
+    fn signed(&mut self) -> Result<i64> {
+        decode::read_int(&mut self.rest).map_err(|_| expected("a number with a sign"))
+    }
+
+    fn array_len(&mut self) -> Result<u32> {
+        decode::read_array_len(&mut self.rest).map_err(|_| expected("a list"))
+    }
+
+    fn map_len(&mut self) -> Result<u32> {
+        decode::read_map_len(&mut self.rest).map_err(|_| expected("a map"))
+    }
+
+    fn text(&mut self) -> Result<&'de str> {
+        let (text, rest) = decode::read_str_from_slice(self.rest).map_err(|_| expected("a text"))?;
+        self.rest = rest;
+        Ok(text)
+    }
+
+    fn bytes(&mut self) -> Result<&'de [u8]> {
+        let len = decode::read_bin_len(&mut self.rest).map_err(|_| expected("bytes"))?;
+        self.take(len as usize)
+    }
+
+    fn take(&mut self, len: usize) -> Result<&'de [u8]> {
+        let (taken, rest) = self.rest.split_at_checked(len).ok_or_else(|| expected("more"))?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    fn nothing(&mut self) -> Result<()> {
+        // A unit struct is an empty list.
+        match self.peek()? {
+            Marker::Null | Marker::FixArray(0) => self.take(1).map(drop),
+            _ => Err(expected("nothing")),
+        }
+    }
+
+    /// Passes a value that nobody knows, without recursion.
+    fn skip(&mut self) -> Result<()> {
+        let mut values = 1_u64;
+        while values > 0 {
+            values = values - 1 + self.skip_one()?;
+        }
+        Ok(())
+    }
+
+    /// Passes a value; how many belong to it and follow.
+    fn skip_one(&mut self) -> Result<u64> {
+        let marker = self.peek()?;
+        let len = match marker {
+            Marker::FixArray(_) | Marker::Array16 | Marker::Array32 => {
+                return self.array_len().map(u64::from);
+            }
+            Marker::FixMap(_) | Marker::Map16 | Marker::Map32 => {
+                return self.map_len().map(|len| 2 * u64::from(len));
+            }
+            Marker::FixStr(_) | Marker::Str8 | Marker::Str16 | Marker::Str32 => {
+                decode::read_str_len(&mut self.rest).map_err(|_| expected("a text"))? as usize
+            }
+            Marker::Bin8 | Marker::Bin16 | Marker::Bin32 => return self.bytes().map(|_| 0),
+            Marker::FixPos(_) | Marker::FixNeg(_) | Marker::Null | Marker::True | Marker::False => 1,
+            Marker::U8 | Marker::I8 => 2,
+            Marker::U16 | Marker::I16 => 3,
+            Marker::U32 | Marker::I32 | Marker::F32 => 5,
+            Marker::U64 | Marker::I64 | Marker::F64 => 9,
+            _ => return Err(expected("a known kind of value")),
+        };
+        self.take(len).map(|_| 0)
+    }
+
+    fn list<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value> {
+        let mut items = Items { left: self.array_len()?, reader: self };
+        let value = visitor.visit_seq(&mut items)?;
+        items.end().map(|()| value)
+    }
+
+    fn map<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value> {
+        let mut items = Items { left: self.map_len()?, reader: self };
+        let value = visitor.visit_map(&mut items)?;
+        items.end().map(|()| value)
+    }
+}
+
+fn expected(what: &str) -> Error {
+    Error(format!("{what} should be there"))
+}
+
+macro_rules! read {
+    ($($method:ident $visit:ident $read:expr,)*) => {
+        $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+            #[allow(clippy::redundant_closure_call)]
+            visitor.$visit(($read)(&mut *self)?)
+        })*
+    };
+}
+
+impl<'de> de::Deserializer<'de> for &mut Reader<'de> {
+    type Error = Error;
+
+    read! {
+        deserialize_u8 visit_u64 Reader::unsigned,
+        deserialize_u16 visit_u64 Reader::unsigned,
+        deserialize_u32 visit_u64 Reader::unsigned,
+        deserialize_u64 visit_u64 Reader::unsigned,
+        deserialize_i8 visit_i64 Reader::signed,
+        deserialize_i16 visit_i64 Reader::signed,
+        deserialize_i32 visit_i64 Reader::signed,
+        deserialize_i64 visit_i64 Reader::signed,
+        deserialize_str visit_borrowed_str Reader::text,
+        deserialize_string visit_borrowed_str Reader::text,
+        deserialize_char visit_borrowed_str Reader::text,
+        deserialize_identifier visit_borrowed_str Reader::text,
+        deserialize_bytes visit_borrowed_bytes Reader::bytes,
+        deserialize_byte_buf visit_borrowed_bytes Reader::bytes,
+    }
+
+    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value> {
+        Err(Error("a type that takes any value cannot be read".to_owned()))
+    }
+
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        visitor.visit_bool(decode::read_bool(&mut self.rest).map_err(|_| expected("true or false"))?)
+    }
+
+    fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        visitor.visit_f32(decode::read_f32(&mut self.rest).map_err(|_| expected("a short fraction"))?)
+    }
+
+    fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        visitor.visit_f64(decode::read_f64(&mut self.rest).map_err(|_| expected("a fraction"))?)
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        match self.peek()? {
+            Marker::Null => self.take(1).and_then(|_| visitor.visit_none()),
+            _ => visitor.visit_some(self),
+        }
+    }
+
+    fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        self.nothing().and_then(|()| visitor.visit_unit())
+    }
+
+    fn deserialize_unit_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value> {
+        self.deserialize_unit(visitor)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        self.list(visitor)
+    }
+
+    fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value> {
+        self.list(visitor)
+    }
+
+    fn deserialize_tuple_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: usize,
+        visitor: V,
+    ) -> Result<V::Value> {
+        self.list(visitor)
+    }
+
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        self.map(visitor)
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value> {
+        self.map(visitor)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value> {
+        let has_content = matches!(self.peek()?, Marker::FixMap(_) | Marker::Map16 | Marker::Map32);
+        if has_content && self.map_len()? != 1 {
+            return Err(expected("one variant"));
+        }
+        visitor.visit_enum(Variant { reader: self, has_content })
+    }
+
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        self.skip().and_then(|()| visitor.visit_unit())
+    }
+
+    fn is_human_readable(&self) -> bool {
+        false
+    }
+}
+
+/// What is left of a list or a map.
+struct Items<'a, 'de> {
+    left: u32,
+    reader: &'a mut Reader<'de>,
+}
+
+impl Items<'_, '_> {
+    fn next(&mut self) -> bool {
+        let more = self.left > 0;
+        self.left = self.left.saturating_sub(1);
+        more
+    }
+
+    /// Each item takes a byte at least, whatever is promised.
+    fn hint(&self) -> Option<usize> {
+        Some((self.left as usize).min(self.reader.rest.len()))
+    }
+
+    fn end(&self) -> Result<()> {
+        if self.left == 0 { Ok(()) } else { Err(expected("fewer items")) }
+    }
+}
+
+impl<'de> SeqAccess<'de> for &mut Items<'_, 'de> {
+    type Error = Error;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
+        if self.next() { seed.deserialize(&mut *self.reader).map(Some) } else { Ok(None) }
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        self.hint()
+    }
+}
+
+impl<'de> MapAccess<'de> for &mut Items<'_, 'de> {
+    type Error = Error;
+
+    fn next_key_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
+        if self.next() { seed.deserialize(&mut *self.reader).map(Some) } else { Ok(None) }
+    }
+
+    fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value> {
+        seed.deserialize(&mut *self.reader)
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        self.hint()
+    }
+}
+
+/// A name, and what follows it, if anything does.
+struct Variant<'a, 'de> {
+    reader: &'a mut Reader<'de>,
+    has_content: bool,
+}
+
+impl<'de> EnumAccess<'de> for Variant<'_, 'de> {
+    type Error = Error;
+    type Variant = Self;
+
+    fn variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<(T::Value, Self)> {
+        // IpAddr and SocketAddr have their variants by number or name.
+        let name: de::value::BorrowedStrDeserializer<'de, Error> = match self.reader.peek()? {
+            Marker::FixPos(number) => {
+                self.reader.take(1)?;
+                return Ok((seed.deserialize(u32::from(number).into_deserializer())?, self));
+            }
+            _ => de::value::BorrowedStrDeserializer::new(self.reader.text()?),
+        };
+        Ok((seed.deserialize(name)?, self))
+    }
+}
+
+impl<'de> VariantAccess<'de> for Variant<'_, 'de> {
+    type Error = Error;
+
+    fn unit_variant(self) -> Result<()> {
+        if self.has_content { self.reader.nothing() } else { Ok(()) }
+    }
+
+    fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value> {
+        self.content()?;
+        seed.deserialize(self.reader)
+    }
+
+    fn tuple_variant<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value> {
+        self.content()?;
+        self.reader.list(visitor)
+    }
+
+    fn struct_variant<V: Visitor<'de>>(self, _: &'static [&'static str], visitor: V) -> Result<V::Value> {
+        self.content()?;
+        self.reader.map(visitor)
+    }
+}
+
+impl Variant<'_, '_> {
+    fn content(&self) -> Result<()> {
+        if self.has_content { Ok(()) } else { Err(expected("the content of a variant")) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::net::{IpAddr, SocketAddr};
+
+    use serde::Serialize;
+
+    use super::*;
+
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    enum Kind {
+        Unit,
+        New(u16),
+        Pair(i8, String),
+        Named { a: Option<u64>, b: [f64; 2] },
+    }
+
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    struct Nothing;
+
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    struct Whole {
+        kinds: Vec<Kind>,
+        map: BTreeMap<u32, Option<i64>>,
+        addresses: (IpAddr, SocketAddr),
+        nothing: (Nothing, ()),
+        small: (bool, char, f32, i32),
+        bytes: serde_bytes::ByteBuf,
+        #[serde(default)]
+        absent: u8,
+    }
+
+    fn whole() -> Whole {
+        Whole {
+            kinds: vec![
+                Kind::Unit,
+                Kind::New(60_000),
+                Kind::Pair(-100, "text".repeat(100)),
+                Kind::Named { a: None, b: [0.1, -1e300] },
+                Kind::Named { a: Some(u64::MAX), b: [0.0; 2] },
+            ],
+            map: [(0, None), (70_000, Some(i64::MIN)), (u32::MAX, Some(3))].into(),
+            addresses: (IpAddr::from([10, 0, 0, 1]), SocketAddr::from(([7; 16], 443))),
+            nothing: (Nothing, ()),
+            small: (true, 'x', 0.5, -70_000),
+            bytes: vec![7; 300].into(),
+            absent: 0,
+        }
+    }
+
+    #[test]
+    fn what_rmp_serde_writes_with_names_is_read() {
+        let written = rmp_serde::to_vec_named(&whole()).unwrap();
+        assert_eq!(from_slice::<Whole>(&written).unwrap(), whole());
+    }
+
+    #[test]
+    fn unknown_fields_are_passed_and_absent_ones_have_their_default() {
+        #[derive(Deserialize)]
+        struct Newer {
+            #[serde(default)]
+            added: u8,
+            bytes: serde_bytes::ByteBuf,
+        }
+        let written = rmp_serde::to_vec_named(&whole()).unwrap();
+        let newer: Newer = from_slice(&written).unwrap();
+        assert_eq!((newer.added, newer.bytes), (0, whole().bytes));
+    }
+
+    #[test]
+    fn cut_bytes_are_an_error_and_changed_ones_what_rmp_serde_reads() {
+        let written = rmp_serde::to_vec_named(&whole()).unwrap();
+        for len in 0..written.len() {
+            assert!(from_slice::<Whole>(&written[..len]).is_err());
+        }
+        for at in 0..written.len() {
+            for value in [0, 0x90, 0xc0, 0xc1, 0xd9, 0xdd, 0xdf, 0xff] {
+                let mut changed = written.clone();
+                changed[at] = value;
+                let read = (from_slice::<Whole>(&changed), rmp_serde::from_slice::<Whole>(&changed));
+                if let (Ok(ours), Ok(theirs)) = read {
+                    assert_eq!(format!("{ours:?}"), format!("{theirs:?}"));
+                }
+            }
+        }
+    }
+}
