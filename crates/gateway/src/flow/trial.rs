@@ -67,27 +67,43 @@ struct Span {
 #[derive(Clone, Copy, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct Pacing {
-    /// The newest such ACK: when its answer has come, how much it acknowledged, and what had come before it.
-    jump: Option<(Instant, u64, u64)>,
+    /// The newest such ACK.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    jump: Option<Jump>,
     paced: u32,
     bursts: u32,
+}
+
+/// An ACK for much at once.
+#[derive(Clone, Copy, Debug)]
+struct Jump {
+    /// Its answer comes here, if it comes at once.
+    from: Instant,
+    until: Instant,
+    acked: u64,
+    /// What had come before the answer.
+    before: u64,
 }
 
 impl Pacing {
     /// Our choice: the answer is looked at for an eighth of the radio's round trip, in which a server that paces sends an eighth of a round
     /// trip's data, or a quarter more (BBR's gain). An ACK tells only if it is for four times that, so that half of it is well above a pace.
+    /// What comes in the server's round trip before the answer was sent before it: counted with it, no ACK told anything where the wired side is as
+    /// long as half of the radio, and BBR had a quarter of its rate there.
     fn on_ack(&mut self, progress: &Progress, acked: u64, rate: Rate) {
         let Progress { now, received, rtt, server_rtt, .. } = *progress;
-        if let Some((at, bytes, before)) = self.jump
-            && now >= at
-        {
-            self.jump = None;
-            let burst = received.saturating_sub(before) >= bytes / 2;
-            *(if burst { &mut self.bursts } else { &mut self.paced }) += 1;
+        match &mut self.jump {
+            Some(jump) if now < jump.from => jump.before = received,
+            Some(jump) if now >= jump.until => {
+                let burst = received.saturating_sub(jump.before) >= jump.acked / 2;
+                *(if burst { &mut self.bursts } else { &mut self.paced }) += 1;
+                self.jump = None;
+            }
+            _ => {}
         }
-        let wait = server_rtt + rtt / 8;
-        if acked > 0 && acked >= rate.bytes_in(wait) * 4 && !rate.is_zero() {
-            self.jump = Some((now + wait, acked, received));
+        if acked > 0 && acked >= rate.bytes_in(rtt / 8) * 4 && !rate.is_zero() {
+            let from = now + server_rtt;
+            self.jump = Some(Jump { from, until: from + rtt / 8, acked, before: received });
         }
     }
 
