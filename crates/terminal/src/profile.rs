@@ -59,7 +59,7 @@ impl Profile {
     }
 }
 
-/// In the simulator, what a proxy of kernel sockets comes to: a split flow with Linux's sender and buffers, and no bound on what
+/// In the simulator, what a proxy of kernel sockets comes to: a split flow with Linux's sender and buffers. Nothing bounds what
 /// waits in them. What differs: it asks the server before it answers the client.
 fn kernel_split() -> GatewayConfig {
     let mut config = GatewayConfig { mode: FlowMode::Split, ..GatewayConfig::all_off() };
