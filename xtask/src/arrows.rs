@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Deserialize;
 
 /// Each crate with those of ours that it depends on, from the bottom up. Tests and benchmarks may use more.
-const ARROWS: [(&str, &[&str]); 14] = [
+const ARROWS: [(&str, &[&str]); 16] = [
     ("paceline-wire", &[]),
     ("paceline-theory", &[]),
     ("paceline-judge", &[]),
@@ -29,8 +29,9 @@ const ARROWS: [(&str, &[&str]); 14] = [
     ("paceline-linux", &["paceline-wire", "paceline-gateway"]),
     ("paceline-lab", &["paceline-wire", "paceline-path", "paceline-linux"]),
     ("paceline-service", &["paceline-wire", "paceline-path", "paceline-gateway", "paceline-linux"]),
+    ("paceline-terminal", &["paceline-tcp", "paceline-gateway", "paceline-service"]),
     (
-        "paceline-cli",
+        "paceline-experiments",
         &[
             "paceline-wire",
             "paceline-theory",
@@ -42,7 +43,12 @@ const ARROWS: [(&str, &[&str]); 14] = [
             "paceline-linux",
             "paceline-lab",
             "paceline-service",
+            "paceline-terminal",
         ],
+    ),
+    (
+        "paceline-cli",
+        &["paceline-path", "paceline-linux", "paceline-service", "paceline-terminal", "paceline-experiments"],
     ),
     ("xtask", &["paceline-judge"]),
 ];

@@ -4,11 +4,12 @@
 use std::path::Path;
 
 /// Crates that only the lab, or the view, needs.
-const NOT_OF_THE_OPERATOR: [&str; 8] = [
+const NOT_OF_THE_OPERATOR: [&str; 9] = [
     "parquet",
     "ratatui",
     "plotters",
     "indicatif",
+    "paceline-experiments",
     "paceline-sim",
     "paceline-lab",
     "paceline-theory",

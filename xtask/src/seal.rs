@@ -11,7 +11,7 @@ const OPENING: &str = "<!-- sealed: ";
 const CLOSING: &str = " -->";
 /// Where a page that is also written by hand has its generated part.
 const BEGIN: &str = "<!-- measured: begin -->";
-/// Pages with seals, and the samples of each part, in order; none where nothing is sampled (crates/cli/src/samples.rs says why).
+/// Pages with seals, and the samples of each part, in order; none where nothing is sampled (crates/experiments/src/samples.rs says why).
 const PAGES: [(&str, &[&str]); 6] = [
     ("docs/evidence/reproduction.md", &["or", "printed", "accelerator", "ncl", "rre", "drwa"]),
     ("docs/evidence/split.md", &["split"]),

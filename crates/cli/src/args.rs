@@ -8,7 +8,7 @@ mod map;
 #[cfg(feature = "lab")]
 mod profiles;
 #[cfg(feature = "lab")]
-pub(crate) mod reproduce;
+mod reproduce;
 
 use std::path::PathBuf;
 
@@ -18,18 +18,17 @@ pub(crate) use gateway::TopArgs;
 pub(crate) use gateway::{CaptureArgs, DoctorArgs, FlowsArgs, GatewayAction, GatewayArgs, GatewayCommand};
 #[cfg(feature = "lab")]
 pub(crate) use lab::{
-    BenchArgs, BenchCommand, CompareArgs, DemoArgs, EmulateArgs, GapsArg, GrowthArg, LabCommand,
-    LostRepairArg, ModelArg, On, PredictArgs, RunArgs, Selection, SweepArgs, TraceCommand, TraceConvert,
-    TraceFormatArg, TraceGenerate, TraceInput, TracePlot,
+    BenchArgs, BenchCommand, CompareArgs, DemoArgs, EmulateArgs, LabCommand, PredictArgs, RunArgs, Selection,
+    SweepArgs, TraceCommand, TraceConvert, TraceGenerate, TraceInput, TracePlot,
 };
 #[cfg(feature = "lab")]
-pub(crate) use map::{MapArgs, ModeArg};
+pub(crate) use map::MapArgs;
 #[cfg(feature = "lab")]
 pub(crate) use profiles::ProfilesArgs;
 #[cfg(feature = "lab")]
 pub(crate) use reproduce::{
-    AcceleratorPart, DetectionArg, DrwaPart, NclPart, OrPart, ReproduceAcceleratorArgs, ReproduceCommand,
-    ReproduceDrwaArgs, ReproduceNclArgs, ReproduceOrArgs, ReproducePrintedArgs, ReproduceRreArgs,
+    ReproduceAcceleratorArgs, ReproduceCommand, ReproduceDrwaArgs, ReproduceHow, ReproduceNclArgs,
+    ReproduceOrArgs, ReproducePrintedArgs, ReproduceRreArgs,
 };
 
 /// A gateway that makes TCP fast over mobile access links, and the tools to measure it.

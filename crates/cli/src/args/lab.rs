@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
+use paceline_experiments::choices::{
+    GapsChoice, GrowthChoice, LostRepairChoice, ModelChoice, On, TraceFormatChoice,
+};
 use paceline_path::QueueLimit;
 use paceline_path::random::Probability;
 use paceline_path::units::de::share;
@@ -104,16 +107,6 @@ pub(crate) struct Selection {
     pub(crate) only: Vec<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum On {
-    /// Real packets between kernel sockets in network namespaces (needs root)
-    Lab,
-    /// The simulator. It needs no privilege, and one seed gives one result on every machine
-    Sim,
-    /// First the simulator, then the lab, with the difference (needs root)
-    Both,
-}
-
 #[derive(Debug, Args)]
 pub(crate) struct SweepArgs {
     /// Scenario file (docs/reference/scenario.md describes every key)
@@ -206,37 +199,17 @@ pub(crate) struct PredictArgs {
     #[arg(long, value_name = "SIZE", default_value = "1500b")]
     pub(crate) packet: Size,
     /// Growth of the congestion window, and its decrease after a loss
-    #[arg(long, value_enum, default_value_t = GrowthArg::Cubic)]
-    pub(crate) congestion_control: GrowthArg,
+    #[arg(long, value_enum, default_value_t = GrowthChoice::Cubic)]
+    pub(crate) congestion_control: GrowthChoice,
     /// How the sender finds that a retransmission is lost
-    #[arg(long, value_enum, default_value_t = LostRepairArg::Detected)]
-    pub(crate) lost_repair: LostRepairArg,
+    #[arg(long, value_enum, default_value_t = LostRepairChoice::Detected)]
+    pub(crate) lost_repair: LostRepairChoice,
     /// Share of the link that a flow should use. The output shows the smallest rate x RTT at which it no longer does
     #[arg(long, value_name = "SHARE", value_parser = parse_probability, default_value = "80%")]
     pub(crate) efficiency: Probability,
     /// Print one JSON object instead of tables
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// How a congestion window grows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum GrowthArg {
-    /// Keeps 0.7 of the window (RFC 9438)
-    Cubic,
-    /// Keeps half of the window (RFC 5681)
-    Reno,
-}
-
-/// How the loss of a retransmission is found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LostRepairArg {
-    /// A round trip later (RACK, Hack 1)
-    Detected,
-    /// By the retransmission timeout, RTT + 200 ms
-    Timeout,
-    /// Retransmissions are never lost
-    Spared,
 }
 
 #[derive(Debug, Args)]
@@ -292,62 +265,29 @@ pub(crate) struct TraceInput {
     pub(crate) file: PathBuf,
     /// Format of FILE [default: told from its first line]
     #[arg(long, value_enum)]
-    pub(crate) format: Option<TraceFormatArg>,
+    pub(crate) format: Option<TraceFormatChoice>,
     /// CSV column with the rate in Mbit/s [default: the only column with such a name]
     #[arg(long, value_name = "NAME")]
     pub(crate) column: Option<String>,
     /// What missing rows or values mean
-    #[arg(long, value_enum, default_value_t = GapsArg::Refuse)]
-    pub(crate) gaps: GapsArg,
+    #[arg(long, value_enum, default_value_t = GapsChoice::Refuse)]
+    pub(crate) gaps: GapsChoice,
     /// Averaging window of rates, such as 100ms
     #[arg(long, value_name = "TIME", default_value = "1s")]
     pub(crate) window: Time,
-}
-
-/// How a trace is written down.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum TraceFormatArg {
-    /// One line for each opportunity to deliver 1500 bytes: its time in milliseconds
-    Mahimahi,
-    /// Header line, rows with commas
-    Csv,
-    /// One line a second: the second, a blank, Mbit/s
-    OneSecond,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum GapsArg {
-    /// An error that names the line
-    Refuse,
-    /// The last value holds
-    Hold,
-    /// Nothing is delivered
-    Zero,
-}
-
-/// A kind of mobile link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ModelArg {
-    /// 3G on the move
-    Hspa,
-    /// LTE in a car
-    LteDriving,
-    /// 5G with hand-overs to 4G and back
-    #[value(name = "5g")]
-    FiveG,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct TraceGenerate {
     /// The kind of link
     #[arg(value_enum)]
-    pub(crate) model: ModelArg,
+    pub(crate) model: ModelChoice,
     /// File to write [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
     /// Format to write
-    #[arg(long, value_enum, default_value_t = TraceFormatArg::Mahimahi)]
-    pub(crate) to: TraceFormatArg,
+    #[arg(long, value_enum, default_value_t = TraceFormatChoice::Mahimahi)]
+    pub(crate) to: TraceFormatChoice,
     /// Length
     #[arg(long, value_name = "TIME", default_value = "60s")]
     pub(crate) length: Time,
@@ -371,7 +311,7 @@ pub(crate) struct TraceConvert {
     pub(crate) input: TraceInput,
     /// Format to write
     #[arg(long, value_enum)]
-    pub(crate) to: TraceFormatArg,
+    pub(crate) to: TraceFormatChoice,
     /// File to write [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use paceline_experiments::choices::ModeChoice;
+use paceline_experiments::map::Kind;
 
-use crate::map::Kind;
 use crate::units::{Rate, Time};
 
 #[derive(Debug, Args)]
@@ -29,7 +30,7 @@ pub(crate) struct MapArgs {
     pub(crate) show: Option<u32>,
     /// Mode of the gateway, compared with no gateway (repeatable) [default: every mode]
     #[arg(long, value_enum)]
-    pub(crate) mode: Vec<ModeArg>,
+    pub(crate) mode: Vec<ModeChoice>,
     /// Runs of each point; each run has the next seed
     #[arg(long, value_name = "R", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=50))]
     pub(crate) runs: u32,
@@ -57,15 +58,4 @@ pub(crate) struct MapArgs {
     /// Fail (exit code 1) if a bound is missed
     #[arg(long)]
     pub(crate) check: bool,
-}
-
-/// A mode that is compared with no gateway.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ModeArg {
-    /// The default profile
-    Full,
-    /// The gateway chooses by what it measures
-    Auto,
-    /// Every flow is split
-    Split,
 }

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
+use paceline_experiments::choices::{AcceleratorPart, DetectionChoice, DrwaPart, NclPart, OrPart};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ReproduceCommand {
@@ -55,22 +56,6 @@ pub(crate) struct ReproduceAcceleratorArgs {
     pub(crate) how: ReproduceHow,
 }
 
-/// What `reproduce accelerator` consists of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum AcceleratorPart {
-    /// Figures and tables
-    Figures,
-    /// The bounds of scenarios/accelerator
-    Bounds,
-    /// The simulator beside the virtual-time lab
-    Lab,
-}
-
-impl AcceleratorPart {
-    pub(crate) const ALL: [AcceleratorPart; 3] =
-        [AcceleratorPart::Figures, AcceleratorPart::Bounds, AcceleratorPart::Lab];
-}
-
 #[derive(Debug, Args)]
 pub(crate) struct ReproducePrintedArgs {
     /// Run only what has this in its name: `Table 14`, `BARR`, `why`, `DRWA` (repeatable)
@@ -110,21 +95,6 @@ pub(crate) struct ReproduceDrwaArgs {
     pub(crate) how: ReproduceHow,
 }
 
-/// What `reproduce drwa` consists of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum DrwaPart {
-    /// Figures and Table 3
-    Figures,
-    /// The rates of the networks, fitted to Table 3
-    Fit,
-    /// A lambda that follows the link, beside fixed ones, over traces
-    Adaptive,
-}
-
-impl DrwaPart {
-    pub(crate) const ALL: [DrwaPart; 3] = [DrwaPart::Figures, DrwaPart::Fit, DrwaPart::Adaptive];
-}
-
 #[derive(Debug, Args)]
 pub(crate) struct ReproduceOrArgs {
     /// Only this table, 1 to 15 (repeatable)
@@ -134,46 +104,13 @@ pub(crate) struct ReproduceOrArgs {
     #[arg(long, value_enum)]
     pub(crate) part: Vec<OrPart>,
     /// Loss detection of the sender of the tables. `both` takes twice as long
-    #[arg(long, value_enum, default_value_t = DetectionArg::Fack)]
-    pub(crate) detection: DetectionArg,
+    #[arg(long, value_enum, default_value_t = DetectionChoice::Fack)]
+    pub(crate) detection: DetectionChoice,
     /// Repeat finished runs
     #[arg(long)]
     pub(crate) fresh: bool,
     #[command(flatten)]
     pub(crate) how: ReproduceHow,
-}
-
-/// What `reproduce or` consists of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum OrPart {
-    /// Tables 1 to 15
-    Tables,
-    /// Figs. 3 to 5, and a run with and without Hack 1
-    Figures,
-    /// Congestion controls beside Linux 6.1
-    Linux,
-    /// Higher loss, slow readers, and 10 Gbit/s
-    Beyond,
-    /// The formulas of `predict` beside the simulator
-    Formulas,
-    /// Run time of the simulator, by the clock
-    Speed,
-}
-
-impl OrPart {
-    pub(crate) const ALL: [OrPart; 6] =
-        [OrPart::Tables, OrPart::Figures, OrPart::Linux, OrPart::Beyond, OrPart::Formulas, OrPart::Speed];
-}
-
-/// How losses are found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum DetectionArg {
-    /// As in the paper's kernel, Linux 3.10
-    Fack,
-    /// As in Linux today (RFC 8985)
-    RackTlp,
-    /// FACK, and RACK-TLP beside it
-    Both,
 }
 
 #[derive(Debug, Args)]
@@ -192,21 +129,4 @@ pub(crate) struct ReproduceNclArgs {
     pub(crate) fresh: bool,
     #[command(flatten)]
     pub(crate) how: ReproduceHow,
-}
-
-/// What `reproduce ncl` consists of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum NclPart {
-    /// Figs. 3 to 5, 7 and 9
-    Figures,
-    /// Fig. 9a over windows, rates and round trips; Fig. 9c over paths
-    Grid,
-    /// The model's tau_CD beside the best fixed one, and a tau_CD that follows the losses
-    Model,
-    /// The model's probabilities beside counted ones
-    Sts,
-}
-
-impl NclPart {
-    pub(crate) const ALL: [NclPart; 4] = [NclPart::Figures, NclPart::Grid, NclPart::Model, NclPart::Sts];
 }

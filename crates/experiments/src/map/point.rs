@@ -1,0 +1,172 @@
+//! A point of the map: the text of a scenario, and what it was drawn from.
+
+use std::fmt::Write as _;
+
+use clap::ValueEnum;
+
+use super::draw::Draw;
+use super::{clients, mixed, path};
+use crate::units::Time;
+
+/// What the gateway does; the first is what others are compared with.
+pub(super) const PROFILES: [&str; 4] = ["off", "full", "auto", "split"];
+
+/// A kind of points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Kind {
+    /// One flow over both sides: rates, delays, buffers, impairments, senders, downloads, uploads, objects
+    Path,
+    /// Four downloads of mixed senders, an upload, web objects and datagrams over drawn radio links
+    Mixed,
+    /// `mixed` without the upload
+    MixedDown,
+    /// Clients with small windows, missing options or slow readers, behind a deep buffer
+    Clients,
+}
+
+impl Kind {
+    pub(super) const ALL: [Kind; 4] = [Kind::Path, Kind::Mixed, Kind::MixedDown, Kind::Clients];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Kind::Path => "path",
+            Kind::Mixed => "mixed",
+            Kind::MixedDown => "mixed-down",
+            Kind::Clients => "clients",
+        }
+    }
+
+    /// Of one run, unless it is said otherwise.
+    fn seconds(self) -> u64 {
+        match self {
+            Kind::Path | Kind::Clients => 30,
+            Kind::Mixed | Kind::MixedDown => 40,
+        }
+    }
+}
+
+/// What is to be drawn.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plan {
+    pub(super) kind: Kind,
+    pub(super) seed: u64,
+    pub(super) duration: Option<Time>,
+    /// In Mbit/s: radio links that are faster are this fast.
+    pub(super) rate_max: f64,
+}
+
+/// What one run is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Load {
+    /// All flows together, as fast as they can.
+    Bulk,
+    /// One object after the other: how soon each is there.
+    Objects,
+}
+
+/// A drawn point.
+#[derive(Debug)]
+pub(super) struct Point {
+    pub(super) kind: Kind,
+    pub(super) index: u32,
+    /// The scenario, with all profiles as variants.
+    pub(super) text: String,
+    /// In a few words.
+    pub(super) label: String,
+    pub(super) load: Load,
+    /// Of the radio downlink.
+    pub(super) radio_mbps: f64,
+    /// Downloads that may have segments waiting at the same time.
+    pub(super) downloads: u32,
+    /// All that was drawn, by name.
+    pub(super) columns: Vec<(String, String)>,
+}
+
+/// What a kind makes of its draws.
+#[derive(Debug, Default)]
+pub(super) struct Parts {
+    pub(super) wired: Side,
+    pub(super) radio: Side,
+    /// Lines of `[server]`, `[client]` and their like, each table with its header.
+    pub(super) hosts: String,
+    /// `[[flows]]`.
+    pub(super) flows: String,
+    /// In a few words.
+    pub(super) label: Vec<String>,
+    pub(super) objects: bool,
+    pub(super) radio_mbps: f64,
+    pub(super) downloads: u32,
+}
+
+/// One side of the path.
+#[derive(Debug, Default)]
+pub(super) struct Side {
+    pub(super) rtt: String,
+    pub(super) down: Link,
+    pub(super) up: Link,
+}
+
+/// Keys of one direction with their values as TOML.
+#[derive(Debug, Default)]
+pub(super) struct Link(Vec<(&'static str, String)>);
+
+impl Link {
+    pub(super) fn new(rate: &str, queue: &str) -> Link {
+        Link(vec![("rate", format!("\"{rate}\"")), ("queue", format!("\"{queue}\""))])
+    }
+
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.0.iter().any(|(known, _)| *known == key)
+    }
+
+    /// `value` is TOML.
+    pub(super) fn set(&mut self, key: &'static str, value: String) {
+        self.0.retain(|(known, _)| *known != key);
+        self.0.push((key, value));
+    }
+}
+
+/// Of seed and index only.
+pub(super) fn draw(plan: Plan, index: u32) -> Point {
+    let Plan { kind, seed, duration, rate_max } = plan;
+    let mut draw = Draw::new(seed, index);
+    let mut parts = match kind {
+        Kind::Path => path::draw(&mut draw, rate_max),
+        Kind::Mixed => mixed::draw(&mut draw, rate_max, true),
+        Kind::MixedDown => mixed::draw(&mut draw, rate_max, false),
+        Kind::Clients => clients::draw(&mut draw, rate_max),
+    };
+    let name = format!("map-{}-{seed}-{index}", kind.name());
+    let label = std::mem::take(&mut parts.label).join(", ");
+    let duration = duration.unwrap_or_else(|| Time::from_millis(kind.seconds() * 1000));
+    // Every point has random choices of its own, and room for repetitions.
+    let first = 1 + u64::from(index) * 100;
+    let mut text =
+        format!("name = \"{name}\"\ntitle = \"{label}\"\nduration = \"{duration}\"\nseed = {first}\n\n");
+    text.push_str(&parts.hosts);
+    text.push('\n');
+    for (side, name) in [(&parts.wired, "wired"), (&parts.radio, "radio")] {
+        let _ = write!(text, "[{name}]\nrtt = \"{}\"\n\n", side.rtt);
+        for (link, direction) in [(&side.down, "down"), (&side.up, "up")] {
+            let _ = writeln!(text, "[{name}.{direction}]");
+            for (key, value) in &link.0 {
+                let _ = writeln!(text, "{key} = {value}");
+            }
+            text.push('\n');
+        }
+    }
+    text.push_str(&parts.flows);
+    let profiles = PROFILES.map(|name| format!("\"{name}\"")).join(", ");
+    let _ =
+        write!(text, "[[vary]]\nkey = \"gateway.profile\"\nvalues = [{profiles}]\nnames = [{profiles}]\n");
+    Point {
+        kind,
+        index,
+        text,
+        label,
+        load: if parts.objects { Load::Objects } else { Load::Bulk },
+        radio_mbps: parts.radio_mbps,
+        downloads: parts.downloads,
+        columns: draw.columns,
+    }
+}

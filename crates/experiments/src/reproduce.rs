@@ -1,0 +1,96 @@
+//! `paceline reproduce`: published experiments run anew in the simulator, side by side with what was published.
+
+pub mod accelerator;
+pub mod drwa;
+pub mod ncl;
+pub mod or;
+mod pool;
+pub mod printed;
+mod report;
+pub mod rre;
+
+use serde::Serialize;
+
+use crate::error::{Error, Result};
+use crate::kept::{self, Kept};
+use crate::options::How;
+use crate::output::say;
+use crate::pool::cores;
+use pool::{Job, Records};
+use report::Report;
+
+/// The folder of results, made if it is not there.
+fn make_folder(how: &How) -> Result<()> {
+    std::fs::create_dir_all(&how.out)
+        .map_err(|error| Error::io(format_args!("make {}", how.out.display()), &error))
+}
+
+/// All runs of a paper: those kept in the folder, unless `fresh`, and the others now.
+fn run_all(name: &str, how: &How, fresh: bool, jobs: Vec<Job<'_>>) -> Result<Records> {
+    make_folder(how)?;
+    let kept = Kept::open(&how.out.join(format!("{name}-runs.jsonl")), &kept::program(), fresh)?;
+    pool::run_all(jobs, &kept, how.jobs.unwrap_or_else(cores), how.json)
+}
+
+/// Keeps the report if it is whole, prints it, and judges it if that was asked for.
+fn conclude<C: Serialize>(
+    name: &str,
+    report: &Report<C>,
+    whole: bool,
+    how: &How,
+    print_cells: impl FnOnce(&[C]),
+) -> Result<()> {
+    if whole {
+        report.save(&how.out.join(format!("{name}.json")))?;
+    }
+    if how.json {
+        say!("{}", report.to_json()?);
+    } else {
+        print_cells(&report.cells);
+        report.print_rest(&how.out);
+    }
+    report.judge(how.check)
+}
+
+/// Cells of every paper whose runs are jobs, seed 1, for [`crate::samples`].
+#[cfg(test)]
+pub(crate) fn sampled() -> Vec<(&'static str, Vec<crate::samples::Cell>)> {
+    use crate::choices::DetectionChoice;
+    use crate::options::{DrwaOptions, NclOptions, OrOptions, PrintedOptions};
+
+    // As the program has them without an argument.
+    let fresh = false;
+    let how = || How { runs: 10, jobs: None, out: "unused".into(), json: false, check: false };
+    let or = OrOptions {
+        table: Vec::new(),
+        part: Vec::new(),
+        detection: DetectionChoice::Fack,
+        fresh,
+        how: how(),
+    };
+    let ncl = NclOptions { figure: Vec::new(), part: Vec::new(), seconds: 400, fresh, how: how() };
+    let drwa = DrwaOptions { figure: Vec::new(), part: Vec::new(), fresh, how: how() };
+    let printed = PrintedOptions { only: Vec::new(), fresh, how: how() };
+    let of = |(paper, jobs): (&'static str, Vec<Job<'static>>)| {
+        let first = jobs.into_iter().filter(|job| job.seed == 1);
+        let cell =
+            |job: Job<'static>| crate::samples::Cell { key: job.name, run: Box::new(move || run(&job.work)) };
+        (paper, first.map(cell).collect())
+    };
+    [
+        ("or", or::sampled(&or)),
+        ("ncl", ncl::sampled(&ncl)),
+        ("rre", rre::sampled()),
+        ("drwa", drwa::sampled(&drwa)),
+        ("printed", printed::sampled(&printed)),
+    ]
+    .map(of)
+    .into()
+}
+
+#[cfg(test)]
+fn run(work: &pool::Work<'static>) -> kept::Values {
+    let mut values = work(&mut ()).expect("what a page shows can be simulated");
+    values.retain(|_, value| value.is_finite());
+    values
+}

@@ -1,0 +1,121 @@
+//! The mobile accelerator (W. S. Wan, CUHK 2010): its figures and tables, the bounds of its scenarios, and the virtual-time lab, each
+//! beside the simulator with the gateway that also handles live packets.
+
+mod agreement;
+mod bounds;
+mod cells;
+mod figures;
+mod in_text;
+mod published;
+mod scenarios;
+mod series;
+
+use crate::choices::AcceleratorPart;
+use crate::error::Result;
+use crate::interrupt;
+use crate::options::AcceleratorOptions;
+use crate::output::say;
+use crate::table::new_table;
+
+use super::report::Report;
+use cells::Cell;
+use scenarios::{Outcomes, Wanted};
+
+/// Runs what is asked for, prints it beside what was published, and judges the bounds.
+pub fn command(options: &AcceleratorOptions) -> Result<()> {
+    interrupt::watch()?;
+    let plan = Plan::new(options);
+    super::make_folder(&options.how)?;
+    let outcomes = scenarios::run(&plan.wanted(), options)?;
+    let report = plan.report(&outcomes, options)?;
+    super::conclude("accelerator", &report, plan.is_whole(), &options.how, print_cells)
+}
+
+/// What is to be shown.
+struct Plan {
+    parts: Vec<AcceleratorPart>,
+    figures: Vec<&'static figures::Figure>,
+    cells: Vec<cells::Published>,
+    whole: bool,
+}
+
+impl Plan {
+    fn new(options: &AcceleratorOptions) -> Plan {
+        let some = !options.figure.is_empty() || !options.table.is_empty();
+        let parts = match (options.part.is_empty(), some) {
+            (false, _) => options.part.clone(),
+            (true, true) => vec![AcceleratorPart::Figures],
+            (true, false) => AcceleratorPart::ALL.to_vec(),
+        };
+        let figures = parts.contains(&AcceleratorPart::Figures);
+        let of_figure = |figure: &&figures::Figure| {
+            figures && (!some || figure.numbers.iter().any(|number| options.figure.contains(number)))
+        };
+        let of_cell = |cell: &cells::Published| {
+            let by_figure = cell.figure.is_some_and(|number| options.figure.contains(&number));
+            let by_table = cell.table_number().is_some_and(|number| options.table.contains(&number));
+            figures && (!some || by_figure || by_table)
+        };
+        Plan {
+            whole: !some && AcceleratorPart::ALL.iter().all(|part| parts.contains(part)),
+            figures: figures::ALL.iter().filter(of_figure).collect(),
+            cells: published::published().into_iter().filter(of_cell).collect(),
+            parts,
+        }
+    }
+
+    fn is_whole(&self) -> bool {
+        self.whole
+    }
+
+    fn wanted(&self) -> Wanted {
+        let mut wanted = Wanted::default();
+        self.figures.iter().for_each(|figure| figure.want(&mut wanted));
+        self.cells.iter().for_each(|cell| wanted.add(cell.scenario, cell.variant));
+        if self.parts.contains(&AcceleratorPart::Bounds) || self.parts.contains(&AcceleratorPart::Lab) {
+            wanted.add_judged();
+        }
+        wanted
+    }
+
+    fn report(&self, outcomes: &Outcomes, options: &AcceleratorOptions) -> Result<Report<Cell>> {
+        let cells = cells::measured(&self.cells, outcomes)?;
+        let mut report = Report { cells, bounds: Vec::new(), sections: Vec::new() };
+        for figure in &self.figures {
+            report.sections.push(figure.section(outcomes, &options.how.out)?);
+        }
+        if self.parts.contains(&AcceleratorPart::Bounds) {
+            let (section, bounds) = bounds::judge(outcomes)?;
+            report.sections.push(section);
+            report.bounds.extend(bounds);
+        }
+        if self.parts.contains(&AcceleratorPart::Lab) {
+            let (section, bounds) = agreement::compare(outcomes)?;
+            report.sections.push(section);
+            report.bounds.extend(bounds);
+        }
+        Ok(report)
+    }
+}
+
+fn print_cells(cells: &[Cell]) {
+    if cells.is_empty() {
+        return;
+    }
+    let mut table =
+        new_table(4, &["", "case", "metric", "accelerator", "published", "ours", "95 %", "runs", "note"]);
+    for cell in cells {
+        table.add_row([
+            cell.place(),
+            cell.case.clone(),
+            cell.metric.to_string(),
+            cell.accelerator.to_string(),
+            cell.published.map_or("-".into(), |value| format!("{value}")),
+            cell.value.map_or("-".into(), |value| format!("{value:.3}")),
+            cell.ci95.map_or("-".into(), |width| format!("± {width:.3}")),
+            cell.runs.to_string(),
+            cell.note.to_string(),
+        ]);
+    }
+    say!("{table}\n");
+}

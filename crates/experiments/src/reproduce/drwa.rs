@@ -1,0 +1,147 @@
+//! Dynamic receive window adjustment: the figures, Table 3, and a lambda that follows the link.
+
+mod adaptive;
+mod case;
+mod fading;
+mod fit;
+mod loss;
+mod objects;
+mod paths;
+mod sweeps;
+mod table3;
+
+use super::pool::Job;
+use super::report::{Bound, Report, Section};
+use crate::choices::DrwaPart;
+use crate::error::Result;
+use crate::interrupt;
+use crate::options::DrwaOptions;
+use case::{Case, Measured};
+use table3::CellResult;
+
+/// Runs what is asked for, prints it beside what was published, and judges the bounds.
+pub fn command(options: &DrwaOptions) -> Result<()> {
+    interrupt::watch()?;
+    let plan = Plan::new(options);
+    let out = &options.how.out;
+    let records = super::run_all("drwa", &options.how, options.fresh, plan.jobs())?;
+    let measured = Measured::new(&records, plan.runs);
+    let mut report = Report { cells: Vec::new(), bounds: Vec::new(), sections: Vec::new() };
+    if plan.has(14) {
+        report.cells = table3::results(&measured);
+    }
+    for (figure, make) in FIGURES {
+        if plan.has(figure) {
+            add(&mut report, make(&measured, out)?);
+        }
+    }
+    if plan.parts.contains(&DrwaPart::Fit) {
+        add(&mut report, fit::report(&measured));
+    }
+    if plan.parts.contains(&DrwaPart::Adaptive) {
+        add(&mut report, adaptive::report(&measured, out)?);
+    }
+    super::conclude("drwa", &report, plan.is_whole(), &options.how, table3::print)
+}
+
+/// A section and what must hold of it.
+type Part = (Section, Vec<Bound>);
+
+fn add(report: &mut Report<CellResult>, (section, bounds): Part) {
+    report.sections.push(section);
+    report.bounds.extend(bounds);
+}
+
+type Make = fn(&Measured<'_>, &std::path::Path) -> Result<Part>;
+
+/// In the order of the text; 4 stands for 11, too, 14 for Table 3, 17 for 18.
+const FIGURES: [(u8, Make); 12] = [
+    (3, sweeps::fig3),
+    (4, objects::report),
+    (5, sweeps::fig5),
+    (6, paths::fig6),
+    (7, paths::fig7),
+    (8, paths::fig8),
+    (9, fading::report),
+    (10, sweeps::fig10),
+    (12, paths::fig12),
+    (14, table3::report),
+    (15, paths::fig15),
+    (17, loss::report),
+];
+
+/// What is to be run.
+struct Plan {
+    parts: Vec<DrwaPart>,
+    figures: Vec<u8>,
+    runs: u64,
+}
+
+/// A figure and what runs for it.
+type FigureCases = (u8, fn() -> Vec<Case>);
+
+impl Plan {
+    fn new(options: &DrwaOptions) -> Plan {
+        let parts = match (options.part.is_empty(), options.figure.is_empty()) {
+            (false, _) => options.part.clone(),
+            (true, false) => vec![DrwaPart::Figures],
+            (true, true) => DrwaPart::ALL.to_vec(),
+        };
+        // Figures that are shown together.
+        let shown_with = |figure: u8| match figure {
+            11 => 4,
+            16 => 15,
+            18 => 17,
+            other => other,
+        };
+        let figures = options.figure.iter().copied().map(shown_with).collect();
+        Plan { parts, figures, runs: options.how.runs.into() }
+    }
+
+    fn has(&self, figure: u8) -> bool {
+        self.parts.contains(&DrwaPart::Figures) && (self.figures.is_empty() || self.figures.contains(&figure))
+    }
+
+    /// Whether nothing was left out.
+    fn is_whole(&self) -> bool {
+        DrwaPart::ALL.iter().all(|part| self.parts.contains(part)) && self.figures.is_empty()
+    }
+
+    fn cases(&self) -> Vec<Case> {
+        let of_figures: [FigureCases; 11] = [
+            (3, sweeps::near),
+            (4, objects::cases),
+            (5, sweeps::far),
+            (6, paths::vegas),
+            (7, paths::unlimited),
+            (8, paths::receivers),
+            (9, fading::cases),
+            (10, sweeps::lambdas),
+            (12, paths::far),
+            (14, table3::cases),
+            (15, paths::near_and_weak),
+        ];
+        let mut cases: Vec<Case> =
+            of_figures.into_iter().filter(|(figure, _)| self.has(*figure)).flat_map(|(_, of)| of()).collect();
+        if self.has(17) {
+            cases.extend(loss::cases());
+        }
+        if self.parts.contains(&DrwaPart::Fit) {
+            cases.extend(fit::cases());
+        }
+        if self.parts.contains(&DrwaPart::Adaptive) {
+            cases.extend(adaptive::cases());
+        }
+        cases
+    }
+
+    fn jobs(&self) -> Vec<Job<'static>> {
+        case::jobs(self.cases(), self.runs)
+    }
+}
+
+/// Every run, for samples of the page.
+#[cfg(test)]
+pub(super) fn sampled(options: &DrwaOptions) -> Vec<Job<'static>> {
+    Plan::new(options).jobs()
+}

@@ -1,0 +1,120 @@
+//! TCP-NCL: Figs. 3 to 5, 7 and 9. The figures themselves are missing from the text; what it says of them is judged.
+
+mod bounds;
+mod cells;
+mod figures;
+mod grid;
+mod model;
+mod sts;
+
+use super::pool::{Job, Records};
+use super::report::{Report, Section};
+use crate::choices::NclPart;
+use crate::error::Result;
+use crate::interrupt;
+use crate::kept::Values;
+use crate::options::NclOptions;
+use cells::Cell;
+
+/// Runs what is asked for, prints it beside what was published, and judges the bounds.
+pub fn command(options: &NclOptions) -> Result<()> {
+    interrupt::watch()?;
+    let plan = Plan::new(options);
+    let out = &options.how.out;
+    let records = super::run_all("ncl", &options.how, options.fresh, plan.jobs())?;
+    let mut report = Report {
+        cells: plan.cells.iter().map(|cell| cell.result(&records)).collect(),
+        bounds: Vec::new(),
+        sections: Vec::new(),
+    };
+    report.sections = figures::draw(&report.cells, out)?;
+    report.sections.extend(grid::section(&report.cells));
+    report.sections.extend(grid::rests(&report.cells));
+    report.sections.extend(model::section(&report.cells));
+    report.bounds = bounds::judge(&report.cells);
+    if plan.sts {
+        let (section, bounds) = sts::report(&records, plan.runs, plan.seconds);
+        report.sections.push(section);
+        report.bounds.extend(bounds);
+    }
+    if plan.whole {
+        report.sections.push(time(&records, options));
+    }
+    super::conclude("ncl", &report, plan.whole, &options.how, cells::print)
+}
+
+/// What is to be run.
+struct Plan {
+    cells: Vec<Cell>,
+    /// And the model's probabilities.
+    sts: bool,
+    runs: u64,
+    seconds: u64,
+    /// Nothing was left out.
+    whole: bool,
+}
+
+impl Plan {
+    fn new(options: &NclOptions) -> Plan {
+        let parts = match (options.part.is_empty(), options.figure.is_empty()) {
+            (false, _) => options.part.clone(),
+            (true, false) => vec![NclPart::Figures],
+            (true, true) => NclPart::ALL.to_vec(),
+        };
+        let (runs, seconds) = (u64::from(options.how.runs), u64::from(options.seconds));
+        let mut cells = Vec::new();
+        for part in &parts {
+            match part {
+                NclPart::Figures => {
+                    let wanted = |cell: &Cell| {
+                        options.figure.is_empty() || options.figure.contains(&cell.figure.number())
+                    };
+                    cells.extend(cells::of_figures(runs, seconds).into_iter().filter(wanted));
+                }
+                NclPart::Grid => cells.extend(cells::of_grid(runs, seconds)),
+                NclPart::Model => cells.extend(cells::of_model(runs, seconds)),
+                NclPart::Sts => {}
+            }
+        }
+        let whole = options.figure.is_empty() && NclPart::ALL.iter().all(|part| parts.contains(part));
+        Plan { cells, sts: parts.contains(&NclPart::Sts), runs, seconds, whole }
+    }
+
+    fn jobs(&self) -> Vec<Job<'_>> {
+        let mut jobs = cells::jobs(&self.cells);
+        if self.sts {
+            jobs.extend(sts::jobs(self.runs, self.seconds));
+        }
+        jobs
+    }
+}
+
+/// What it took.
+fn time(records: &Records, options: &NclOptions) -> Section {
+    let minutes = records.seconds() / 60.0;
+    let published = minutes * PUBLISHED_RUNS / f64::from(options.how.runs) * PUBLISHED_SECONDS
+        / f64::from(options.seconds);
+    Section {
+        name: "time",
+        title: "Time".into(),
+        text: format!(
+            "{} runs of {} s took {minutes:.1} minutes of processor time; the published number, {PUBLISHED_RUNS} of \
+             {PUBLISHED_SECONDS} s (--runs 20 --seconds 2000), would take some {:.1} hours, and goes on where it was stopped.",
+            options.how.runs,
+            options.seconds,
+            published / 60.0
+        ),
+        columns: Vec::new(),
+        rows: Vec::new(),
+        files: Vec::new(),
+    }
+}
+
+const PUBLISHED_RUNS: f64 = 20.0;
+const PUBLISHED_SECONDS: f64 = 2_000.0;
+
+/// Every run, for samples of the page.
+#[cfg(test)]
+pub(super) fn sampled(options: &NclOptions) -> Vec<Job<'static>> {
+    cells::jobs(&Box::leak(Box::new(Plan::new(options))).cells)
+}

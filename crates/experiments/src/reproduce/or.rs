@@ -1,0 +1,146 @@
+//! Opportunistic retransmission: Tables 1 to 15, Figs. 3 to 5, Linux 6.1 beside us, and what lies beyond the tables.
+
+mod beyond;
+mod bounds;
+mod cells;
+mod figures;
+mod formulas;
+mod linux;
+mod notes;
+mod parameters;
+mod speed;
+
+use paceline_sim::reproduce::or::Cell;
+use paceline_tcp::DetectionName;
+
+use super::pool::{Job, Records};
+use super::report::{Bound, Report, Section};
+use crate::choices::{DetectionChoice, OrPart};
+use crate::error::Result;
+use crate::interrupt;
+use crate::kept::Values;
+use crate::options::OrOptions;
+use cells::CellResult;
+
+/// Runs what is asked for, prints it beside what was published, and judges the bounds.
+pub fn command(options: &OrOptions) -> Result<()> {
+    interrupt::watch()?;
+    let plan = Plan::new(options);
+    let out = &options.how.out;
+    // Alone, before all cores are busy.
+    let speed = plan.parts.contains(&OrPart::Speed).then(speed::measure).transpose()?;
+    let records = super::run_all("or", &options.how, options.fresh, plan.jobs())?;
+    let mut report = Report { cells: Vec::new(), bounds: Vec::new(), sections: Vec::new() };
+    plan.assemble(&records, &mut report)?;
+    if plan.parts.contains(&OrPart::Figures) {
+        let (sections, bounds) = figures::draw(&records, plan.runs, out)?;
+        report.sections.extend(sections);
+        report.bounds.extend(bounds);
+    }
+    if let Some(speed) = speed {
+        let whole = plan.is_whole().then(|| records.seconds() * RUNS_OF_A_CELL / plan.runs as f64);
+        let (section, bounds) = speed.report(whole);
+        report.sections.push(section);
+        report.bounds.extend(bounds);
+    }
+    super::conclude("or", &report, plan.is_whole(), &options.how, cells::print)
+}
+
+/// What is to be run.
+struct Plan {
+    parts: Vec<OrPart>,
+    /// Published cells, computed ones included.
+    cells: Vec<Cell>,
+    /// Table 3, which has none.
+    parameters: bool,
+    runs: u64,
+    /// Of the cells' values.
+    detection: DetectionName,
+    /// Shown beside them.
+    beside: Option<DetectionName>,
+}
+
+impl Plan {
+    fn new(options: &OrOptions) -> Plan {
+        let parts = match (options.part.is_empty(), options.table.is_empty()) {
+            (false, _) => options.part.clone(),
+            (true, false) => vec![OrPart::Tables],
+            (true, true) => OrPart::ALL.to_vec(),
+        };
+        let wanted = |cell: &Cell| options.table.is_empty() || options.table.contains(&cell.table);
+        let tables = parts.contains(&OrPart::Tables);
+        let cells = if tables { Cell::all() } else { Vec::new() };
+        let parameters = tables && (options.table.is_empty() || options.table.contains(&3));
+        let (detection, beside) = match options.detection {
+            DetectionChoice::Fack => (DetectionName::Fack, None),
+            DetectionChoice::RackTlp => (DetectionName::RackTlp, None),
+            DetectionChoice::Both => (DetectionName::Fack, Some(DetectionName::RackTlp)),
+        };
+        let cells = cells.into_iter().filter(wanted).collect();
+        Plan { parts, cells, parameters, runs: options.how.runs.into(), detection, beside }
+    }
+
+    /// Whether nothing was left out.
+    fn is_whole(&self) -> bool {
+        OrPart::ALL.iter().all(|part| self.parts.contains(part)) && self.cells.len() == Cell::all().len()
+    }
+
+    fn jobs(&self) -> Vec<Job<'_>> {
+        let mut jobs = Vec::new();
+        for detection in std::iter::once(self.detection).chain(self.beside) {
+            jobs.extend(cells::jobs(&self.cells, self.runs, detection));
+        }
+        for part in &self.parts {
+            match part {
+                OrPart::Tables => jobs.extend(cells::no_loss_job()),
+                OrPart::Linux => jobs.extend(linux::jobs(self.runs)),
+                OrPart::Beyond => jobs.extend(beyond::jobs(self.runs)),
+                OrPart::Formulas => jobs.extend(formulas::jobs(self.runs)),
+                OrPart::Figures => jobs.extend(figures::jobs(self.runs)),
+                OrPart::Speed => {}
+            }
+        }
+        jobs
+    }
+
+    /// What the runs say, but for what needs drawing or a clock.
+    fn assemble(&self, records: &Records, report: &mut Report<CellResult>) -> Result<()> {
+        report.cells = cells::results(&self.cells, records, self.runs, self.detection, self.beside)?;
+        report.bounds = bounds::judge(&report.cells, cells::no_loss_mbps(records));
+        if self.parameters {
+            report.sections.push(parameters::section(self.runs));
+        }
+        let mut add = |(section, bounds): (Section, Vec<Bound>)| {
+            report.sections.push(section);
+            report.bounds.extend(bounds);
+        };
+        for part in &self.parts {
+            match part {
+                OrPart::Linux => add(linux::report(records, self.runs)),
+                OrPart::Beyond => add(beyond::report(records, self.runs)),
+                OrPart::Formulas => add(formulas::report(records, self.runs)),
+                OrPart::Tables | OrPart::Figures | OrPart::Speed => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Values by name.
+fn values(of: &[(&str, f64)]) -> Values {
+    of.iter().map(|(name, value)| (name.to_string(), *value)).collect()
+}
+
+/// Our choice: what a run costs grows with what its link carries.
+fn cost(mbps: f64, duration_s: f64) -> f64 {
+    mbps * duration_s / 200.0
+}
+
+/// What the bound on the time of everything is for.
+const RUNS_OF_A_CELL: f64 = 10.0;
+
+/// Every run, for samples of the page.
+#[cfg(test)]
+pub(super) fn sampled(options: &OrOptions) -> Vec<Job<'static>> {
+    Box::leak(Box::new(Plan::new(options))).jobs()
+}

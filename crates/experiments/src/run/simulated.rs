@@ -1,0 +1,73 @@
+//! Many runs of a scenario's variants in the simulator, kept as they end: what `sweep` and `compare` have in common.
+
+use std::path::PathBuf;
+
+use super::{Batch, Job, Place, select};
+use crate::error::{Error, Kind, Result};
+use crate::interrupt;
+use crate::options::Selection;
+use crate::result::{Run, Store};
+use crate::scenario::{ScenarioFile, Variant};
+use crate::units::counted;
+
+/// What is asked for.
+pub(crate) struct Simulated<'a> {
+    pub(crate) file: &'a ScenarioFile,
+    pub(crate) of: &'a Selection,
+    /// Of each variant.
+    pub(crate) runs: u32,
+    /// At the same time.
+    pub(crate) jobs: Option<u32>,
+    /// Where they are kept.
+    pub(crate) folder: PathBuf,
+    pub(crate) fresh: bool,
+    pub(crate) quiet: bool,
+}
+
+impl Simulated<'_> {
+    /// Makes all runs that are not there. Returns them, and why others failed.
+    pub(crate) fn run(&self) -> Result<(Store, Vec<Run>, Vec<String>)> {
+        let Simulated { file, of, .. } = *self;
+        let variants: Vec<Variant> =
+            select(file, &of.only)?.into_iter().map(|variant| Place::Sim.settings_of(variant)).collect();
+        for variant in &variants {
+            Place::Sim.check(variant, &file.folder)?;
+        }
+        interrupt::watch()?;
+        let store = Store::open(&self.folder)?;
+        let first = of.seed.unwrap_or(file.base.seed);
+        let seeds = first..first + u64::from(self.runs);
+        // All runs of a variant before the next one: what is finished when somebody stops it is whole.
+        let jobs: Vec<Job<'_>> = variants
+            .iter()
+            .flat_map(|variant| seeds.clone().map(move |seed| Job { variant, seed }))
+            .collect();
+        let batch = Batch {
+            place: Place::Sim,
+            folder: &file.folder,
+            store: &store,
+            threads: Place::Sim.threads(self.jobs),
+            series: false,
+            fresh: self.fresh,
+            quiet: self.quiet,
+        };
+        let (runs, failures) = batch.run_all(&jobs).inspect_err(|error| {
+            if error.kind() == Kind::Interrupted {
+                let kept = jobs.iter().filter(|job| store.finished(job.variant, job.seed).is_some()).count();
+                let (all, folder) = (jobs.len(), self.folder.display());
+                eprintln!("{kept} of {all} runs are kept in {folder}; the same command goes on from there");
+            }
+        })?;
+        Ok((store, runs, failures))
+    }
+}
+
+/// The error of a command some of whose runs failed.
+pub(crate) fn judge(failures: &[String]) -> Result<()> {
+    match failures.first() {
+        None => Ok(()),
+        Some(one) => {
+            Err(Error::failed(format!("{} failed, the first: {one}", counted(failures.len(), "run"))))
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! `paceline sweep`: a scenario over lists and ranges of its keys, in the simulator.
+
+mod columns;
+mod means;
+mod values;
+
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+use crate::files::write_whole;
+use crate::options::SweepOptions;
+use crate::output::say;
+use crate::result::{Run, SCHEMA, Store};
+use crate::run::simulated::{self, Simulated};
+use crate::scenario::{ScenarioFile, load_varied};
+use columns::Columns;
+use means::Means;
+use values::Dimension;
+
+/// Runs every combination, and prints and keeps the means.
+pub fn command(options: &SweepOptions) -> Result<()> {
+    let dimensions: Vec<Dimension> =
+        options.vary.iter().map(|text| Dimension::parse(text)).collect::<Result<_>>()?;
+    let further: Vec<_> = dimensions.iter().map(Dimension::to_vary).collect();
+    let file = load_varied(&options.scenario, options.of.duration, &further)?;
+    let folder: PathBuf =
+        options.out.clone().unwrap_or_else(|| Path::new("results").join(format!("{}-sweep", file.base.name)));
+    let (store, runs, failures) = Simulated {
+        file: &file,
+        of: &options.of,
+        runs: options.runs,
+        jobs: options.jobs,
+        folder,
+        fresh: options.fresh,
+        quiet: options.json,
+    }
+    .run()?;
+    report(&file, &dimensions, &store, &runs, options)?;
+    simulated::judge(&failures)
+}
+
+fn report(
+    file: &ScenarioFile,
+    dimensions: &[Dimension],
+    store: &Store,
+    runs: &[Run],
+    options: &SweepOptions,
+) -> Result<()> {
+    let chosen = |variant: &str| chosen(file, dimensions, variant);
+    let keys: Vec<&str> = dimensions.iter().map(|dimension| dimension.key.as_str()).collect();
+    let means = Means::of(runs);
+    for (name, columns) in
+        [("runs", means::run_columns(runs, &keys, &chosen)), ("means", means.columns(&keys, &chosen))]
+    {
+        write_both(&columns, store.folder(), name)?;
+    }
+    if options.json {
+        let object = serde_json::json!({
+            "schema": SCHEMA,
+            "program": format!("paceline {}", env!("CARGO_PKG_VERSION")),
+            "scenario": file.base.name,
+            "on": "sim",
+            "cells": means.json(&keys, &chosen),
+        });
+        let text = serde_json::to_string_pretty(&object).map_err(|error| Error::failed(error.to_string()))?;
+        say!("{text}");
+        return Ok(());
+    }
+    say!("{}: {}", file.base.name, file.base.title);
+    say!("Means over {} runs and 95 % confidence intervals (Student):", options.runs);
+    say!("{}", means.table());
+    say!("Results: {}/{{runs,means}}.{{csv,parquet}}", store.folder().display());
+    Ok(())
+}
+
+fn write_both(columns: &Columns, folder: &Path, name: &str) -> Result<()> {
+    let csv = columns.to_csv().map_err(|error| Error::failed(format!("cannot write {name}.csv: {error}")))?;
+    write_whole(&folder.join(format!("{name}.csv")), &csv)?;
+    let path = folder.join(format!("{name}.parquet"));
+    columns.write_parquet(&path)
+}
+
+/// What each dimension of the command line is in the variant of that name: the last changes fastest.
+fn chosen(file: &ScenarioFile, dimensions: &[Dimension], variant: &str) -> Vec<String> {
+    let mut rest = file.variants.iter().position(|other| other.name == variant).unwrap_or(0);
+    let mut values: Vec<String> = dimensions
+        .iter()
+        .rev()
+        .map(|dimension| {
+            let count = dimension.values.len().max(1);
+            let value = dimension.values.get(rest % count).map(values::plain).unwrap_or_default();
+            rest /= count;
+            value
+        })
+        .collect();
+    values.reverse();
+    values
+}
