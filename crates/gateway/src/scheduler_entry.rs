@@ -15,7 +15,7 @@ use crate::upload::Own;
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) enum SchedulerEntry {
     Flow(Box<Flow>),
-    Split(SplitEntry),
+    Split(Box<SplitEntry>),
 }
 
 /// A split flow's entry; the flow itself is with those of its kind, and tells what it wants after each event.

@@ -125,7 +125,7 @@ impl Table {
         self.capacity = new.capacity.continued(&self.capacity);
         let prefixes = self.subscribers.iter().map(|(id, subscriber)| (subscriber.prefix, id as u32));
         self.by_prefix = prefixes.collect();
-        let has_ended = |(place, entry): (usize, &Entry)| match entry.scheduled {
+        let has_ended = |(place, entry): (usize, &Entry)| match &entry.scheduled {
             SchedulerEntry::Split(own) if !split.goes_on(place as u32, own.flow) => Some(place as u32),
             _ => None,
         };

@@ -1,5 +1,7 @@
 //! The places of split flows.
 
+use alloc::boxed::Box;
+
 use paceline_wire::{FlowKey, Instant};
 
 use super::Table;
@@ -27,9 +29,9 @@ impl Table {
 
     /// The place of a split flow, if a split flow has this one.
     pub(crate) fn split(&self, id: u32) -> Option<SplitEntry> {
-        match self.entries[id as usize].scheduled {
+        match &self.entries[id as usize].scheduled {
             SchedulerEntry::Flow(_) => None,
-            SchedulerEntry::Split(own) => Some(own),
+            SchedulerEntry::Split(own) => Some(**own),
         }
     }
 
@@ -57,7 +59,7 @@ impl Table {
         let subscriber = self.subscriber_of(config, key.src.ip());
         let demand = SendDemand { half_open: true, ..SendDemand::default() };
         let own = SplitEntry { subscriber, flow, demand, ..SplitEntry::default() };
-        let id = self.enter(subscriber, share, SchedulerEntry::Split(own));
+        let id = self.enter(subscriber, share, SchedulerEntry::Split(Box::new(own)));
         self.begin_half_open(id, key.dst.ip());
         Some(id)
     }
