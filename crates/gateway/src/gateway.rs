@@ -208,16 +208,16 @@ impl Gateway {
     }
 
     fn on_segment(&mut self, now: Instant, from: PortId, id: u32, packet: Packet) {
-        if self.table.flow(id).phase == Phase::Opening && self.table.flow(id).is_refused_by(from, &packet) {
+        if self.table.flow(id).phase() == Phase::Opening && self.table.flow(id).is_refused_by(from, &packet) {
             self.remove(now, id, FlowStage::Reset);
             return self.shared.forward(from, packet);
         }
         let subscriber = self.table.memory_use_of_subscriber(id);
         let (flow, mut ctx) = (self.table.flow_mut(id), self.shared.context(now));
         ctx.subscriber = subscriber;
-        flow.last_packet = now;
+        flow.on_packet(now);
         let before = flow.in_flight();
-        let report = if flow.phase == Phase::Opening {
+        let report = if flow.phase() == Phase::Opening {
             let to = if from == WAN { RADIO } else { WAN };
             ctx.out.push_back((to, packet));
             LinkReport::default()
@@ -252,7 +252,7 @@ impl Gateway {
         let MemoryUse { kept, advertised } = flow.memory_use();
         self.shared.buffered = self.shared.buffered.saturating_sub(kept);
         self.shared.advertised = self.shared.advertised.saturating_sub(advertised);
-        if flow.phase != Phase::Closed {
+        if flow.phase() != Phase::Closed {
             let status = FlowStatus { stage: end, ..flow.status(&self.shared.config) };
             self.shared.observer.on_event(now, &flow.key, &Event::Ended(status));
             self.shared.observer.on_event(now, &flow.key, &Event::Closed);
@@ -383,7 +383,7 @@ impl Node for Gateway {
                 continue;
             }
             if self.table.flow(id).is_expired(now, self.shared.config.limits.idle_timeout_s) {
-                if self.table.flow(id).phase != Phase::Closed {
+                if self.table.flow(id).phase() != Phase::Closed {
                     self.shared.counters.flows_expired += 1;
                 }
                 self.remove(now, id, FlowStage::Idle);

@@ -62,7 +62,7 @@ pub(crate) struct SendDemand {
 impl SchedulerEntry {
     pub(crate) fn subscriber(&self) -> u32 {
         match self {
-            SchedulerEntry::Flow(flow) => flow.subscriber,
+            SchedulerEntry::Flow(flow) => flow.subscriber(),
             SchedulerEntry::Split(split) => split.subscriber,
         }
     }

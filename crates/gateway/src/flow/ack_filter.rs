@@ -68,7 +68,7 @@ impl Flow {
             return false;
         }
         // An opening window must be shown.
-        if self.filter.shown_window < self.segment() && self.window > 0 {
+        if self.filter.shown_window < self.segment() && !self.client.is_closed() {
             return false;
         }
         true
@@ -76,8 +76,8 @@ impl Flow {
 
     /// The client's acknowledgement of `ack` passes.
     pub(super) fn note_told(&mut self, ack: u64) {
-        if self.is_duplicate(ack) && self.buffer.has_gap(self.board.una(), self.received) {
-            self.filter.told_to = self.received;
+        if self.is_duplicate(ack) && self.buffer.has_gap(self.board.una(), self.stream.received()) {
+            self.filter.told_to = self.stream.received();
         }
     }
 
@@ -105,7 +105,7 @@ impl Flow {
     /// Something is missing here, or the server's repair of it is on its way to the client: what the client reports is about losses before
     /// the gateway, too, and a server that heard nothing of it for a round trip would stand still (BBR) or time out.
     pub(super) fn server_is_repairing(&self) -> bool {
-        self.board.has_server_repairs() || self.buffer.has_gap(self.board.una(), self.received)
+        self.board.has_server_repairs() || self.buffer.has_gap(self.board.una(), self.stream.received())
     }
 
     /// The byte at `position` has left for the client and can be sent again.

@@ -5,6 +5,7 @@ use paceline_wire::{Ecn, Instant, Packet, Seq};
 use super::{Context, Flow};
 use crate::config::{RetransmissionMode, ScheduleMode};
 use crate::observe::Event;
+use crate::retransmit_buffer::Chunk;
 use crate::schedule::{Departure, Receiver, allowance, departure};
 use crate::scoreboard::Retransmission;
 
@@ -15,7 +16,7 @@ impl Flow {
             // After a timeout one packet at a time, until the client is heard again.
             // A closed window takes nothing but the probe that asks whether it is still closed.
             let is_head = lost.start == self.board.una();
-            let blocked = if self.window == 0 {
+            let blocked = if self.client.is_closed() {
                 !is_head || !self.recovery.is_asking()
             } else {
                 (self.timers.is_probing() || self.recovery.may_retransmit() == 0) && !is_head
@@ -45,7 +46,7 @@ impl Flow {
     /// `position`, beyond its window or across the edge. Sent again, that would be answered by a duplicate ACK, which would bring the next
     /// copy, for ever and in the way of the server's repair.
     fn awaits_server(&self, position: u64) -> bool {
-        position + self.segment() > self.right_edge && self.buffer.at(self.board.una()).is_none()
+        position + self.segment() > self.client.right_edge() && self.buffer.at(self.board.una()).is_none()
     }
 
     /// When so many bytes more may leave, of which a segment goes first.
@@ -55,11 +56,11 @@ impl Flow {
 
     fn receiver(&self, now: Instant) -> Receiver {
         Receiver {
-            window: self.window,
-            window_max: self.window_max,
-            acked_at: self.acked_at,
+            window: self.client.newest(),
+            window_max: self.client.largest(),
+            acked_at: self.client.acked_at(),
             rtt: self.path.rtt,
-            rate: self.rate.rate().filter(|_| !self.overshoot.is_on(now)),
+            rate: self.client.rate().rate().filter(|_| !self.client.overshoot.is_on(now)),
         }
     }
 
@@ -90,13 +91,13 @@ impl Flow {
             let limit = limit.min(self.recovery.may_retransmit());
             let end = self.piece_end(chunk, lost.start, limit).min(lost.end);
             let mut packet = chunk.packet(lost.start, end);
-            if let Some((ack, window)) = self.told_by_retransmissions()
+            if let Some((ack, window)) = self.told_by_retransmission()
                 && let Some(mut tcp) = packet.tcp_mut()
             {
                 tcp.set_ack(ack);
                 tcp.set_window(window);
             }
-            self.refresh_timestamp(&mut packet);
+            self.passed_on.refresh_timestamp(&mut packet);
             // RFC 3168, Section 6.1.5: a retransmission must not be ECN-capable. A mark that it came with is the server's path's.
             if matches!(packet.ecn(), Some(Ecn::Ect0 | Ecn::Ect1)) {
                 packet.set_ecn(Ecn::NotEct);
@@ -108,7 +109,7 @@ impl Flow {
             self.board.on_retransmitted(lost.start..end, Retransmission { order, sent_at: ctx.now, older });
             self.recovery.on_retransmitted(ctx.now, end - lost.start);
             self.timers.on_sent(ctx.now);
-            let bytes = self.payload_in(lost.start, end);
+            let bytes = self.stream.payload_in(lost.start, end);
             if retransmission {
                 ctx.counters.local_retransmissions += 1;
                 self.totals.on_retransmission(bytes);
@@ -122,22 +123,10 @@ impl Flow {
         self.take_new(ctx, limit)
     }
 
-    /// Acknowledgement and window of a packet that leaves a second time. As in a server's own retransmission, what is acknowledged has
-    /// moved on since it left first; but it leaves before what waits, whose older acknowledgements would then seem reordered.
-    fn told_by_retransmissions(&self) -> Option<(Seq, u16)> {
-        let of = |packet: &Packet| packet.tcp().map(|tcp| (tcp.ack(), tcp.window()));
-        let data = self.buffer.from(self.board.sent()).and_then(|chunk| of(chunk.whole()));
-        let pure_ack = self.pure_acks.front().and_then(|(_, packet)| of(packet));
-        [data, pure_ack].into_iter().flatten().fold(self.newest, |newest, waiting| {
-            newest.map(|newest| if waiting.0.distance(newest.0) < 0 { waiting } else { newest })
-        })
-    }
-
-    /// How much payload the stream has between these positions, of which the server's FIN is one (RFC 9293, section 3.4) and no
-    /// payload.
-    pub(super) fn payload_in(&self, start: u64, end: u64) -> u64 {
-        let has_fin = self.server_fin.is_some_and(|fin| start < fin && fin <= end);
-        end - start - u64::from(has_fin)
+    /// Acknowledgement and window of a packet that leaves a second time: no newer than those of what waits.
+    fn told_by_retransmission(&self) -> Option<(Seq, u16)> {
+        let data = self.buffer.from(self.board.sent()).map(Chunk::whole);
+        self.passed_on.told_before([data, self.pure_acks.front()])
     }
 
     fn take_new(&mut self, ctx: &mut Context<'_>, limit: u64) -> Option<Packet> {
@@ -152,12 +141,12 @@ impl Flow {
         };
         let end = self.piece_end(chunk, start, limit);
         let mut packet = chunk.packet(start, end);
-        self.refresh_timestamp(&mut packet);
+        self.passed_on.refresh_timestamp(&mut packet);
         let sojourn = ctx.now.saturating_since(chunk.arrival);
         self.flight.push(start, end, ctx.now, true);
         self.board.on_sent(end);
         self.timers.on_sent(ctx.now);
-        let bytes = self.payload_in(start, end);
+        let bytes = self.stream.payload_in(start, end);
         self.totals.on_departure(sojourn);
         let event = Event::Sent { bytes, sojourn, retransmission: false };
         ctx.observer.on_event(ctx.now, &self.key, &event);

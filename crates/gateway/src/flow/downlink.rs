@@ -4,13 +4,12 @@ use core::ops::Range;
 
 use paceline_wire::{Duration, Flags, Packet};
 
-use super::ack_filter::ECN_FLAGS;
-use super::{Context, Flow, PURE_ACKS_MAX, Phase};
+use super::passed_on::timestamp_of;
+use super::{Context, Flow, Phase};
 use crate::WAN;
 use crate::counters::PassReason;
 use crate::flight::Transmission;
 use crate::retransmit_buffer::cost;
-use crate::status::FlowStage;
 
 impl Flow {
     /// A packet without SYN from the server.
@@ -23,25 +22,25 @@ impl Flow {
             return ctx.pass_to_client(packet);
         }
         let (flags, seq, len) = (tcp.flags(), tcp.seq(), u64::from(tcp.seq_len()));
-        if self.phase == Phase::Resumed && !self.resumes(ctx, WAN, tcp) {
+        if self.life.phase() == Phase::Resumed && !self.resumes(ctx, WAN, tcp) {
             ctx.counters.pass(PassReason::MidFlow);
             self.rescale(&mut packet);
             return ctx.pass_to_client(packet);
         }
-        let start = seq.unwrap_near(self.received);
+        let start = seq.unwrap_near(self.stream.received());
         let accepted = self.is_of_server(ctx.now, tcp, start, start + len);
         if let Some((_, echo)) = tcp.timestamps()
             && len > 0
             && accepted
         {
-            self.server_rtt.on_data(ctx.now, echo);
+            self.round_trips.server.on_data(ctx.now, echo);
         }
         let ack = tcp.ack();
         self.rescale(&mut packet);
         if flags.contains(Flags::ACK) && accepted {
             self.note_server_ack(ctx, ack);
             self.lower_upload_window(ctx.now, &mut packet);
-            self.note_newest(&packet);
+            self.passed_on.note_newest(&packet);
         }
         if !accepted {
             ctx.counters.pass(PassReason::Unacceptable);
@@ -62,80 +61,31 @@ impl Flow {
         }
     }
 
-    /// No data: keep-alives and window probes go at once, having an old sequence number; anything else keeps its
-    /// place behind the data that waits.
-    fn on_pure_ack(&mut self, ctx: &mut Context<'_>, flags: Flags, start: u64, packet: Packet) {
-        let is_reset = flags.contains(Flags::RST);
-        if start < self.received && !is_reset {
-            self.filter.expect_reply();
-            self.note_passed(start, stamp_of(&packet));
-            return ctx.pass_to_client(packet);
-        }
-        if self.board.sent() >= start || self.buffer.is_empty() {
-            ctx.pass_to_client(packet);
-        } else if self.pure_acks.len() < PURE_ACKS_MAX && self.has_room(ctx, size_of::<(u64, Packet)>()) {
-            self.pure_acks.push_back((start, packet));
-        } else {
-            self.replace_pure_ack(ctx, start, packet);
-        }
-        if is_reset {
-            self.close(ctx, FlowStage::Reset);
-        }
-    }
-
-    /// No room to wait: the packet takes the place of the one that came before it, since it says all that one said (RFC 9293, Section 3.4:
-    /// acknowledgements are cumulative; RFC 2018, Section 4: SACK blocks come again). Not if that one brought ECN marks of its own, or
-    /// there is none.
-    fn replace_pure_ack(&mut self, ctx: &mut Context<'_>, start: u64, packet: Packet) {
-        let marks = |packet: &Packet| packet.tcp().map(|tcp| tcp.flags() & ECN_FLAGS);
-        match self.pure_acks.back_mut() {
-            Some(back) if marks(&back.1) == marks(&packet) => *back = (start, packet),
-            _ => ctx.pass_to_client(packet),
-        }
-    }
-
-    pub(super) fn flush_pure_acks(&mut self, ctx: &mut Context<'_>) {
-        while let Some((_, packet)) = self.pure_acks.pop_front() {
-            ctx.pass_to_client(packet);
-        }
-    }
-
-    /// Lets packets without data go that no longer have data in front of them.
-    pub(super) fn release_pure_acks(&mut self, ctx: &mut Context<'_>) {
-        while let Some((position, _)) = self.pure_acks.front()
-            && *position <= self.board.sent()
-        {
-            if let Some((_, packet)) = self.pure_acks.pop_front() {
-                ctx.pass_to_client(packet);
-            }
-        }
-    }
-
     fn on_data(&mut self, ctx: &mut Context<'_>, start: u64, end: u64, mut packet: Packet) {
         if end <= self.board.una() {
             // The client has it, so the ACK was lost on the way to the server, or is on its way: the client answers.
             self.filter.expect_reply();
-            self.note_passed(end, stamp_of(&packet));
+            self.note_passed(end, timestamp_of(&packet));
             ctx.counters.server_retransmissions_passed += 1;
             self.totals.server_retransmissions += 1;
             return ctx.pass_to_client(packet);
         }
         if packet.tcp().is_some_and(|tcp| tcp.flags().contains(Flags::FIN)) {
-            self.server_fin = Some(end);
+            self.stream.on_fin(end);
         }
         if let Some(reason) = self.cannot_keep(ctx, start, end) {
-            self.passed = self.passed.max(end);
-            if start < self.received {
-                self.note_passed(end, stamp_of(&packet));
+            self.stream.on_passed(end);
+            if start < self.stream.received() {
+                self.note_passed(end, timestamp_of(&packet));
             }
             ctx.counters.pass(reason);
             return ctx.pass_to_client(packet);
         }
         if self.is_passive(ctx.config) || (!self.repairs(ctx.config) && start < self.board.sent()) {
-            if start < self.received {
-                self.note_passed(end, stamp_of(&packet));
+            if start < self.stream.received() {
+                self.note_passed(end, timestamp_of(&packet));
             }
-            self.received = self.received.max(end);
+            self.stream.on_received(end);
             if self.board.sent() < end {
                 let first = start.max(self.board.sent());
                 self.totals.on_departure(Duration::ZERO);
@@ -157,7 +107,7 @@ impl Flow {
     }
 
     fn keep(&mut self, ctx: &mut Context<'_>, start: u64, end: u64, packet: Packet) {
-        let (is_old, stamp) = (start < self.received, stamp_of(&packet));
+        let (is_old, stamp) = (start < self.stream.received(), timestamp_of(&packet));
         let mut gaps = core::mem::take(&mut self.recovery.newly);
         gaps.clear();
         if start < self.board.sent() {
@@ -172,11 +122,11 @@ impl Flow {
             for gap in &gaps {
                 self.on_gap_filled(ctx, gap, stamp);
             }
-            self.received = self.received.max(end);
+            self.stream.on_received(end);
         } else {
             self.totals.server_retransmissions += 1;
             self.on_absorbed(ctx, start);
-            if end == self.received {
+            if end == self.stream.received() {
                 ctx.counters.server_retransmissions_passed += 1;
                 self.on_tail_probe(ctx, start..end);
             } else {
@@ -199,56 +149,22 @@ impl Flow {
     /// is later than that of the packet behind. Where they do not tell: since that came there was the time to hear of the gap, a round trip.
     /// (RFC 8985, Section 6.2, takes what comes sooner for reordering, too.)
     fn was_sent_again(&self, ctx: &Context<'_>, end: u64, stamp: Option<u32>) -> bool {
-        let Some(behind) = self.buffer.from(end).filter(|_| !self.filter.has_told(end)) else { return true };
-        let later = stamp.zip(stamp_of(behind.whole())).map(|(own, behind)| own.wrapping_sub(behind) as i32);
+        let Some(behind) = self.buffer.from(end).filter(|_| !self.filter.has_told(end)) else {
+            return true;
+        };
+        let later =
+            stamp.zip(timestamp_of(behind.whole())).map(|(own, behind)| own.wrapping_sub(behind) as i32);
         match later {
             Some(ticks) if ticks != 0 => ticks > 0,
-            _ => ctx.now.saturating_since(behind.arrival) >= self.shortest_rtt() + self.server_rtt.get(),
-        }
-    }
-
-    /// A packet with an old sequence number, which ends at `end`, will be in front of older ones that wait here, and the client takes
-    /// over its timestamp. Not that of one wholly below what it has acknowledged: that is outside its window, and TS.Recent stays
-    /// (RFC 7323, Section 5.3, R2 before R3; Linux: tcp_sequence). Such a number may be a guess of somebody who does not see the flow.
-    fn note_passed(&mut self, end: u64, stamp: Option<u32>) {
-        if let Some(value) = stamp
-            && end >= self.board.una()
-            && self.passed_tsval.is_none_or(|passed| value.wrapping_sub(passed) as i32 > 0)
-        {
-            self.passed_tsval = Some(value);
-        }
-    }
-
-    /// Data that is older than what has passed is given its timestamp: by its own the client would take it for an old
-    /// duplicate and never accept it (PAWS, RFC 7323, Section 5.3).
-    pub(super) fn refresh_timestamp(&self, packet: &mut Packet) {
-        let Some(passed) = self.passed_tsval else { return };
-        if let Some((value, echo)) = packet.tcp().and_then(|tcp| tcp.timestamps())
-            && passed.wrapping_sub(value) as i32 > 0
-            && let Some(mut tcp) = packet.tcp_mut()
-        {
-            tcp.set_timestamps(passed, echo);
-        }
-    }
-
-    /// What the server last told the client of the uplink, as the client reads it, for packets that leave a second time.
-    fn note_newest(&mut self, packet: &Packet) {
-        let Some(tcp) = packet.tcp() else { return };
-        if self.newest.is_none_or(|(ack, _)| tcp.ack().distance(ack) >= 0) {
-            self.newest = Some((tcp.ack(), tcp.window()));
+            _ => {
+                ctx.now.saturating_since(behind.arrival) >= self.shortest_rtt() + self.round_trips.of_server()
+            }
         }
     }
 
     fn note_server_ack(&mut self, ctx: &mut Context<'_>, ack: paceline_wire::Seq) {
-        if let Some(fin) = self.client_fin
-            && paceline_wire::Seq::from(fin).distance(ack) <= 0
-        {
-            self.client_fin_acked = true;
+        if self.upstream.on_server_ack(ack) {
             self.close_if_done(ctx);
         }
     }
-}
-
-fn stamp_of(packet: &Packet) -> Option<u32> {
-    packet.tcp()?.timestamps().map(|(value, _)| value)
 }

@@ -4,17 +4,27 @@
 //! schedule and is repaired from here. The uplink passes. Positions are 64-bit stream offsets.
 
 mod acceptance;
+mod account;
 mod ack_filter;
+mod client_stream;
+mod client_window;
 mod clocks;
 mod context;
 mod departure;
 mod downlink;
 mod early_answers;
+mod life;
 mod opening;
 mod overshoot;
+mod passed_on;
 mod path_mtu;
+mod proof;
+mod pure_acks;
 mod recovery;
 mod resumption;
+mod round_trips;
+mod server_stream;
+mod shown;
 #[cfg(feature = "serde")]
 mod sound;
 mod stale_promise;
@@ -27,51 +37,40 @@ mod watch;
 #[cfg(test)]
 mod work;
 
-use alloc::boxed::Box;
-use alloc::collections::VecDeque;
-use core::ops::Range;
-
 use paceline_wire::{Duration, Flags, FlowKey, Instant, Packet, PortId, Seq};
 
-use crate::WAN;
 use crate::config::{FlowMode, GatewayConfig, RetransmissionMode, ScheduleMode};
 use crate::flight::Flight;
 use crate::handshake::{Handshake, Shifts};
 use crate::modulation::Modulation;
 use crate::observe::Event;
-use crate::pool::{MemoryUse, may_keep};
-use crate::reception_rate::ReceptionRate;
+use crate::pool::MemoryUse;
 use crate::retransmit_buffer::RetransmitBuffer;
-use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
-use crate::server_rtt::ServerRtt;
 use crate::status::{FlowStage, FlowStatus, FlowTotals};
 use crate::subscriber::{PathEstimate, prefix};
-use crate::supply::Supply;
 use crate::upload::UploadReport;
-use crate::virtual_window::VirtualWindow;
+use crate::{RADIO, WAN};
 
-use crate::upload::UploadWatch;
 pub(crate) use acceptance::SynIs;
-use acceptance::Uplink;
+use account::Account;
 use ack_filter::AckFilter;
+use client_stream::ClientStream;
+use client_window::ClientWindow;
 use clocks::Clocks;
 pub(crate) use context::Context;
-use overshoot::Overshoot;
+use life::Life;
+pub(crate) use life::Phase;
+use passed_on::PassedOn;
 pub(crate) use path_mtu::PathMtu;
+use proof::Proof;
+use pure_acks::PureAcks;
 use recovery::Recovery;
-use resumption::Resumption;
-use stale_promise::StalePromise;
+use round_trips::RoundTrips;
+use server_stream::ServerStream;
+use shown::Shown;
 use timers::Timers;
 use watch::Watch;
-
-/// Packets without data that may wait behind data of a flow. Our choice: a server sends few beside its data. Of more the newest counts.
-const PURE_ACKS_MAX: usize = 16;
-
-/// A closed flow is kept for retransmitted FINs, so that their windows are still rescaled: Linux's TIME-WAIT.
-const CLOSED_LINGER: Duration = Duration::from_secs(60);
-/// RFC 5382, REQ-5: not less than 4 minutes for a connection that is being opened.
-const OPENING_TIMEOUT: Duration = Duration::from_secs(240);
 
 /// What an ACK told about the radio link; the subscriber's bound lives on it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -95,122 +94,48 @@ pub(crate) struct LinkReport {
     pub(crate) upload: Option<UploadReport>,
 }
 
-#[cfg(feature = "serde")]
-fn yes() -> bool {
-    true
-}
-
-/// How far a flow is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub(crate) enum Phase {
-    /// SYNs are on their way.
-    Opening,
-    /// Both are through, or the flow was resumed.
-    Open,
-    /// Resumed after a restart: until a packet of each end tells where the streams are.
-    Resumed,
-    /// Both FINs are acknowledged, or a RST passed: forgotten after a while.
-    Closed,
-}
-
-/// The state of one flow.
+/// The state of one flow. Each part owns its fields and has a file. Parts are written flat, so that programs from before there were parts read them, and the other way round.
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Flow {
     /// Source is the client.
     pub(crate) key: FlowKey,
-    pub(crate) subscriber: u32,
-    pub(crate) weight: u32,
-    /// The largest window shown to the server, where a rule says one.
-    window_max_bytes: Option<u64>,
-    pub(crate) phase: Phase,
-    /// The end that opened it has answered the other's SYN: it is where its address says.
-    #[cfg_attr(feature = "serde", serde(default = "yes"))]
-    is_proven: bool,
-    pub(crate) last_packet: Instant,
-    pub(crate) handshake: Handshake,
-    pub(crate) shifts: Shifts,
-    pub(crate) client_isn: Option<u32>,
-    pub(crate) server_isn: Option<u32>,
-    /// Departure of the server's SYN, if it left once and is not answered.
-    syn_sent_at: Option<Instant>,
-    gave_up: bool,
-    /// It was open before the gateway started.
-    was_resumed: bool,
-    /// The client's stream; none before its numbers are known.
-    uplink: Option<Uplink>,
-    /// What is kept of it if it is an upload.
-    #[cfg_attr(feature = "serde", serde(default))]
-    upload: Option<Box<UploadWatch>>,
+    #[cfg_attr(feature = "serde", serde(flatten))]
+    account: Account,
+    #[cfg_attr(feature = "serde", serde(flatten))]
+    life: Life,
+    #[cfg_attr(feature = "serde", serde(flatten))]
+    proof: Proof,
+    handshake: Handshake,
+    shifts: Shifts,
+    #[cfg_attr(feature = "serde", serde(flatten))]
+    upstream: ClientStream,
     /// Both ends' timestamps.
     #[cfg_attr(feature = "serde", serde(default))]
     clocks: Clocks,
-    /// What the ends of a resumed flow have said, until it is believed.
-    #[cfg_attr(feature = "serde", serde(default))]
-    resumption: Option<Box<Resumption>>,
-    /// What acknowledges a SYN of the client that came while the flow was open: it is over if the server answers that.
-    pending_syn: Option<Seq>,
-    /// What acknowledges the server's answer to that.
-    #[cfg_attr(feature = "serde", serde(default))]
-    pending_answer: Option<Seq>,
-    /// Position after the newest byte from the server.
-    received: u64,
-    /// Position after the newest byte that passed to the client without being kept.
-    #[cfg_attr(feature = "serde", serde(default))]
-    passed: u64,
+    #[cfg_attr(feature = "serde", serde(flatten))]
+    stream: ServerStream,
     #[cfg_attr(feature = "serde", serde(rename = "store"))]
     buffer: RetransmitBuffer,
     board: Scoreboard,
     flight: Flight,
     recovery: Recovery,
-    #[cfg_attr(feature = "serde", serde(default))]
-    overshoot: Overshoot,
-    /// Packets without data, each behind the data below its position.
     #[cfg_attr(feature = "serde", serde(rename = "bare"))]
-    pure_acks: VecDeque<(u64, Packet)>,
-    #[cfg_attr(feature = "serde", serde(default))]
-    stale_promise: StalePromise,
-    /// The server's newest bytes, which it sent again before they had left.
-    #[cfg_attr(feature = "serde", serde(default))]
-    tail_probe: Option<Range<u64>>,
-    rtt: RttEstimator,
-    /// The newest of its samples, until an ACK leaves for the server.
-    rtt_sample: Option<Duration>,
-    rate: ReceptionRate,
-    server_rtt: ServerRtt,
-    /// a_i, a_max, right edge and t_i of the schedule.
-    window: u64,
-    window_max: u64,
-    /// The window in the newest ACK that told of no hole.
-    room: u64,
-    /// ACKs in a row with the same window.
-    same_window: u32,
-    right_edge: u64,
-    acked_at: Instant,
-    virtual_window: VirtualWindow,
-    /// This flow's part of what was advertised to servers.
-    #[cfg_attr(feature = "serde", serde(rename = "promised"))]
-    advertised: u64,
-    /// What it keeps, as counted among that of all flows.
-    #[cfg_attr(feature = "serde", serde(default))]
-    charged: u64,
-    modulation: Modulation,
+    pure_acks: PureAcks,
+    #[cfg_attr(feature = "serde", serde(flatten))]
+    passed_on: PassedOn,
+    #[cfg_attr(feature = "serde", serde(flatten))]
+    round_trips: RoundTrips,
+    #[cfg_attr(feature = "serde", serde(flatten))]
+    client: ClientWindow,
+    #[cfg_attr(feature = "serde", serde(flatten))]
+    shown: Shown,
+    /// Not a part of `shown`: what is written flat cannot have types that people would read in another form, as its flags are.
     filter: AckFilter,
+    modulation: Modulation,
     timers: Timers,
-    supply: Supply,
-    /// Acknowledgement and window field of the server's newest packet, as the client is to see them.
-    newest: Option<(Seq, u16)>,
-    /// Timestamp of the newest packet that passed in front of data that is kept here.
-    passed_tsval: Option<u32>,
     path: PathEstimate,
     #[cfg_attr(feature = "serde", serde(default))]
     path_mtu: PathMtu,
-    server_fin: Option<u64>,
-    client_fin: Option<u64>,
-    client_fin_acked: bool,
-    since: Instant,
-    /// How it ended, if it has.
-    end: Option<FlowStage>,
     totals: FlowTotals,
     watch: Watch,
 }
@@ -219,61 +144,28 @@ impl Flow {
     pub(crate) fn new(key: FlowKey, subscriber: u32, weight: u32, ack_interval: usize, now: Instant) -> Self {
         Flow {
             key,
-            subscriber,
-            weight,
-            window_max_bytes: None,
-            phase: Phase::Opening,
-            is_proven: false,
-            last_packet: now,
+            account: Account::new(subscriber, weight),
+            life: Life::new(now),
+            proof: Proof::default(),
             handshake: Handshake::default(),
             shifts: Shifts::default(),
-            client_isn: None,
-            server_isn: None,
-            syn_sent_at: None,
-            gave_up: false,
-            was_resumed: false,
-            uplink: None,
-            upload: None,
+            upstream: ClientStream::default(),
             clocks: Clocks::default(),
-            resumption: None,
-            pending_syn: None,
-            pending_answer: None,
-            received: 0,
-            passed: 0,
+            stream: ServerStream::default(),
             buffer: RetransmitBuffer::default(),
             board: Scoreboard::default(),
             flight: Flight::default(),
             recovery: Recovery::default(),
-            overshoot: Overshoot::default(),
-            pure_acks: VecDeque::new(),
-            stale_promise: StalePromise::default(),
-            tail_probe: None,
-            rtt: RttEstimator::default(),
-            rtt_sample: None,
-            rate: ReceptionRate::new(ack_interval),
-            server_rtt: ServerRtt::new(),
-            window: 0,
-            window_max: 0,
-            room: 0,
-            same_window: 0,
-            right_edge: 0,
-            acked_at: now,
-            virtual_window: VirtualWindow::new(0),
-            advertised: 0,
-            charged: 0,
-            modulation: Modulation::default(),
+            pure_acks: PureAcks::default(),
+            passed_on: PassedOn::default(),
+            round_trips: RoundTrips::new(),
+            client: ClientWindow::new(ack_interval, now),
+            shown: Shown::new(),
             filter: AckFilter::default(),
+            modulation: Modulation::default(),
             timers: Timers::default(),
-            supply: Supply::default(),
-            newest: None,
-            passed_tsval: None,
             path: PathEstimate::default(),
             path_mtu: PathMtu::default(),
-            server_fin: None,
-            client_fin: None,
-            client_fin_acked: false,
-            since: now,
-            end: None,
             totals: FlowTotals::default(),
             watch: Watch::default(),
         }
@@ -281,15 +173,15 @@ impl Flow {
 
     /// A rule may bound its virtual window.
     pub(crate) fn bounded(mut self, window_max_bytes: Option<u64>) -> Self {
-        self.window_max_bytes = window_max_bytes;
+        self.account.window_max_bytes = window_max_bytes;
         self
     }
 
     /// A flow that was open before the gateway started; its shifts were stored.
     pub(crate) fn resumed(mut self, shifts: Shifts) -> Self {
         self.shifts = shifts;
-        self.phase = Phase::Resumed;
-        (self.was_resumed, self.is_proven) = (true, true);
+        self.life.resume();
+        self.proof.on_proof();
         self.handshake.mss = 1448;
         self
     }
@@ -297,22 +189,37 @@ impl Flow {
     /// Bytes in flight to the client. After a timeout none are: what was there is lost (RFC 5681, Section 3.1, the loss window), or a full
     /// buffer has dropped it. Counted on, it would keep the link from all other flows of the subscriber until the client is heard.
     pub(crate) fn in_flight(&self) -> u64 {
-        if self.timers.is_silent(self.window) { 0 } else { self.timers.counted(self.flight.bytes()) }
+        if self.timers.is_silent(self.client.newest()) { 0 } else { self.timers.counted(self.flight.bytes()) }
     }
 
     /// Not both ends have answered, so anybody may have sent its SYN.
     pub(crate) fn is_half_open(&self) -> bool {
-        !self.is_proven && !self.has_ended()
+        !self.proof.is_proven() && !self.has_ended()
     }
 
     /// A packet came before both SYNs. True if it refuses the one that has come (RFC 9293, Section 3.10.7.3).
     pub(crate) fn is_refused_by(&self, from: PortId, packet: &Packet) -> bool {
-        let isn = if from == WAN { self.client_isn } else { self.server_isn };
+        let isn = self.proof.isn(if from == WAN { RADIO } else { WAN });
         let refuses = |tcp: paceline_wire::Tcp<'_>| {
             tcp.flags().contains(Flags::RST | Flags::ACK)
                 && isn.is_some_and(|isn| tcp.ack() == Seq(isn).add(1))
         };
         packet.verify_checksum() && packet.tcp().is_some_and(refuses)
+    }
+
+    /// Whose it is.
+    pub(crate) fn subscriber(&self) -> u32 {
+        self.account.subscriber()
+    }
+
+    /// How far it is.
+    pub(crate) fn phase(&self) -> Phase {
+        self.life.phase()
+    }
+
+    /// A packet of it came.
+    pub(crate) fn on_packet(&mut self, now: Instant) {
+        self.life.on_packet(now);
     }
 
     /// What the subscriber knows of the path.
@@ -333,16 +240,12 @@ impl Flow {
 
     /// Both ends have closed, or one has reset; it is kept for what comes late.
     pub(crate) fn has_ended(&self) -> bool {
-        self.phase == Phase::Closed
+        self.life.phase() == Phase::Closed
     }
 
     /// When the flow is forgotten if nothing more comes.
     pub(crate) fn expires_at(&self, idle_timeout_s: u64) -> Instant {
-        match self.phase {
-            Phase::Closed => self.last_packet + CLOSED_LINGER,
-            _ if !self.is_proven => self.last_packet + OPENING_TIMEOUT,
-            _ => self.last_packet + Duration::from_secs(idle_timeout_s),
-        }
+        self.life.expires_at(self.proof.is_proven(), idle_timeout_s)
     }
 
     /// It is time to forget the flow.
@@ -352,40 +255,37 @@ impl Flow {
 
     /// Its part of the shared memory, as it was counted last.
     pub(crate) fn memory_use(&self) -> MemoryUse {
-        MemoryUse { kept: self.charged, advertised: self.advertised }
+        self.account.memory_use()
     }
 
     /// After each event: what it keeps by now is charged to the memory of all. Logs and queues count with the data: with small packets they
     /// would be the larger part.
     pub(crate) fn settle(&mut self, all_kept: &mut u64) {
         let kept = self.buffer.bytes()
-            + (self.pure_acks.len() * size_of::<(u64, Packet)>()) as u64
+            + self.pure_acks.memory()
             + self.modulation.bytes()
             + self.flight.memory()
             + self.board.memory()
             + self.recovery.memory()
-            + self.upload.as_ref().map_or(0, |_| UploadWatch::MEMORY as u64);
-        *all_kept = (*all_kept + kept).saturating_sub(core::mem::replace(&mut self.charged, kept));
+            + self.upstream.memory();
+        self.account.charge(all_kept, kept);
     }
 
     /// As if nothing had been charged yet.
     #[cfg(feature = "serde")]
     pub(crate) fn recount(&mut self, all_kept: &mut u64) {
-        self.charged = 0;
+        self.account.forget_charge();
         self.settle(all_kept);
     }
 
     /// There is memory for `bytes` more of this flow.
     fn has_room(&self, ctx: &Context<'_>, bytes: usize) -> bool {
-        let limits = &ctx.config.limits;
-        let (pool, bytes) = (limits.max_buffer_bytes as u64, bytes as u64);
-        self.charged + bytes <= limits.max_flow_buffer_bytes
-            && may_keep(pool, *ctx.buffered, ctx.subscriber, bytes)
+        self.account.has_room(ctx, bytes)
     }
 
     /// Bytes that have not left for the client yet.
     pub(crate) fn waiting(&self) -> u64 {
-        self.received.saturating_sub(self.board.sent()) + self.board.lost_bytes()
+        self.stream.received().saturating_sub(self.board.sent()) + self.board.lost_bytes()
     }
 
     fn segment(&self) -> u64 {
@@ -394,7 +294,7 @@ impl Flow {
 
     /// Before the first sample, that of the subscriber's other flows, or the second of RFC 6298, Section 2.1.
     fn smoothed_rtt(&self) -> Duration {
-        self.rtt.smoothed().or(self.path.rtt).unwrap_or(Duration::from_secs(1))
+        self.round_trips.smoothed().or(self.path.rtt).unwrap_or(Duration::from_secs(1))
     }
 
     /// Nothing that left later than this can have been answered yet.
@@ -409,12 +309,12 @@ impl Flow {
 
     /// The server repairs its losses, whatever the configuration says.
     fn leaves_repairs(&self) -> bool {
-        self.gave_up || self.watch.server_repairs || self.watch.passes
+        self.life.gave_up() || self.watch.server_repairs || self.watch.passes
     }
 
     /// Nothing of this flow is ever held back.
     fn is_passive(&self, config: &GatewayConfig) -> bool {
-        self.gave_up
+        self.life.gave_up()
             || (config.retransmission.mode == RetransmissionMode::None
                 && config.schedule.mode == ScheduleMode::OnArrival
                 && config.queue_bound.mode == crate::config::QueueBoundMode::None)
@@ -422,19 +322,19 @@ impl Flow {
 
     /// The downlink stream starts, or is first seen, at `position`.
     pub(crate) fn start_stream(&mut self, position: u64) {
-        self.received = position;
+        self.stream.start(position);
         self.board.reset(position);
-        self.right_edge = position;
-        self.virtual_window = VirtualWindow::new(position);
+        self.client.start(position);
+        self.shown.start(position);
         self.filter.reset(position);
     }
 
     /// Drops everything that is kept; the ends are on their own.
     fn abandon(&mut self, ctx: &mut Context<'_>) {
-        self.advertise(ctx, 0);
+        self.account.advertise(ctx, 0);
         self.buffer.clear();
         self.flight.clear();
-        let position = self.received;
+        let position = self.stream.received();
         self.board.reset(position);
         self.recovery = Recovery::default();
         self.timers = Timers::default();
@@ -443,7 +343,7 @@ impl Flow {
 
     /// Repair has failed: the server's own recovery passes from here on, and sees everything.
     fn give_up(&mut self, ctx: &mut Context<'_>) {
-        self.gave_up = true;
+        self.life.give_up();
         ctx.counters.pass(crate::counters::PassReason::GaveUp);
         ctx.observer.on_event(ctx.now, &self.key, &Event::GaveUp);
         self.abandon(ctx);
@@ -451,9 +351,7 @@ impl Flow {
 
     /// The flow is over: nothing more will be repaired.
     pub(crate) fn close(&mut self, ctx: &mut Context<'_>, end: FlowStage) {
-        if self.phase != Phase::Closed {
-            self.phase = Phase::Closed;
-            self.end = Some(end);
+        if self.life.close(end) {
             ctx.observer.on_event(ctx.now, &self.key, &Event::Ended(self.status(ctx.config)));
             ctx.observer.on_event(ctx.now, &self.key, &Event::Closed);
         }
@@ -461,22 +359,21 @@ impl Flow {
 
     /// A copy of its state for an operator.
     pub(crate) fn status(&self, config: &GatewayConfig) -> FlowStatus {
-        let opening = self.phase == Phase::Opening;
         FlowStatus {
             key: self.key,
             mode: FlowMode::Transparent,
             reason: self.watch.reason,
             subscriber: prefix(&config.sharing, self.key.src.ip()),
-            stage: self.end.unwrap_or(if opening { FlowStage::Opening } else { FlowStage::Open }),
-            since: self.since,
-            last_packet: self.last_packet,
-            weight: self.weight,
+            stage: self.life.stage(),
+            since: self.life.since(),
+            last_packet: self.life.last_packet(),
+            weight: self.account.weight(),
             rescaled: self.shifts.rescaled(),
-            gave_up: self.gave_up,
-            rtt: self.rtt.smoothed(),
-            server_rtt: self.server_rtt.get(),
-            rate: self.rate.rate().unwrap_or_default(),
-            client_window: self.window,
+            gave_up: self.life.gave_up(),
+            rtt: self.round_trips.smoothed(),
+            server_rtt: self.round_trips.of_server(),
+            rate: self.client.rate().rate().unwrap_or_default(),
+            client_window: self.client.newest(),
             in_flight: self.flight.bytes(),
             waiting: self.waiting(),
             buffered: self.buffer.bytes(),

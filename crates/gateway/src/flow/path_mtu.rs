@@ -43,8 +43,9 @@ impl Flow {
     /// A router in front of the client says that the packet with number `seq` was too big: `mtu` bytes of IP fit. Believed of what is on its
     /// way to the client (RFC 5927, Section 7.2).
     pub(crate) fn on_path_mtu(&mut self, ctx: &mut Context<'_>, seq: Seq, mtu: u64) {
-        let position = seq.unwrap_near(self.received);
-        if !(self.board.una()..=self.received).contains(&position) || !self.path_mtu.on_message(ctx.now, mtu)
+        let position = seq.unwrap_near(self.stream.received());
+        if !(self.board.una()..=self.stream.received()).contains(&position)
+            || !self.path_mtu.on_message(ctx.now, mtu)
         {
             return;
         }

@@ -219,8 +219,8 @@ impl Flow {
             return;
         }
         if !self.handshake.sack()
-            && self.overshoot.had_no_room(gone.end)
-            && self.overshoot.on_discard(ctx.now)
+            && self.client.overshoot.had_no_room(gone.end)
+            && self.client.overshoot.on_discard(ctx.now)
         {
             // So was all that lies behind it. One repair a round trip (RFC 6582) would take a minute for it.
             self.board.mark_lost(gone.start.max(una)..self.board.sent());
@@ -272,7 +272,7 @@ impl Flow {
         }
         let una = self.board.una();
         // A client for which more is on its way than it has room for discards some of it itself, while a hole is open.
-        let discards = self.board.sent() > self.right_edge;
+        let discards = self.board.sent() > self.client.right_edge();
         let (mut bytes, mut of_link) = (0, 0);
         for part in &parts {
             let lost = self.board.mark_lost(part.clone());
@@ -305,14 +305,14 @@ impl Flow {
             return 0;
         }
         // A segment across the edge is kept by some receivers and discarded by others: send it again.
-        let edge = una + self.window;
+        let edge = una + self.client.newest();
         let from = self.buffer.at(edge).map_or(edge, |chunk| {
             let segment = chunk.segment_len().max(1);
             chunk.start + (edge - chunk.start) / segment * segment
         });
         let mut bytes = self.board.mark_lost(from.max(una + 1)..self.board.sent());
         ctx.counters.proactive_retransmissions += bytes.div_ceil(self.segment());
-        if !self.handshake.sack() && self.overshoot.on_retransmissions(ctx.now, bytes) {
+        if !self.handshake.sack() && self.client.overshoot.on_retransmissions(ctx.now, bytes) {
             // What lies within the window has holes that nothing tells of, each of which would take a round trip (RFC 6582).
             bytes += self.board.mark_lost(una + 1..self.board.sent());
         }
@@ -325,7 +325,7 @@ impl Flow {
         self.recovery.review_end(una);
         if self.recovery.hole.is_some_and(|hole| una > hole.position) {
             self.recovery.on_hole_closed();
-            self.hold_rate();
+            self.client.on_hole();
         }
         if self.handshake.sack() || una >= self.board.sent() || !self.repairs(ctx.config) {
             return;
@@ -408,7 +408,7 @@ impl Flow {
         self.recovery.guess = Some(Box::new(Guess { at, flight, end: sent, may_retransmit }));
         self.board.mark_lost(una..sent);
         if self.recovery.hole.is_none() {
-            self.open_hole(self.acked_at);
+            self.open_hole(self.client.acked_at());
         }
     }
 
@@ -448,14 +448,7 @@ impl Flow {
         if self.board.una() >= self.recovery.recover {
             self.recovery.recover = self.board.sent();
         }
-        self.hold_rate();
-    }
-
-    /// A hole that the link made tells nothing of the reader. One that opens because the buffer is full does: R goes on.
-    fn hold_rate(&mut self) {
-        if !self.reader_lags() {
-            self.rate.hold();
-        }
+        self.client.on_hole();
     }
 
     /// The server sent again what is kept here. If that has been on its way for longer than it takes, the copy here
@@ -465,7 +458,7 @@ impl Flow {
         if start > una || una >= self.board.sent() {
             return;
         }
-        let usual = self.smoothed_rtt() + (self.rtt.deviation() * 4).max(Duration::from_millis(10));
+        let usual = self.smoothed_rtt() + (self.round_trips.deviation() * 4).max(Duration::from_millis(10));
         let last = self.board.retransmission_at(una).map(|r| r.sent_at).or(self.flight.oldest_sent_at());
         if last.is_none_or(|sent_at| ctx.now.saturating_since(sent_at) > usual) {
             self.timers.allow_probe();

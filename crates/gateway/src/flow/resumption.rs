@@ -6,8 +6,8 @@
 
 use paceline_wire::{Flags, PortId, Seq, Tcp};
 
-use super::acceptance::Uplink;
-use super::{Context, Flow, Phase};
+use super::client_stream::Uplink;
+use super::{Context, Flow};
 use crate::WAN;
 
 /// The newest packet of each end.
@@ -40,7 +40,7 @@ impl Flow {
         }
         let shift = if from == WAN { self.shifts.server } else { self.shifts.client };
         let said = Said { end: tcp.end_seq(), ack: tcp.ack(), window: u64::from(tcp.window()) << shift };
-        let ends = &mut **self.resumption.get_or_insert_default();
+        let ends = &mut **self.proof.resumption.get_or_insert_default();
         *(if from == WAN { &mut ends.server } else { &mut ends.client }) = Some(said);
         let Some((server, client)) = ends.server.zip(ends.client) else { return false };
         let apart = |end: Seq, ack: Seq| u64::from(end.distance(ack).unsigned_abs());
@@ -50,14 +50,13 @@ impl Flow {
         {
             return false;
         }
-        self.resumption = None;
-        self.phase = Phase::Open;
+        self.proof.resumption = None;
+        self.life.open();
+        self.client.resume(ctx.now, client.window);
         self.start_stream(client.ack.unwrap_near(1 << 32));
-        (self.window, self.window_max, self.acked_at) = (client.window, client.window, ctx.now);
-        self.right_edge = self.received + client.window;
         // It passed, and more may have before.
-        self.passed = server.end.unwrap_near(self.received);
-        let uplink = self.uplink.insert(Uplink::at(server.ack.unwrap_near(1 << 32)));
+        self.stream.set_passed(server.end.unwrap_near(self.stream.received()));
+        let uplink = self.upstream.uplink.insert(Uplink::at(server.ack.unwrap_near(1 << 32)));
         uplink.goes_on(client.end, server.ack, server.window);
         true
     }

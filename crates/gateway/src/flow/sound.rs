@@ -11,14 +11,13 @@ const SHIFT_MAX: u8 = 14;
 impl Flow {
     /// Positions are in their order, windows and shifts as large as they can be.
     pub(crate) fn is_sound(&self) -> bool {
-        let positions = [self.received, self.passed, self.right_edge, self.virtual_window.edge()];
+        let positions = [self.stream.received(), self.stream.passed(), self.shown.edge()];
         let una = self.board.una();
         let streams = positions.into_iter().all(|position| position < POSITION_MAX)
             && una <= self.board.sent()
-            && self.board.sent() <= self.received.max(una)
-            && self.uplink.is_none_or(|uplink| uplink.is_sound(POSITION_MAX));
-        let windows =
-            [self.window, self.window_max, self.room].into_iter().all(|window| window <= WINDOW_MAX);
+            && self.board.sent() <= self.stream.received().max(una)
+            && self.upstream.uplink.is_none_or(|uplink| uplink.is_sound(POSITION_MAX));
+        let windows = self.client.is_sound(POSITION_MAX, WINDOW_MAX);
         let shifts = [self.shifts.client, self.shifts.shown, self.shifts.server];
         streams && windows && shifts.into_iter().all(|shift| shift <= SHIFT_MAX)
     }

@@ -46,18 +46,18 @@ impl Flow {
     /// New data of the server comes, which may be marked here. True if it is not taken in.
     pub(super) fn refuses(&mut self, ctx: &mut Context<'_>, start: u64, packet: &mut Packet) -> bool {
         let is_sized = ctx.config.virtual_window.mode == VirtualWindowMode::Sized;
-        if start < self.received || self.watch.passes || !is_sized {
+        if start < self.stream.received() || self.watch.passes || !is_sized {
             return false;
         }
         let (waiting, least) = (self.waiting(), LEAST_SEGMENTS * self.segment());
-        let advertised = self.virtual_window.edge().saturating_sub(self.received);
+        let advertised = self.shown.edge().saturating_sub(self.stream.received());
         let too_much = waiting > least && advertised > waiting;
         let oldest = if too_much { self.buffer.from(self.board.sent()) } else { None };
         let waits = oldest.map_or(Duration::ZERO, |chunk| ctx.now.saturating_since(chunk.arrival));
         // Our choice: a queue of a round trip. A server that halves its window then still fills the path (a buffer of one product of rate and
         // round trip is what RFC 5681's halving needs).
-        let round_trip = self.shortest_rtt() + self.server_rtt.get();
-        if !self.stale_promise.on_data(ctx.now, waits > round_trip, waits, round_trip) {
+        let round_trip = self.shortest_rtt() + self.round_trips.of_server();
+        if !self.stream.stale_promise.on_data(ctx.now, waits > round_trip, waits, round_trip) {
             return false;
         }
         if matches!(packet.ecn(), Some(Ecn::Ect0 | Ecn::Ect1)) {

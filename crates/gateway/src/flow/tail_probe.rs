@@ -12,20 +12,22 @@ use crate::retransmit_buffer::Chunk;
 impl Flow {
     /// The server has sent its newest bytes again.
     pub(super) fn on_tail_probe(&mut self, ctx: &mut Context<'_>, range: Range<u64>) {
-        self.tail_probe = Some(range);
+        self.stream.tail_probe = Some(range);
         self.release_tail_probe(ctx);
     }
 
     /// Lets the probe go once the first copy has left. Like what else passes, it needs no room: a server sends one in two round trips.
     pub(super) fn release_tail_probe(&mut self, ctx: &mut Context<'_>) {
         let sent = self.board.sent();
-        let Some(Range { start, end }) = self.tail_probe.take_if(|range| range.end <= sent) else { return };
+        let Some(Range { start, end }) = self.stream.tail_probe.take_if(|range| range.end <= sent) else {
+            return;
+        };
         // Of what is acknowledged or no longer kept nothing has to be told.
         let start = start.max(self.board.una());
         let holds = |chunk: &&Chunk| chunk.start <= start && start < end && end <= chunk.end;
         let Some(chunk) = self.buffer.from(start).filter(holds) else { return };
         let mut packet = chunk.packet(start, end);
-        self.refresh_timestamp(&mut packet);
+        self.passed_on.refresh_timestamp(&mut packet);
         self.filter.expect_reply();
         ctx.pass_to_client(packet);
     }

@@ -95,7 +95,7 @@ impl Flow {
         let mut next = self.modulation.next_release();
         let mut consider = |at: Option<Instant>| next = [next, at].into_iter().flatten().min();
         consider(self.recovery.next_deadline());
-        if self.phase == Phase::Opening {
+        if self.life.phase() == Phase::Opening {
             return next;
         }
         if ctx_repairs && !self.leaves_repairs() {
@@ -128,16 +128,16 @@ impl Flow {
         let unanswered = una < self.board.sent() && self.buffer.at(una).is_some();
         // A lost head that has not left again waits for the scheduler, not for the timer.
         let head_waits = self.board.first_lost().is_some_and(|lost| lost.start == una);
-        if !unanswered || (head_waits && (self.window > 0 || self.recovery.is_asking())) {
+        if !unanswered || (head_waits && (!self.client.is_closed() || self.recovery.is_asking())) {
             return None;
         }
-        if self.window == 0 {
+        if self.client.is_closed() {
             return Some(self.timers.since + self.window_probe_interval());
         }
-        let Some(rtt) = self.rtt.smoothed() else {
+        let Some(rtt) = self.round_trips.smoothed() else {
             return Some(self.timers.since + backed_off(INITIAL, self.timers.backoff));
         };
-        let deviation = self.rtt.deviation() * 4;
+        let deviation = self.round_trips.deviation() * 4;
         if !self.timers.probed && self.timers.backoff == 0 {
             return Some(self.timers.since + rtt + deviation.max(DELAYED_ACK));
         }
@@ -149,7 +149,8 @@ impl Flow {
         if self.timers.counted(self.flight.bytes()) == 0 {
             return None;
         }
-        let timeout = self.rtt.smoothed().map_or(INITIAL, |rtt| rtt + self.rtt.deviation() * 4);
+        let timeout =
+            self.round_trips.smoothed().map_or(INITIAL, |rtt| rtt + self.round_trips.deviation() * 4);
         Some(self.timers.since + timeout.max(TIMEOUT_MIN))
     }
 
@@ -157,13 +158,13 @@ impl Flow {
     /// the rest (recovery.rs).
     fn on_retransmission_timeout(&mut self, ctx: &mut Context<'_>) {
         self.timers.since = ctx.now;
-        if self.window == 0 {
+        if self.client.is_closed() {
             // The client is there, but takes nothing: no reason to give up (RFC 9293, Section 3.8.6.1).
             self.timers.window_probes += 1;
             ctx.counters.window_probes += 1;
             return self.probe_head();
         }
-        if !self.timers.probed && self.timers.backoff == 0 && self.rtt.smoothed().is_some() {
+        if !self.timers.probed && self.timers.backoff == 0 && self.round_trips.smoothed().is_some() {
             self.timers.probed = true;
             ctx.counters.tail_probes += 1;
             return self.probe_head();
@@ -184,14 +185,14 @@ impl Flow {
     /// has to ask: what the server sends again begins with what is kept here, and does not leave.
     fn window_probe_deadline(&self) -> Option<Instant> {
         let next = self.buffer.from(self.board.sent())?;
-        if self.board.una() < self.board.sent() || self.window >= self.segment_of(next) {
+        if self.board.una() < self.board.sent() || self.client.newest() >= self.segment_of(next) {
             return None;
         }
-        Some(self.timers.since.max(self.acked_at) + self.window_probe_interval())
+        Some(self.timers.since.max(self.client.acked_at()) + self.window_probe_interval())
     }
 
     fn window_probe_interval(&self) -> Duration {
-        let interval = self.smoothed_rtt() + (self.rtt.deviation() * 4).max(VARIATION_MIN * 2);
+        let interval = self.smoothed_rtt() + (self.round_trips.deviation() * 4).max(VARIATION_MIN * 2);
         backed_off(interval, self.timers.window_probes)
     }
 

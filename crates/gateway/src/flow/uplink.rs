@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use paceline_wire::{Duration, Flags, Packet, Rate};
+use paceline_wire::{Duration, Flags, Instant, Packet, Rate};
 
 use super::acceptance::OfClient;
 use super::recovery::Left;
@@ -12,7 +12,7 @@ use crate::counters::PassReason;
 use crate::flight::Arrived;
 use crate::modulation::{Edit, Held, ModulationInput};
 use crate::observe::Event;
-use crate::pool::{most_advertised, most_on_the_way};
+use crate::pool::most_on_the_way;
 use crate::scoreboard::RANGE_BYTES;
 use crate::status::FlowStage;
 use crate::supply::Verdict;
@@ -20,7 +20,7 @@ use crate::virtual_window::WindowInput;
 
 impl Flow {
     /// A packet without SYN from the client.
-    pub(crate) fn on_client_packet(&mut self, ctx: &mut Context<'_>, mut packet: Packet) -> LinkReport {
+    pub(crate) fn on_client_packet(&mut self, ctx: &mut Context<'_>, packet: Packet) -> LinkReport {
         let Some(tcp) = packet.tcp() else {
             ctx.pass_to_server(packet);
             return LinkReport::default();
@@ -31,7 +31,7 @@ impl Flow {
             return LinkReport::default();
         }
         let flags = tcp.flags();
-        if self.phase == Phase::Resumed && !self.resumes(ctx, RADIO, tcp) {
+        if self.life.phase() == Phase::Resumed && !self.resumes(ctx, RADIO, tcp) {
             self.pass_strange(ctx, PassReason::MidFlow, packet);
             return LinkReport::default();
         }
@@ -40,7 +40,7 @@ impl Flow {
             if let OfClient::Unsent(ack) = verdict {
                 self.watch_claim(ctx, ack);
             }
-            if self.is_of_another(tcp) {
+            if self.proof.is_of_another(tcp) {
                 self.abandon(ctx);
                 self.close(ctx, FlowStage::Replaced);
             }
@@ -58,8 +58,15 @@ impl Flow {
             return LinkReport { upload, ..LinkReport::default() };
         }
         if flags.contains(Flags::FIN) {
-            self.client_fin = Some(tcp.end_seq().unwrap_near(1 << 32));
+            self.upstream.on_fin(tcp.end_seq());
         }
+        LinkReport { upload, ..self.on_client_ack(ctx, packet) }
+    }
+
+    /// A packet of the client that is believed, and acknowledges: what it says, and what of that the server is to hear.
+    fn on_client_ack(&mut self, ctx: &mut Context<'_>, mut packet: Packet) -> LinkReport {
+        let Some(tcp) = packet.tcp() else { return LinkReport::default() };
+        let flags = tcp.flags();
         self.sample_handshake(ctx, tcp.ack());
         let ack = tcp.ack().unwrap_near(self.board.una());
         let blocks: BlockList =
@@ -67,15 +74,15 @@ impl Flow {
         let pure = tcp.seq_len() == 0;
         let window = self.shifts.client_window(tcp.window());
         // RFC 5681, Section 2: a duplicate ACK does not move the window.
-        let duplicate = pure && ack == self.board.una() && ack + window == self.right_edge;
-        self.note_window(ctx, ack, window, &blocks);
+        let duplicate = pure && ack == self.board.una() && ack + window == self.client.right_edge();
+        self.note_window(ctx.now, ack, window, blocks.is_empty());
         self.watch_room(ctx);
         self.follow_path(ctx);
-        let mut report = LinkReport { upload, ..LinkReport::default() };
+        let mut report = LinkReport::default();
         let mut late = Duration::ZERO;
         if ack >= self.board.una() && !flags.contains(Flags::RST) {
             late = self.lateness(ctx, ack);
-            report = LinkReport { upload, ..self.on_ack(ctx, ack, &blocks, duplicate) };
+            report = self.on_ack(ctx, ack, &blocks, duplicate);
         }
         let answers = self.answers_server(&packet, ack);
         let withheld = !answers && self.withholds(ctx, &packet, ack);
@@ -98,45 +105,6 @@ impl Flow {
         report
     }
 
-    /// a_i and, for an ACK that moves the right edge, t_i and a point for R.
-    fn note_window(&mut self, ctx: &Context<'_>, ack: u64, window: u64, blocks: &BlockList) {
-        if ack < self.board.una() {
-            return;
-        }
-        // A client that showed a larger window once and then took it back has no buffer that fills: the window of one
-        // that fills moves. Our choice: 64 ACKs, two round trips of a small client.
-        self.same_window = if window == self.window { self.same_window + 1 } else { 0 };
-        if self.same_window >= 64 {
-            self.window_max = window;
-            self.same_window = 0;
-        }
-        if ack > self.board.una() {
-            self.overshoot.on_advance(ack + window, ack - self.board.una());
-        }
-        self.window = window;
-        self.window_max = self.window_max.max(window);
-        let edge = ack + window;
-        if edge <= self.right_edge && ack == self.board.una() {
-            return;
-        }
-        self.right_edge = self.right_edge.max(edge);
-        self.acked_at = ctx.now;
-        let whole = self.recovery.hole.is_none() && blocks.is_empty();
-        if whole {
-            self.room = window;
-        }
-        if whole || self.reader_lags() {
-            let gap = self.smoothed_rtt().max(Duration::from_millis(50)) * 2;
-            self.rate.on_ack(ctx.now, ack, edge, gap);
-        }
-    }
-
-    /// The application reads more slowly than data comes: half of the buffer was filled when all was in order. The right
-    /// edge then moves by what it reads, hole or not. Our choice: half is where a slow reader's buffer settles.
-    pub(super) fn reader_lags(&self) -> bool {
-        self.room < self.window_max / 2
-    }
-
     /// How much longer than an RTT the client took for what it acknowledges, because of a repair.
     fn lateness(&self, ctx: &Context<'_>, ack: u64) -> Duration {
         let Some(hole) = self.recovery.hole.filter(|hole| ack > hole.position) else { return Duration::ZERO };
@@ -148,24 +116,12 @@ impl Flow {
         let una = self.board.una();
         let was_in_hole = self.recovery.hole.is_some();
         // The answer to a probe tells nothing of a queue: nobody knows which copy it is for.
-        let probed = self.recovery.is_asking() || self.window == 0;
+        let probed = self.recovery.is_asking() || self.client.is_closed();
         let expected = self.expected_answer();
         let mut delivered = 0;
         let mut arrival = Arrival::default();
         if ack > una {
-            self.watch_claim(ctx, ack);
-            self.review_guess(ctx.now, &(una..ack));
-            self.check_needless(ctx.now, &(una..ack));
-            self.note_arrival(ctx, una..ack, &mut arrival);
-            if !self.handshake.sack() && (was_in_hole || self.board.has_retransmissions()) {
-                // What arrived behind the hole was held by the client since: Karn's rule for all that this ACK covers (RFC 6298, Section 3).
-                arrival.sent_at = None;
-            }
-            self.received = self.received.max(ack);
-            self.count(ctx, una..ack);
-            delivered += self.board.acknowledge(ack);
-            self.buffer.release_below(ack);
-            self.timers.on_progress(ctx.now);
+            delivered += self.on_advance(ctx, una..ack, was_in_hole, &mut arrival);
         }
         let sacked = self.on_sack_blocks(ctx, ack, blocks, &mut arrival);
         let news = sacked > 0;
@@ -197,14 +153,7 @@ impl Flow {
         }
         self.judge_due(ctx);
         let lost = core::mem::take(&mut self.recovery.found);
-        let rtt = arrival.sent_at.map(|sent_at| self.rtt.on_sample(sent_at, ctx.now));
-        if let Some(rtt) = rtt {
-            self.timers.on_rtt();
-            self.totals.on_rtt(rtt);
-            let event = Event::Measured { rtt, rtt_min: self.path.rtt };
-            ctx.observer.on_event(ctx.now, &self.key, &event);
-        }
-        self.rtt_sample = rtt.or(self.rtt_sample);
+        let rtt = arrival.sent_at.map(|sent_at| self.measure(ctx, sent_at));
         self.stop_needless_repairs(ctx);
         self.adapt_delay(ctx);
         let age = left.sent_at.filter(|_| !probed).map(|sent_at| ctx.now.saturating_since(sent_at));
@@ -220,9 +169,43 @@ impl Flow {
         }
     }
 
+    /// The client has all of `acked`. Returns the bytes of which nothing had told before.
+    fn on_advance(
+        &mut self,
+        ctx: &mut Context<'_>,
+        acked: Range<u64>,
+        was_in_hole: bool,
+        arrival: &mut Arrival,
+    ) -> u64 {
+        self.watch_claim(ctx, acked.end);
+        self.review_guess(ctx.now, &acked);
+        self.check_needless(ctx.now, &acked);
+        self.note_arrival(ctx, acked.clone(), arrival);
+        if !self.handshake.sack() && (was_in_hole || self.board.has_retransmissions()) {
+            // What arrived behind the hole was held by the client since: Karn's rule for all that this ACK covers (RFC 6298, Section 3).
+            arrival.sent_at = None;
+        }
+        self.stream.on_received(acked.end);
+        self.count(ctx, acked.clone());
+        let delivered = self.board.acknowledge(acked.end);
+        self.buffer.release_below(acked.end);
+        self.timers.on_progress(ctx.now);
+        delivered
+    }
+
+    /// What left once, at `sent_at`, is answered.
+    fn measure(&mut self, ctx: &mut Context<'_>, sent_at: Instant) -> Duration {
+        let rtt = self.round_trips.on_sample(sent_at, ctx.now);
+        self.timers.on_rtt();
+        self.totals.on_rtt(rtt);
+        let event = Event::Measured { rtt, rtt_min: self.path.rtt };
+        ctx.observer.on_event(ctx.now, &self.key, &event);
+        rtt
+    }
+
     /// What the client acknowledges is all that is counted: what passes without being kept left unseen.
     fn count(&mut self, ctx: &mut Context<'_>, acked: Range<u64>) {
-        let bytes = self.payload_in(acked.start, acked.end);
+        let bytes = self.stream.payload_in(acked.start, acked.end);
         self.totals.downlink_bytes += bytes;
         ctx.observer.on_event(ctx.now, &self.key, &Event::NewData { bytes });
     }
@@ -286,16 +269,16 @@ impl Flow {
     }
 
     fn adapt_delay(&mut self, ctx: &mut Context<'_>) {
-        let Some(rtt) = self.rtt.smoothed().filter(|_| !self.watch.passes) else { return };
-        let round = rtt + self.server_rtt.get() + self.modulation.delay();
-        if let Some(verdict) = self.supply.on_ack(ctx.now, self.waiting(), round) {
+        let Some(rtt) = self.round_trips.smoothed().filter(|_| !self.watch.passes) else { return };
+        let round = rtt + self.round_trips.of_server() + self.modulation.delay();
+        if let Some(verdict) = self.shown.supply.on_ack(ctx.now, self.waiting(), round) {
             self.modulation.on_round(verdict);
             if verdict == Verdict::Behind {
-                self.virtual_window.on_starved();
+                self.shown.virtual_window.on_starved();
             }
         }
-        let window_filling = self.supply.is_window_filling();
-        let input = ModulationInput { rtt, deviation: self.rtt.deviation(), window_filling };
+        let window_filling = self.shown.supply.is_window_filling();
+        let input = ModulationInput { rtt, deviation: self.round_trips.deviation(), window_filling };
         self.modulation.on_ack(&ctx.config.rtt_modulation, &input);
     }
 
@@ -315,54 +298,50 @@ impl Flow {
         let flags = tcp.flags();
         let ack = tcp.ack().unwrap_near(self.board.una());
         let timestamp = tcp.timestamps();
-        // Between ACKs the client's window stays where it was, as seen from an older ACK.
-        let client_window = match self.window {
-            _ if self.gave_up => self.shifts.client_window(tcp.window()),
-            0 => 0,
-            _ => self.right_edge.saturating_sub(ack),
+        let client_window = if self.life.gave_up() {
+            self.shifts.client_window(tcp.window())
+        } else {
+            self.client.seen_from(ack)
         };
         // A flow that begins on a full link has its share of it.
         let share = self.path.share;
         let begins = (self.path.full && share > Rate::ZERO).then_some(share);
-        let rate = self.rate.carried().map(|rate| rate.max(share)).or(begins);
+        let rate = self.client.rate().carried().map(|rate| rate.max(share)).or(begins);
         let input = WindowInput {
             ack,
             client_window,
-            received: self.received,
+            received: self.stream.received(),
             waiting: self.waiting(),
             rate,
-            round_trip: self.smoothed_rtt() + self.server_rtt.get() + self.modulation.delay(),
-            server_rtt: self.server_rtt.get(),
-            sample: self.rtt_sample.take(),
+            round_trip: self.smoothed_rtt() + self.round_trips.of_server() + self.modulation.delay(),
+            server_rtt: self.round_trips.of_server(),
+            sample: self.round_trips.take_sample(),
             segment: self.segment(),
-            weight: self.weight,
-            max_bytes: self.window_max_bytes.unwrap_or(u64::MAX).min(ctx.config.virtual_window.max_bytes),
+            weight: self.account.weight(),
+            max_bytes: self.account.window_max(ctx.config),
             target: Duration::from_millis(ctx.config.virtual_window.target_ms),
-            pool_share: most_advertised(
-                ctx.config.limits.max_buffer_bytes as u64,
-                *ctx.advertised,
-                ctx.subscriber,
-                self.advertised,
-            ),
+            pool_share: self.account.most_advertised(ctx),
             first: self.first_window(),
             full: self.path.full,
-            passes: self.gave_up || self.shows_own_window(),
+            passes: self.life.gave_up() || self.shows_own_window(),
         };
         let config = &ctx.config.virtual_window;
-        let shown_before = self.virtual_window.edge();
+        let shown_before = self.shown.edge();
         let field = match held.edit {
-            Edit::Duplicate if self.window > 0 => self.virtual_window.unmoved(ack, self.shifts.shown),
-            _ => self.virtual_window.field(config, &input, self.shifts.shown, ctx.now),
+            Edit::Duplicate if !self.client.is_closed() => {
+                self.shown.virtual_window.unmoved(ack, self.shifts.shown)
+            }
+            _ => self.shown.virtual_window.field(config, &input, self.shifts.shown, ctx.now),
         };
-        if held.edit == Edit::WindowUpdate && self.virtual_window.edge() <= shown_before {
+        if held.edit == Edit::WindowUpdate && self.shown.edge() <= shown_before {
             ctx.counters.duplicate_acks_withheld += 1;
             return;
         }
         if let Some((value, _)) = timestamp {
-            self.server_rtt.on_sent(ctx.now, value);
+            self.round_trips.server.on_sent(ctx.now, value);
         }
-        let shown = self.virtual_window.edge().saturating_sub(ack);
-        self.advertise(ctx, shown.min(most_on_the_way(self.segment(), self.totals.downlink_bytes)));
+        let shown = self.shown.edge().saturating_sub(ack);
+        self.account.advertise(ctx, shown.min(most_on_the_way(self.segment(), self.totals.downlink_bytes)));
         let window = u64::from(field) << self.shifts.shown;
         if let Some(mut tcp) = packet.tcp_mut() {
             tcp.set_window(field);
@@ -372,28 +351,21 @@ impl Flow {
         ctx.pass_to_server(packet);
     }
 
-    /// What the server may have on its way beyond `ack`, which is kept until the client has it.
-    pub(super) fn advertise(&mut self, ctx: &mut Context<'_>, bytes: u64) {
-        *ctx.advertised = ctx.advertised.saturating_sub(self.advertised) + bytes;
-        self.advertised = bytes;
-    }
-
     fn observe_ack(&self, ctx: &mut Context<'_>, client_window: u64, virtual_window: u64) {
         let event = Event::Acked {
             client_window,
             virtual_window,
             in_flight: self.flight.bytes(),
             waiting: self.waiting(),
-            rate: self.rate.rate().unwrap_or_default(),
-            rtt: self.rtt.smoothed().unwrap_or_default(),
+            rate: self.client.rate().rate().unwrap_or_default(),
+            rtt: self.round_trips.smoothed().unwrap_or_default(),
             delay: self.modulation.delay(),
         };
         ctx.observer.on_event(ctx.now, &self.key, &event);
     }
 
     pub(super) fn close_if_done(&mut self, ctx: &mut Context<'_>) {
-        let server_done = self.server_fin.is_some_and(|fin| self.board.una() >= fin);
-        if server_done && self.client_fin_acked {
+        if self.stream.is_over(self.board.una()) && self.upstream.is_over() {
             self.close(ctx, FlowStage::Finished);
         }
     }
@@ -407,11 +379,11 @@ type BlockList = heapless::Vec<Range<u64>, 4>;
 struct Arrival {
     arrived: Arrived,
     /// Its departure, if it was the only one of its bytes.
-    sent_at: Option<paceline_wire::Instant>,
+    sent_at: Option<Instant>,
 }
 
 impl Arrival {
-    fn note(&mut self, arrived: Arrived, sent_at: Option<paceline_wire::Instant>) {
+    fn note(&mut self, arrived: Arrived, sent_at: Option<Instant>) {
         if arrived > self.arrived {
             *self = Arrival { arrived, sent_at };
         }

@@ -22,15 +22,15 @@ impl Flow {
             return None;
         }
         let segment = self.segment();
-        let uplink = self.uplink.as_ref()?;
+        let uplink = self.upstream.uplink.as_ref()?;
         let end = tcp.seq().unwrap_near(uplink.sent()) + len;
-        if self.upload.is_none() {
+        if self.upstream.upload.is_none() {
             let is_short = uplink.sent() - uplink.first() <= FIRST_FLIGHT * segment;
             if is_short || tcp.timestamps().is_none() || !self.has_room(ctx, UploadWatch::MEMORY) {
                 return None;
             }
             let rtt = self.totals.rtt_min.unwrap_or_default();
-            self.upload = Some(Box::new(UploadWatch::new(uplink.edge(), rtt)));
+            self.upstream.upload = Some(Box::new(UploadWatch::new(uplink.edge(), rtt)));
         }
         let data = UploadData {
             now: ctx.now,
@@ -40,12 +40,12 @@ impl Flow {
             queue: self.uplink_at_most(),
             handshake: self.totals.rtt_min,
         };
-        self.upload.as_mut()?.report(&data)
+        self.upstream.upload.as_mut()?.report(&data)
     }
 
     /// What its subscriber knows of it.
     pub(crate) fn set_own_upload(&mut self, own: Own) {
-        if let Some(upload) = &mut self.upload {
+        if let Some(upload) = &mut self.upstream.upload {
             upload.own = own;
         }
     }
@@ -54,8 +54,11 @@ impl Flow {
     /// says.
     /// The right edge never moves back by that (RFC 9293, Section 3.8.6).
     pub(super) fn lower_upload_window(&mut self, now: Instant, packet: &mut Packet) {
-        let (segment, at_once, server_rtt) = (self.segment(), self.waiting() == 0, self.server_rtt.get());
-        let Some((uplink, upload)) = self.uplink.as_ref().zip(self.upload.as_mut()) else { return };
+        let (segment, at_once, server_rtt) =
+            (self.segment(), self.waiting() == 0, self.round_trips.of_server());
+        let Some((uplink, upload)) = self.upstream.uplink.as_ref().zip(self.upstream.upload.as_mut()) else {
+            return;
+        };
         let Some(tcp) = packet.tcp().filter(|tcp| tcp.flags().contains(Flags::ACK)) else { return };
         let shift = if self.shifts.added { 0 } else { self.shifts.server };
         let (ack, field) = (tcp.ack().unwrap_near(uplink.acked()), tcp.window());

@@ -114,14 +114,14 @@ impl Flow {
         if !self.handshake.sack() || ctx.config.retransmission.mode == RetransmissionMode::None {
             return;
         }
-        let Some(rtt) = self.rtt.smoothed() else { return };
-        let window_is_used = self.received + 2 * self.segment() >= self.virtual_window.edge();
+        let Some(rtt) = self.round_trips.smoothed() else { return };
+        let window_is_used = self.stream.received() + 2 * self.segment() >= self.shown.edge();
         self.watch.trial.on_ack(&Progress {
             now: ctx.now,
             una: self.board.una(),
-            received: self.received,
+            received: self.stream.received(),
             rtt,
-            server_rtt: self.server_rtt.get(),
+            server_rtt: self.round_trips.of_server(),
             window_is_used,
             waits: self.waiting() > 0,
             hides: !self.board.is_whole() && !self.server_is_repairing(),
@@ -152,7 +152,7 @@ impl Flow {
     /// Once a second: a reader that lags takes no more than its own window says, and whatever else is sent only gets old here.
     pub(crate) fn watch_reader(&mut self, ctx: &mut Context<'_>) {
         // One that does not read at all (window zero) may come back at any time, and fast.
-        let lags = self.reader_lags() && self.window > 0;
+        let lags = self.client.reader_lags() && !self.client.is_closed();
         self.watch.lags = if lags { self.watch.lags.saturating_add(1) } else { 0 };
         if self.watch.reason.is_some() && !self.watch.own_window && self.watch.lags >= LAGS_MIN {
             self.watch.own_window = true;
@@ -160,9 +160,9 @@ impl Flow {
         }
     }
 
-    /// With each ACK: our choice, it reads as it should again when three quarters of its buffer are free.
+    /// With each ACK: it may read as it should again.
     pub(super) fn watch_room(&mut self, ctx: &mut Context<'_>) {
-        if self.watch.own_window && self.room >= self.window_max / 4 * 3 {
+        if self.watch.own_window && self.client.reads_well() {
             self.watch.own_window = false;
             self.note_decision(
                 ctx,
@@ -174,9 +174,9 @@ impl Flow {
     /// What it showed since the last time, once a second and at its end.
     pub(crate) fn seen(&mut self, now: Instant) -> Option<Seen> {
         let since = *self.watch.told_at.get_or_insert(now);
-        let ends = self.phase == Phase::Closed;
+        let ends = self.life.phase() == Phase::Closed;
         let due = ends || now.saturating_since(since) >= INTERVAL;
-        if !due || self.watch.over || self.phase == Phase::Opening {
+        if !due || self.watch.over || self.life.phase() == Phase::Opening {
             return None;
         }
         self.watch.over = ends;
@@ -184,15 +184,15 @@ impl Flow {
         let queue = self.watch.uplink.standing();
         let rtt = self.totals.rtt_min.into_iter().chain(self.path.rtt).min();
         // Our choice: a queue of a quarter of the round trip is load.
-        let smoothed = self.rtt.smoothed().unwrap_or_default();
+        let smoothed = self.round_trips.smoothed().unwrap_or_default();
         let loaded = rtt.is_some_and(|rtt| smoothed > rtt + rtt / 4 + LOADED);
         let seen = Seen {
             delivered: delivered.saturating_sub(self.watch.told_delivered),
             lost: if loaded { 0 } else { lost.saturating_sub(self.watch.told_lost) },
-            rate: self.path.share.max(self.rate.rate().unwrap_or_default()),
+            rate: self.path.share.max(self.client.rate().rate().unwrap_or_default()),
             rtt,
-            server_rtt: self.server_rtt.get(),
-            window: self.window_max,
+            server_rtt: self.round_trips.of_server(),
+            window: self.client.largest(),
             late_acks: queue.is_some_and(|queue| is_late(queue, rtt)),
             slow_reader: self.watch.own_window,
             needless_repairs: self.watch.server_repairs && !self.watch.was_told,
@@ -219,7 +219,7 @@ impl Flow {
     /// The client acknowledges up to `ack`, which is more than before, and perhaps more than has left for it.
     pub(super) fn watch_claim(&mut self, ctx: &mut Context<'_>, ack: u64) {
         let (una, sent) = (self.board.una(), self.board.sent());
-        if self.watch.reason.is_none() || self.gave_up {
+        if self.watch.reason.is_none() || self.life.gave_up() {
             return;
         }
         let before = self.watch.claimed.max(una);

@@ -2,7 +2,8 @@
 //!
 //! rmp-serde asks each value what it is, and offers each type every kind of value: with all types of the state that made 2 MB of
 //! machine code. Here each type asks for what it wants, and another value is an error. Of what rmp-serde writes with names, all is read
-//! but numbers of 128 bits and types that take any value.
+//! but numbers of 128 bits. Only types that are written flat (`serde(flatten)`) take any value: the fields of their parts are kept until
+//! each part is read.
 
 use std::fmt;
 
@@ -15,7 +16,7 @@ use serde::de::{
 
 /// Reads a value at the start of `bytes`.
 pub(super) fn from_slice<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> Result<T, Error> {
-    T::deserialize(&mut Reader { rest: bytes })
+    T::deserialize(&mut Reader { rest: bytes, depth: 0 })
 }
 
 /// Why it is not what was asked for.
@@ -38,8 +39,13 @@ impl de::Error for Error {
 
 type Result<T, E = Error> = std::result::Result<T, E>;
 
+/// Values within each other that may be kept for parts. Each level takes stack; the state has six.
+const DEPTH_MAX: u32 = 64;
+
 struct Reader<'de> {
     rest: &'de [u8],
+    /// Values around the one that is being kept.
+    depth: u32,
 }
 
 impl<'de> Reader<'de> {
@@ -167,8 +173,30 @@ impl<'de> de::Deserializer<'de> for &mut Reader<'de> {
         deserialize_byte_buf visit_borrowed_bytes Reader::bytes,
     }
 
-    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value> {
-        Err(Error("a type that takes any value cannot be read".to_owned()))
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        self.depth += 1;
+        if self.depth > DEPTH_MAX {
+            return Err(expected("fewer values within each other"));
+        }
+        let value = match self.peek()? {
+            Marker::Null => self.take(1).and_then(|_| visitor.visit_unit()),
+            Marker::True | Marker::False => self.deserialize_bool(visitor),
+            Marker::FixPos(_) | Marker::U8 | Marker::U16 | Marker::U32 | Marker::U64 => {
+                visitor.visit_u64(self.unsigned()?)
+            }
+            Marker::FixNeg(_) | Marker::I8 | Marker::I16 | Marker::I32 | Marker::I64 => {
+                visitor.visit_i64(self.signed()?)
+            }
+            Marker::F32 => self.deserialize_f32(visitor),
+            Marker::F64 => self.deserialize_f64(visitor),
+            Marker::FixStr(_) | Marker::Str8 | Marker::Str16 | Marker::Str32 => self.deserialize_str(visitor),
+            Marker::Bin8 | Marker::Bin16 | Marker::Bin32 => self.deserialize_bytes(visitor),
+            Marker::FixArray(_) | Marker::Array16 | Marker::Array32 => self.list(visitor),
+            Marker::FixMap(_) | Marker::Map16 | Marker::Map32 => self.map(visitor),
+            _ => Err(expected("a known kind of value")),
+        };
+        self.depth -= 1;
+        value
     }
 
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
@@ -424,6 +452,41 @@ mod tests {
         let written = rmp_serde::to_vec_named(&whole()).unwrap();
         let newer: Newer = from_slice(&written).unwrap();
         assert_eq!((newer.added, newer.bytes), (0, whole().bytes));
+    }
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct Part {
+        kinds: Vec<Kind>,
+        nothing: (Nothing, ()),
+        small: (bool, char, f32, i32),
+        bytes: serde_bytes::ByteBuf,
+        map: BTreeMap<String, Option<i64>>,
+        #[serde(default)]
+        absent: u8,
+    }
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct Flat {
+        addresses: (IpAddr, SocketAddr),
+        #[serde(flatten)]
+        part: Part,
+    }
+
+    #[test]
+    fn a_part_that_is_written_flat_is_read() {
+        let Whole { kinds, addresses, nothing, small, bytes, absent, .. } = whole();
+        let map = [("a".to_owned(), None), ("b".to_owned(), Some(i64::MIN))].into();
+        let flat = Flat { addresses, part: Part { kinds, nothing, small, bytes, map, absent } };
+        let written = rmp_serde::to_vec_named(&flat).unwrap();
+        assert_eq!(from_slice::<Flat>(&written).unwrap(), flat);
+    }
+
+    /// A list in a list in a list: without an end to it the stack would have one.
+    #[test]
+    fn what_is_kept_for_parts_is_not_as_deep_as_somebody_likes() {
+        let mut written = vec![0x81, 0xa1, b'x'];
+        written.resize(1 << 20, 0x91);
+        assert!(from_slice::<Flat>(&written).is_err());
     }
 
     #[test]

@@ -1,0 +1,176 @@
+//! What the client shows of its receive buffer: a_i, a_max, right edge and t_i of the schedule, and the rate at which it is read.
+
+use paceline_wire::{Duration, Instant};
+
+use super::Flow;
+use super::overshoot::Overshoot;
+use crate::reception_rate::ReceptionRate;
+
+/// Our choice: so many ACKs with the same window, two round trips of a small client, tell that it is the largest one.
+const SAME_WINDOWS: u32 = 64;
+
+/// The client's buffer, by its newest ACKs.
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(super) struct ClientWindow {
+    rate: ReceptionRate,
+    /// a_i and a_max.
+    window: u64,
+    window_max: u64,
+    /// The window in the newest ACK that told of no hole.
+    room: u64,
+    /// ACKs in a row with the same window.
+    same_window: u32,
+    right_edge: u64,
+    /// t_i: when an ACK moved the right edge.
+    acked_at: Instant,
+    /// What left before there was room for it.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub(super) overshoot: Overshoot,
+}
+
+/// What an ACK of the client says of its window.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WindowReport {
+    pub(super) now: Instant,
+    /// Acknowledged before it.
+    pub(super) una: u64,
+    pub(super) ack: u64,
+    pub(super) window: u64,
+    /// It tells of no hole, and none is known.
+    pub(super) is_whole: bool,
+    /// Between ACKs that are further apart nothing was read steadily.
+    pub(super) gap: Duration,
+}
+
+impl ClientWindow {
+    pub(super) fn new(ack_interval: usize, now: Instant) -> Self {
+        ClientWindow {
+            rate: ReceptionRate::new(ack_interval),
+            window: 0,
+            window_max: 0,
+            room: 0,
+            same_window: 0,
+            right_edge: 0,
+            acked_at: now,
+            overshoot: Overshoot::default(),
+        }
+    }
+
+    /// The first window that it shows.
+    pub(super) fn on_first(&mut self, window: u64) {
+        (self.window, self.window_max) = (window, window);
+    }
+
+    /// The stream goes on at `position`, of which the client has all that lies below.
+    pub(super) fn start(&mut self, position: u64) {
+        self.right_edge = position + self.window;
+    }
+
+    /// The stream goes on where an ACK of this moment found it.
+    pub(super) fn resume(&mut self, now: Instant, window: u64) {
+        self.on_first(window);
+        self.acked_at = now;
+    }
+
+    /// An ACK that is no older than the newest one.
+    pub(super) fn on_ack(&mut self, report: &WindowReport) {
+        let WindowReport { now, una, ack, window, is_whole, gap } = *report;
+        if ack > una {
+            self.overshoot.on_advance(ack + window, ack - una);
+        }
+        // A client that showed a larger window once and then took it back has no buffer that fills: the window of one
+        // that fills moves.
+        self.same_window = if window == self.window { self.same_window + 1 } else { 0 };
+        if self.same_window >= SAME_WINDOWS {
+            self.window_max = window;
+            self.same_window = 0;
+        }
+        self.window = window;
+        self.window_max = self.window_max.max(window);
+        let edge = ack + window;
+        if edge <= self.right_edge && ack == una {
+            return;
+        }
+        self.right_edge = self.right_edge.max(edge);
+        self.acked_at = now;
+        if is_whole {
+            self.room = window;
+        }
+        if is_whole || self.reader_lags() {
+            self.rate.on_ack(now, ack, edge, gap);
+        }
+    }
+
+    /// The application reads more slowly than data comes: half of the buffer was filled when all was in order. The right
+    /// edge then moves by what it reads, hole or not. Our choice: half is where a slow reader's buffer settles.
+    pub(super) fn reader_lags(&self) -> bool {
+        self.room < self.window_max / 2
+    }
+
+    /// Our choice: it reads as it should again when three quarters of its buffer are free.
+    pub(super) fn reads_well(&self) -> bool {
+        self.room >= self.window_max / 4 * 3
+    }
+
+    /// A hole that the link made tells nothing of the reader. One that opens because the buffer is full does: R goes on.
+    pub(super) fn on_hole(&mut self) {
+        if !self.reader_lags() {
+            self.rate.hold();
+        }
+    }
+
+    /// R.
+    pub(super) fn rate(&self) -> &ReceptionRate {
+        &self.rate
+    }
+
+    /// a_i.
+    pub(super) fn newest(&self) -> u64 {
+        self.window
+    }
+
+    /// a_max.
+    pub(super) fn largest(&self) -> u64 {
+        self.window_max
+    }
+
+    /// It takes nothing.
+    pub(super) fn is_closed(&self) -> bool {
+        self.window == 0
+    }
+
+    /// The furthest position that the client has had room for.
+    pub(super) fn right_edge(&self) -> u64 {
+        self.right_edge
+    }
+
+    /// t_i.
+    pub(super) fn acked_at(&self) -> Instant {
+        self.acked_at
+    }
+
+    /// The window as seen from `ack`: between ACKs the right edge stays where it was.
+    pub(super) fn seen_from(&self, ack: u64) -> u64 {
+        if self.is_closed() { 0 } else { self.right_edge.saturating_sub(ack) }
+    }
+
+    /// Positions and windows within these limits.
+    #[cfg(feature = "serde")]
+    pub(super) fn is_sound(&self, position_max: u64, window_max: u64) -> bool {
+        let windows = [self.window, self.window_max, self.room];
+        self.right_edge < position_max && windows.into_iter().all(|window| window <= window_max)
+    }
+}
+
+impl Flow {
+    /// An ACK shows `window`, and `is_whole` if it tells of no hole.
+    pub(super) fn note_window(&mut self, now: Instant, ack: u64, window: u64, is_whole: bool) {
+        let una = self.board.una();
+        if ack < una {
+            return;
+        }
+        let is_whole = is_whole && self.recovery.hole.is_none();
+        let gap = self.smoothed_rtt().max(Duration::from_millis(50)) * 2;
+        self.client.on_ack(&WindowReport { now, una, ack, window, is_whole, gap });
+    }
+}

@@ -1,0 +1,116 @@
+//! How far a flow is, from its first SYN until it is forgotten.
+
+use paceline_wire::{Duration, Instant};
+
+use crate::status::FlowStage;
+
+/// A closed flow is kept for retransmitted FINs, so that their windows are still rescaled: Linux's TIME-WAIT.
+const CLOSED_LINGER: Duration = Duration::from_secs(60);
+/// RFC 5382, REQ-5: not less than 4 minutes for a connection that is being opened.
+const OPENING_TIMEOUT: Duration = Duration::from_secs(240);
+
+/// How far a flow is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(crate) enum Phase {
+    /// SYNs are on their way.
+    Opening,
+    /// Both are through, or the flow was resumed.
+    Open,
+    /// Resumed after a restart: until a packet of each end tells where the streams are.
+    Resumed,
+    /// Both FINs are acknowledged, or a RST passed: forgotten after a while.
+    Closed,
+}
+
+/// Its phase, and the times that belong to it.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(super) struct Life {
+    phase: Phase,
+    since: Instant,
+    last_packet: Instant,
+    /// It was open before the gateway started.
+    was_resumed: bool,
+    /// Repair has failed: the server's own recovery passes.
+    gave_up: bool,
+    /// How it ended, if it has.
+    end: Option<FlowStage>,
+}
+
+impl Life {
+    /// Of a flow whose first SYN comes now.
+    pub(super) fn new(now: Instant) -> Self {
+        Life {
+            phase: Phase::Opening,
+            since: now,
+            last_packet: now,
+            was_resumed: false,
+            gave_up: false,
+            end: None,
+        }
+    }
+
+    pub(super) fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    pub(super) fn since(&self) -> Instant {
+        self.since
+    }
+
+    pub(super) fn last_packet(&self) -> Instant {
+        self.last_packet
+    }
+
+    pub(super) fn was_resumed(&self) -> bool {
+        self.was_resumed
+    }
+
+    pub(super) fn gave_up(&self) -> bool {
+        self.gave_up
+    }
+
+    /// What an operator is told.
+    pub(super) fn stage(&self) -> FlowStage {
+        let opening = self.phase == Phase::Opening;
+        self.end.unwrap_or(if opening { FlowStage::Opening } else { FlowStage::Open })
+    }
+
+    /// A packet of the flow came.
+    pub(super) fn on_packet(&mut self, now: Instant) {
+        self.last_packet = now;
+    }
+
+    /// It was open before a restart.
+    pub(super) fn resume(&mut self) {
+        (self.phase, self.was_resumed) = (Phase::Resumed, true);
+    }
+
+    /// Its streams are known.
+    pub(super) fn open(&mut self) {
+        self.phase = Phase::Open;
+    }
+
+    pub(super) fn give_up(&mut self) {
+        self.gave_up = true;
+    }
+
+    /// It is over. True if it was not before.
+    pub(super) fn close(&mut self, end: FlowStage) -> bool {
+        if self.phase == Phase::Closed {
+            return false;
+        }
+        (self.phase, self.end) = (Phase::Closed, Some(end));
+        true
+    }
+
+    /// When it is to be forgotten if no further packet comes.
+    pub(super) fn expires_at(&self, is_proven: bool, idle_timeout_s: u64) -> Instant {
+        match self.phase {
+            Phase::Closed => self.last_packet + CLOSED_LINGER,
+            _ if !is_proven => self.last_packet + OPENING_TIMEOUT,
+            _ => self.last_packet + Duration::from_secs(idle_timeout_s),
+        }
+    }
+}

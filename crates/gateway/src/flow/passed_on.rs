@@ -1,0 +1,74 @@
+//! What has passed to the client in front of data that waits here, and binds what leaves later: timestamps, acknowledgements, windows.
+
+use paceline_wire::{Packet, Seq};
+
+use super::Flow;
+
+/// The newest of each.
+#[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(super) struct PassedOn {
+    /// Acknowledgement and window field of the server's newest packet, as the client is to see them.
+    newest: Option<(Seq, u16)>,
+    /// Timestamp of the newest packet that passed in front of data that is kept here.
+    passed_tsval: Option<u32>,
+}
+
+impl PassedOn {
+    /// What the server last told the client of the uplink, as the client reads it, for packets that leave a second time.
+    pub(super) fn note_newest(&mut self, packet: &Packet) {
+        let Some(told) = told_by(packet) else { return };
+        if self.newest.is_none_or(|(ack, _)| told.0.distance(ack) >= 0) {
+            self.newest = Some(told);
+        }
+    }
+
+    fn note_timestamp(&mut self, value: u32) {
+        if self.passed_tsval.is_none_or(|passed| value.wrapping_sub(passed) as i32 > 0) {
+            self.passed_tsval = Some(value);
+        }
+    }
+
+    /// Data that is older than what has passed is given its timestamp: by its own the client would take it for an old
+    /// duplicate and never accept it (PAWS, RFC 7323, Section 5.3).
+    pub(super) fn refresh_timestamp(&self, packet: &mut Packet) {
+        let Some(passed) = self.passed_tsval else { return };
+        if let Some((value, echo)) = packet.tcp().and_then(|tcp| tcp.timestamps())
+            && passed.wrapping_sub(value) as i32 > 0
+            && let Some(mut tcp) = packet.tcp_mut()
+        {
+            tcp.set_timestamps(passed, echo);
+        }
+    }
+
+    /// Acknowledgement and window of a packet that leaves a second time, and before those that wait. As in a server's own retransmission,
+    /// what is acknowledged has moved on since it left first; but the older acknowledgements of what waits would then seem reordered.
+    pub(super) fn told_before<'a>(
+        &self,
+        waiting: impl IntoIterator<Item = Option<&'a Packet>>,
+    ) -> Option<(Seq, u16)> {
+        let told = waiting.into_iter().flatten().filter_map(told_by);
+        told.fold(self.newest, |newest, waiting| {
+            newest.map(|newest| if waiting.0.distance(newest.0) < 0 { waiting } else { newest })
+        })
+    }
+}
+
+fn told_by(packet: &Packet) -> Option<(Seq, u16)> {
+    packet.tcp().map(|tcp| (tcp.ack(), tcp.window()))
+}
+
+pub(super) fn timestamp_of(packet: &Packet) -> Option<u32> {
+    packet.tcp()?.timestamps().map(|(value, _)| value)
+}
+
+impl Flow {
+    /// A packet with an old sequence number, which ends at `end`, will be in front of older ones that wait here, and the client takes
+    /// over its timestamp. Not that of one wholly below what it has acknowledged: that is outside its window, and TS.Recent stays
+    /// (RFC 7323, Section 5.3, R2 before R3; Linux: tcp_sequence). Such a number may be a guess of somebody who does not see the flow.
+    pub(super) fn note_passed(&mut self, end: u64, stamp: Option<u32>) {
+        if let Some(value) = stamp.filter(|_| end >= self.board.una()) {
+            self.passed_on.note_timestamp(value);
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! The stream from the server to the client, in positions: how far it has come, and where it ends.
+
+use core::ops::Range;
+
+use super::stale_promise::StalePromise;
+
+/// What the server has sent.
+#[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(super) struct ServerStream {
+    /// Position after its newest byte.
+    received: u64,
+    /// Position after the newest byte that passed to the client without being kept.
+    #[cfg_attr(feature = "serde", serde(default))]
+    passed: u64,
+    server_fin: Option<u64>,
+    /// The server's newest bytes, which it sent again before they had left.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub(super) tail_probe: Option<Range<u64>>,
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub(super) stale_promise: StalePromise,
+}
+
+impl ServerStream {
+    /// It starts, or is first seen, at `position`.
+    pub(super) fn start(&mut self, position: u64) {
+        self.received = position;
+    }
+
+    /// All below `end` has come.
+    pub(super) fn on_received(&mut self, end: u64) {
+        self.received = self.received.max(end);
+    }
+
+    /// What passed without being kept ends at `end`.
+    pub(super) fn on_passed(&mut self, end: u64) {
+        self.passed = self.passed.max(end);
+    }
+
+    /// So far it had passed when it was found again.
+    pub(super) fn set_passed(&mut self, end: u64) {
+        self.passed = end;
+    }
+
+    /// The server's FIN ends at `end`.
+    pub(super) fn on_fin(&mut self, end: u64) {
+        self.server_fin = Some(end);
+    }
+
+    /// Position after its newest byte.
+    pub(super) fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// Position after the newest byte that passed to the client without being kept.
+    pub(super) fn passed(&self) -> u64 {
+        self.passed
+    }
+
+    /// The client, which has all below `una`, has the FIN, too.
+    pub(super) fn is_over(&self, una: u64) -> bool {
+        self.server_fin.is_some_and(|fin| una >= fin)
+    }
+
+    /// How much payload the stream has between these positions, of which the server's FIN is one (RFC 9293, section 3.4) and no
+    /// payload.
+    pub(super) fn payload_in(&self, start: u64, end: u64) -> u64 {
+        let has_fin = self.server_fin.is_some_and(|fin| start < fin && fin <= end);
+        end - start - u64::from(has_fin)
+    }
+}

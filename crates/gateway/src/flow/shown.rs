@@ -1,0 +1,27 @@
+//! The window that the server is shown.
+
+use crate::supply::Supply;
+use crate::virtual_window::VirtualWindow;
+
+/// The window that the server sees, and whether it keeps up with it.
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(super) struct Shown {
+    pub(super) virtual_window: VirtualWindow,
+    pub(super) supply: Supply,
+}
+
+impl Shown {
+    pub(super) fn new() -> Self {
+        Shown { virtual_window: VirtualWindow::new(0), supply: Supply::default() }
+    }
+
+    /// The stream starts, or is first seen, at `position`.
+    pub(super) fn start(&mut self, position: u64) {
+        self.virtual_window = VirtualWindow::new(position);
+    }
+
+    /// The furthest position that the server may send.
+    pub(super) fn edge(&self) -> u64 {
+        self.virtual_window.edge()
+    }
+}
