@@ -233,8 +233,10 @@ impl QueueBound {
 
     /// Rate and longest burst of what leaves before a buffer that may be short: something was lost of late. A server that hears of many
     /// bytes at once sends as many, and in front of a short buffer most of them are lost. Our choice: the burst takes half of the longest
-    /// queue; the rate is a quarter above the link's, so that it can grow, and while it does twice that, as BBR probes and starts
-    /// (draft-ietf-ccwg-bbr, Section 4.3). A tenth or a half in place of the quarter left more drops and longer waits (docs/design/queue-bound.md).
+    /// queue; the rate is a quarter above the link's, so that it can grow, as BBR probes (draft-ietf-ccwg-bbr, Section 4.3.3). A tenth or a half in
+    /// place of the quarter left more drops and longer waits (docs/design/queue-bound.md). While it grows the rate is a round trip old: twice that
+    /// is what slow start has now, and twice that again what it has next. 2.5 times held BBR, which starts with 2.77, at a tenth of a link that
+    /// loses by chance: it had .25 of what it has without a gateway.
     pub fn pace(&self, now: Instant) -> Option<(Rate, Duration)> {
         let rate = self.known_rate();
         let rtt_min = self.baseline.rtt_min()?;
@@ -242,7 +244,7 @@ impl QueueBound {
         if rate.is_zero() || self.release.longest().is_some() || !self.may_be_short(rtt_min) {
             return None;
         }
-        let gain = if self.loss_test.grows() { (5, 2) } else { (5, 4) };
+        let gain = if self.loss_test.grows() { (4, 1) } else { (5, 4) };
         Some((rate.mul_ratio(gain.0, gain.1), half.max(rate.time_for(MIN_QUEUE))))
     }
 
