@@ -221,19 +221,28 @@ mod tests {
     const RTT: Duration = Duration::from_millis(200);
     /// What the path holds, 20 Mbit/s x 200 ms.
     const BDP: u64 = 500_000;
+    const SERVER_MS: u64 = 10;
 
     /// ACKs each millisecond from `from_ms` on, which stand still for a round trip and then jump, as with a hole in each. The server goes on
-    /// by its pace, of `rate` bytes a millisecond, or answers with as much at once.
+    /// by its pace, of `rate` bytes a millisecond, or answers with as much at once, when the ACK has been with it.
     fn run(trial: &mut Trial, from_ms: u64, to_ms: u64, paced: bool, rate: u64) {
+        run_over(SERVER_MS, trial, from_ms, to_ms, paced, rate);
+    }
+
+    fn run_over(server_ms: u64, trial: &mut Trial, from_ms: u64, to_ms: u64, paced: bool, rate: u64) {
         for ms in from_ms..to_ms {
             let (jumps, left) = (ms / 200, ms % 200);
             let una = (1 + jumps) * rate * 200;
             trial.on_ack(&Progress {
                 now: Instant::ZERO + Duration::from_millis(ms),
                 una,
-                received: if paced { una + left * rate } else { una + rate * 200 * u64::from(left > 1) },
+                received: if paced {
+                    una + left * rate
+                } else {
+                    una + rate * 200 * u64::from(left >= server_ms)
+                },
                 rtt: RTT,
-                server_rtt: Duration::from_millis(10),
+                server_rtt: Duration::from_millis(server_ms),
                 window_is_used: false,
                 waits: false,
                 hides: true,
@@ -253,6 +262,15 @@ mod tests {
         let mut trial = Trial::default();
         run(&mut trial, 1, 60_000, false, BDP / 200);
         assert!(!trial.passes());
+    }
+
+    #[test]
+    fn both_are_known_behind_a_long_wired_side() {
+        for paced in [true, false] {
+            let mut trial = Trial::default();
+            run_over(100, &mut trial, 1, 20_000, paced, BDP / 200);
+            assert_eq!(trial.passes(), paced);
+        }
     }
 
     #[test]
