@@ -1,8 +1,8 @@
 //! A TCP endpoint without I/O or clock: packets and time in, packets out.
 //!
 //! [`Connection`] is one connection, driven by whoever has packets and a clock. [`Endpoint`] is a
-//! [`Node`](paceline_wire::Node) over one or many of them. The algorithms are exchanged at five seams, by name:
-//! [`CongestionControl`], [`RateReduction`], [`LossDetection`], [`SendBuffer`], [`ReceiveWindow`]. What a connection does can be read from its
+//! [`Node`](paceline_wire::Node) over one or many of them. The algorithms are exchanged at four seams, by name:
+//! [`CongestionControl`], [`RateReduction`], [`LossDetection`], [`ReceiveWindow`]. What a connection does can be read from its
 //! [`Status`] and from the [`Event`]s that an [`Observer`] sees.
 //!
 //! Payload is bytes or, as in a simulator, only a length. Nothing is random but the initial sequence number and the offset
