@@ -235,7 +235,7 @@ impl QueueBound {
     /// bytes at once sends as many, and in front of a short buffer most of them are lost. Our choice: the burst takes half of the longest
     /// queue; the rate is a quarter above the link's, so that it can grow, as BBR probes (draft-ietf-ccwg-bbr, Section 4.3.3). A tenth or a half in
     /// place of the quarter left more drops and longer waits (docs/design/queue-bound.md). While it grows the rate is a round trip old: twice that
-    /// is what slow start has now, and twice that again what it has next. 2.5 times held BBR, which starts with 2.77, at a tenth of a link that
+    /// is what slow start has now, and twice that again what it has next. 2.5 times held BBR, which starts with 2.77 (Section 4.3.1), at a tenth of a link that
     /// loses by chance: it had .25 of what it has without a gateway.
     pub fn pace(&self, now: Instant) -> Option<(Rate, Duration)> {
         let rate = self.known_rate();

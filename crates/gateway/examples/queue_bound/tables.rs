@@ -197,10 +197,10 @@ fn steps(text: &mut String) {
         ("RTT 80 ms", vec![(0, 80)]),
     ];
     text.push_str(
-        "### Steps of the rate: 20 -> 5 -> 20 Mbit/s\n\nPer fall and rise: longest queueing delay in ms; ",
+        "### Steps of the rate: 20 -> 5 -> 20 Mbit/s\n\nEach fall and rise has three figures. First comes the longest queueing delay in ms. ",
     );
     text.push_str(
-        "seconds until it stays below 200 ms; seconds until every 200 ms carry 95 % of the link.\n\n",
+        "Then come the seconds until it stays below 200 ms, and those until every 200 ms carry 95 % of the link.\n\n",
     );
     text.push_str("| path | rule | 20 -> 5 | 5 -> 20 |\n|---|---|---|---|\n");
     for (name, rtts) in paths {
@@ -278,7 +278,7 @@ fn coexist(text: &mut String) {
     let percent = s.utilization * 100.0;
     let _ = writeln!(
         text,
-        "\nBeside UDP at half of a link of 20 Mbit/s (RTT 100 ms) this rule gets {percent:.1} % of the link, with p50 / p95 of {:.0} / {:.0} ms.\n",
+        "\nUDP takes half of a link of 20 Mbit/s (RTT 100 ms). Beside it this rule gets {percent:.1} % of the link, with p50 / p95 of {:.0} / {:.0} ms.\n",
         s.p50, s.p95
     );
 }
