@@ -110,11 +110,10 @@ impl Table {
             if entry.scheduled.needs_no_room() || subscriber.fits(now, bytes) {
                 return Some(self.grant(class, id, now));
             }
-            let room_at = subscriber.room_at(now, bytes);
             if let Some((class, id)) = self.next_repair(index, now, mode) {
                 return Some(self.grant(class, id, now));
             }
-            if let Some(at) = room_at {
+            if let Some(at) = self.subscribers[index as usize].room_at(now, bytes) {
                 self.look_again(id, at);
             }
             return None;
