@@ -225,7 +225,7 @@ impl Table {
 
     /// What the subscriber of an entry may have outstanding; `u64::MAX` where nothing bounds it.
     pub(crate) fn limit_of_subscriber(&self, id: u32) -> u64 {
-        self.subscribers[self.entries[id as usize].scheduled.subscriber() as usize].limit()
+        self.subscribers[self.entries[id as usize].scheduled.subscriber() as usize].downlink.limit()
     }
 
     /// Bytes that an entry may send side by side: without end where no other flow of its subscriber has anything to send.
@@ -233,12 +233,12 @@ impl Table {
         let entry = &self.entries[id as usize];
         let subscriber = &self.subscribers[entry.scheduled.subscriber() as usize];
         let others = subscriber.round_robin.len() - u32::from(entry.class.is_some());
-        if others == 0 { u64::MAX } else { subscriber.quantum() }
+        if others == 0 { u64::MAX } else { subscriber.downlink.quantum() }
     }
 
     /// What a super-packet to the subscriber of an entry is not cut below.
     pub(crate) fn quantum(&self, id: u32) -> u64 {
-        self.subscribers[self.entries[id as usize].scheduled.subscriber() as usize].quantum()
+        self.subscribers[self.entries[id as usize].scheduled.subscriber() as usize].downlink.quantum()
     }
 
     /// What all flows of a flow's subscriber hold of the shared memory, as of their last packets and timeouts.
@@ -353,7 +353,7 @@ impl Table {
         let index = entry.scheduled.subscriber();
         let subscriber = &mut self.subscribers[index as usize];
         subscriber.memory_use.replace(entry.memory_use, MemoryUse::default());
-        subscriber.outstanding = subscriber.outstanding.saturating_sub(entry.scheduled.in_flight());
+        subscriber.downlink.on_gone(entry.scheduled.in_flight());
         subscriber.forget_non_tcp();
         subscriber.flows -= 1;
         subscriber.ended -= u32::from(entry.has_ended);
@@ -384,7 +384,7 @@ impl Table {
         let in_flight = entry.scheduled.in_flight();
         subscriber.on_report(now, in_flight_before, in_flight, report, self.crowded);
         if let Some(upload) = &report.upload {
-            entry.scheduled.set_own_upload(subscriber.on_upload(now, upload));
+            entry.scheduled.set_own_upload(subscriber.uplink.on_upload(now, upload));
         }
         subscriber.memory_use.replace(entry.memory_use, entry.scheduled.memory_use());
         entry.memory_use = entry.scheduled.memory_use();
@@ -413,7 +413,7 @@ impl Table {
     /// A client sent `bytes` of TCP up, by whatever flow.
     pub(crate) fn note_uploaded(&mut self, config: &GatewayConfig, client: IpAddr, bytes: u64) {
         if let Some(&index) = self.by_prefix.get(&prefix(&config.sharing, client)) {
-            self.subscribers[index as usize].note_uploaded(bytes);
+            self.subscribers[index as usize].uplink.note(bytes);
         }
     }
 
@@ -431,7 +431,7 @@ impl Table {
         let more_in_flight = entry.scheduled.in_flight().saturating_sub(in_flight_before);
         entry.share.on_sent(now, bytes);
         let subscriber = &mut self.subscribers[index as usize];
-        subscriber.on_sent(more_in_flight);
+        subscriber.downlink.on_sent(more_in_flight);
         subscriber.on_tcp_sent(now, bytes);
         subscriber.share.on_sent(now, bytes);
         self.capacity.on_sent(now, bytes);

@@ -106,14 +106,14 @@ impl Table {
                 self.look_again(id, at);
                 continue;
             }
-            let bytes = entry.scheduled.next_bytes(subscriber.quantum());
-            if entry.scheduled.needs_no_room() || subscriber.fits(now, bytes) {
+            let bytes = entry.scheduled.next_bytes(subscriber.downlink.quantum());
+            if entry.scheduled.needs_no_room() || subscriber.downlink.fits(now, bytes) {
                 return Some(self.grant(class, id, now));
             }
             if let Some((class, id)) = self.next_repair(index, now, mode) {
                 return Some(self.grant(class, id, now));
             }
-            if let Some(at) = self.subscribers[index as usize].room_at(now, bytes) {
+            if let Some(at) = self.subscribers[index as usize].downlink.room_at(now, bytes) {
                 self.look_again(id, at);
             }
             return None;
@@ -132,13 +132,13 @@ impl Table {
                 && entry.share.held_until(now).is_none()
         });
         let (class, id) = found?;
-        let due = subscriber.repair_due();
+        let due = subscriber.downlink.repair_due();
         if due > now {
             // No ACK may come any more that would make room.
             self.look_again(id, due);
             return None;
         }
-        subscriber.on_repair_without_room(now);
+        subscriber.downlink.on_repair_without_room(now);
         Some((class, id))
     }
 
@@ -146,8 +146,8 @@ impl Table {
     fn grant(&mut self, class: usize, id: u32, now: Instant) -> (u32, u64) {
         let entry = &mut self.entries[id as usize];
         let subscriber = &mut self.subscribers[entry.scheduled.subscriber() as usize];
-        let bytes = entry.scheduled.next_bytes(subscriber.quantum());
-        let limit = even_share(subscriber.room(now), subscriber.round_robin.len()).max(bytes);
+        let bytes = entry.scheduled.next_bytes(subscriber.downlink.quantum());
+        let limit = even_share(subscriber.downlink.room(now), subscriber.round_robin.len()).max(bytes);
         let shares = [&entry.share, &subscriber.share, &self.capacity];
         let limit = shares.into_iter().map(Share::allowance).fold(limit, u64::min);
         if entry.share.take_turn() {

@@ -1,0 +1,217 @@
+//! A subscriber's radio link downwards: what is on its way to the client, and how much may be.
+
+use paceline_wire::{Duration, Instant, Rate};
+
+use crate::ack_clumps::AckClumps;
+use crate::auto::Reason;
+use crate::base_rtt::BaseRtt;
+use crate::bound::{BoundSample, QueueBound, QueueBoundConfig};
+use crate::config::{GatewayConfig, QueueBoundMode, ScheduleMode};
+use crate::flow::LinkReport;
+use crate::late_acks::LateAcks;
+
+/// Before there is a sample: the second of RFC 6298, Section 2.1.
+pub(super) const RTT_UNKNOWN: Duration = Duration::from_secs(1);
+
+/// Linux net.ipv4.tcp_tso_win_divisor.
+const TSO_WIN_DIVISOR: u64 = 3;
+
+/// The link, as reports of all flows tell of it.
+#[derive(Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(crate) struct Downlink {
+    /// Bytes in flight of all flows.
+    pub(crate) outstanding: u64,
+    bound: Option<QueueBound>,
+    /// Used where there is no bound.
+    #[cfg_attr(feature = "serde", serde(default))]
+    base_rtt: BaseRtt,
+    /// The schedule may let more be on its way than the path holds.
+    #[cfg_attr(feature = "serde", serde(default))]
+    scheduled: bool,
+    /// The bound has held a packet back since the last ACK.
+    limited: bool,
+    /// It had done so when the last ACK came: the link is full.
+    #[cfg_attr(feature = "serde", serde(default))]
+    full: bool,
+    /// What the newest ACK waited on the uplink, which is none of the downlink's queue.
+    uplink: Duration,
+    #[cfg_attr(feature = "serde", serde(default))]
+    late_acks: LateAcks,
+    /// Why the transparent flows pass through, if they do.
+    #[cfg_attr(feature = "serde", serde(default))]
+    passes: Option<Reason>,
+    #[cfg_attr(feature = "serde", serde(default))]
+    ack_clumps: AckClumps,
+    /// When a repair last left that had no room.
+    #[cfg_attr(feature = "serde", serde(default))]
+    repaired_at: Instant,
+}
+
+/// What one report says beside the flow's own words.
+pub(super) struct Around {
+    /// Bytes other than TCP that have arrived with what was reported.
+    pub(super) arrived: u64,
+    /// Flows that have not ended.
+    pub(super) flows: u32,
+    /// Packets waited for the gateway itself.
+    pub(super) crowded: bool,
+    /// A bound holds the uploads.
+    pub(super) uploads_are_bounded: bool,
+}
+
+impl Downlink {
+    pub(super) fn new(config: &GatewayConfig, bound: QueueBoundConfig) -> Self {
+        let is_bounded = config.queue_bound.mode == QueueBoundMode::Adaptive;
+        Downlink {
+            outstanding: 0,
+            bound: is_bounded.then(|| QueueBound::new(bound)),
+            base_rtt: BaseRtt::default(),
+            scheduled: config.schedule.mode == ScheduleMode::ReceptionRate,
+            limited: false,
+            full: false,
+            uplink: Duration::ZERO,
+            late_acks: LateAcks::default(),
+            passes: None,
+            ack_clumps: AckClumps::default(),
+            repaired_at: Instant::ZERO,
+        }
+    }
+
+    /// The shortest RTT of late.
+    pub(super) fn rtt_min(&self) -> Option<Duration> {
+        self.bound.as_ref().map_or(self.base_rtt.rtt_min(), QueueBound::rtt_min)
+    }
+
+    /// What the link delivers; zero while unknown, and without a bound.
+    pub(super) fn rate(&self) -> Rate {
+        self.bound.as_ref().map_or(Rate::ZERO, QueueBound::rate)
+    }
+
+    /// What the bound allows, as an operator is told.
+    pub(super) fn bound_limit(&self) -> Option<u64> {
+        self.bound.as_ref().and_then(QueueBound::limit)
+    }
+
+    /// Data waits for room.
+    pub(super) fn is_full(&self) -> bool {
+        self.full
+    }
+
+    /// Why the gateway cannot help, if it cannot.
+    pub(super) fn passes(&self) -> Option<Reason> {
+        self.passes
+    }
+
+    /// Rate and longest burst of what leaves before a buffer that may be short.
+    pub(super) fn pace(&self, now: Instant) -> Option<(Rate, Duration)> {
+        let bound = self.bound.as_ref().filter(|_| self.passes.is_none())?;
+        bound.pace(now)
+    }
+
+    /// Bytes that all flows may have outstanding; `u64::MAX` before the first estimate, and without a bound but for a drain.
+    pub(crate) fn limit(&self) -> u64 {
+        self.bound.as_ref().map_or(self.base_rtt.limit(), |bound| bound.limit().unwrap_or(u64::MAX))
+    }
+
+    /// Bytes that may leave now; `u64::MAX` without a bound or before the first estimate.
+    pub(crate) fn room(&self, now: Instant) -> u64 {
+        match self.limit() {
+            u64::MAX => u64::MAX,
+            limit => limit.saturating_sub(self.on_link(now)),
+        }
+    }
+
+    /// When a packet of `bytes`, for which there is no room now, will have some, if no ACK is needed to say so.
+    pub(crate) fn room_at(&self, now: Instant, bytes: u64) -> Option<Instant> {
+        let rate = self.rate();
+        if rate.is_zero() {
+            return None;
+        }
+        // To the nanosecond it might miss a byte.
+        let wait = rate.time_for(bytes.saturating_sub(self.room(now))) + Duration::from_micros(1);
+        self.ack_clumps.lasts(now, wait).then(|| now + wait)
+    }
+
+    /// Bytes in flight without those that have arrived and whose ACKs wait on the uplink (Little's law).
+    fn on_link(&self, now: Instant) -> u64 {
+        let waits = self.uplink + self.ack_clumps.untold(now);
+        self.outstanding.saturating_sub(self.rate().bytes_in(waits))
+    }
+
+    /// A super-packet is not cut smaller than this, because packets cost more than bytes: as tcp_tso_autosize() of Linux
+    /// has it, what the link carries in a millisecond, and on very short paths up to 64 KB (tcp_tso_rtt_log = 9); but never more than a
+    /// third of what may be outstanding (tcp_tso_win_divisor = 3), for which all flows would have to wait until the link is nearly idle.
+    pub(crate) fn quantum(&self) -> u64 {
+        self.bound.as_ref().map_or(0, |bound| {
+            let near = bound.rtt_min().map_or(0, |rtt| (1 << 16) >> (rtt.as_micros() >> 9).min(31));
+            (bound.rate().bytes_in(Duration::from_millis(1)) + near).min(self.limit() / TSO_WIN_DIVISOR)
+        })
+    }
+
+    /// A packet of `bytes` fits; one packet always does.
+    pub(crate) fn fits(&mut self, now: Instant, bytes: u64) -> bool {
+        let fits = self.outstanding == 0 || bytes <= self.room(now);
+        self.limited |= !fits;
+        fits
+    }
+
+    /// When a packet that a client waits for may leave without room: one in a round trip is no load (RFC 5681, Section 3.1, the loss window).
+    pub(crate) fn repair_due(&self) -> Instant {
+        self.repaired_at + self.rtt_min().unwrap_or(RTT_UNKNOWN)
+    }
+
+    /// A packet leaves for which there is no room.
+    pub(crate) fn on_repair_without_room(&mut self, now: Instant) {
+        self.repaired_at = now;
+    }
+
+    /// `bytes` left for the client.
+    pub(crate) fn on_sent(&mut self, bytes: u64) {
+        self.outstanding += bytes;
+    }
+
+    /// `bytes` have arrived, or nobody waits for them any more.
+    pub(crate) fn on_gone(&mut self, bytes: u64) {
+        self.outstanding = self.outstanding.saturating_sub(bytes);
+    }
+
+    /// A client reported. True if the bound learnt something of the link.
+    pub(super) fn on_report(&mut self, now: Instant, report: &LinkReport, around: &Around) -> bool {
+        let Some(bound) = &mut self.bound else {
+            if let Some(rtt) = report.rtt {
+                self.base_rtt.on_rtt(now, rtt, self.outstanding, self.scheduled);
+            }
+            return false;
+        };
+        if report.lost > 0 {
+            bound.on_loss(now, report.lost, report.lost_sent);
+        }
+        if report.delivered == 0 && report.age.is_none() {
+            return false;
+        }
+        self.uplink = report.uplink;
+        self.ack_clumps.on_ack(now, report.uplink);
+        let rtt_min = bound.rtt_min().unwrap_or_default();
+        self.late_acks.on_ack(now, report.uplink, rtt_min, around.uploads_are_bounded);
+        let answered = bound.rate().bytes_in(report.uplink);
+        bound.on_ack(&BoundSample {
+            now,
+            delivered: report.delivered + around.arrived,
+            rtt: report.rtt.map(|rtt| rtt.saturating_sub(report.uplink)),
+            age: report.age.map(|age| age.saturating_sub(report.uplink)),
+            outstanding: self.outstanding.saturating_sub(answered),
+            flows: around.flows,
+            limited: self.limited,
+            paced: report.paced,
+            crowded: around.crowded,
+        });
+        self.full = core::mem::take(&mut self.limited);
+        self.passes = match bound.has_short_buffer(now) {
+            _ if self.late_acks.are_late() => Some(Reason::LateAcks),
+            true => Some(Reason::ShortBuffer),
+            false => None,
+        };
+        true
+    }
+}

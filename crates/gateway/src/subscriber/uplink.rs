@@ -1,0 +1,54 @@
+//! A subscriber's radio link upwards: what came over it, and the bound of its uploads.
+
+use alloc::boxed::Box;
+
+use paceline_wire::Instant;
+
+use crate::bound::QueueBoundConfig;
+use crate::upload::{Own, UploadBound, UploadPath, UploadReport};
+
+/// The link, as the gateway sees it.
+#[derive(Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(crate) struct Uplink {
+    /// Bytes of TCP that the subscriber has sent up.
+    #[cfg_attr(feature = "serde", serde(default))]
+    uploaded: u64,
+    /// The bound, once there are uploads.
+    #[cfg_attr(feature = "serde", serde(default))]
+    upload: Option<Box<UploadBound>>,
+    #[cfg_attr(feature = "serde", serde(default))]
+    upload_config: QueueBoundConfig,
+}
+
+impl Uplink {
+    pub(super) fn new(upload_config: QueueBoundConfig) -> Self {
+        Uplink { uploaded: 0, upload: None, upload_config }
+    }
+
+    /// The subscriber sent `bytes` up, over TCP.
+    pub(crate) fn note(&mut self, bytes: u64) {
+        self.uploaded = self.uploaded.saturating_add(bytes);
+    }
+
+    /// Bytes of TCP that came.
+    pub(super) fn bytes(&self) -> u64 {
+        self.uploaded
+    }
+
+    /// What an upload may have on its way.
+    pub(super) fn path(&self) -> UploadPath {
+        self.upload.as_ref().map_or(UploadPath::default(), |upload| upload.path())
+    }
+
+    /// The bound holds uploads.
+    pub(super) fn is_bounded(&self) -> bool {
+        self.upload.as_ref().is_some_and(|upload| upload.is_active())
+    }
+
+    /// Data of an upload arrived.
+    pub(crate) fn on_upload(&mut self, now: Instant, report: &UploadReport) -> Own {
+        let config = self.upload_config;
+        self.upload.get_or_insert_with(|| Box::new(UploadBound::new(config))).on_report(now, report)
+    }
+}
