@@ -10,48 +10,48 @@ pub(crate) const LEN: usize = 256;
 pub(crate) fn tcp_info(status: &Status, now: Instant, last_data: Instant) -> [u8; LEN] {
     let mut info = Info([0; LEN]);
     let small = |number: u32| number.min(255) as u8;
-    info.bytes(0, &[state(status.state), ca_state(status.ca_state), small(status.retransmits)]);
-    info.bytes(3, &[small(status.probes), small(status.backoff)]);
+    info.bytes(0, &[state(status.state), ca_state(status.ca_state), small(status.timing.retransmits)]);
+    info.bytes(3, &[small(status.timing.probes), small(status.timing.backoff)]);
     info.bytes(6, &[status.snd_wscale | status.rcv_wscale << 4]);
     let infinite = 0x7fff_ffff;
     let since_data = now.saturating_since(last_data).as_millis();
     for (at, number) in [
-        (8, status.rto),
+        (8, status.timing.rto),
         (16, status.snd_mss.into()),
-        (24, status.unacked.into()),
-        (28, status.sacked.into()),
-        (32, status.lost.into()),
-        (36, status.retrans.into()),
+        (24, status.pulse.unacked.into()),
+        (28, status.pulse.sacked.into()),
+        (32, status.pulse.lost.into()),
+        (36, status.pulse.retrans.into()),
         (52, since_data),
-        (68, status.rtt),
-        (72, status.rttvar),
-        (76, u64::from(status.snd_ssthresh).min(infinite)),
-        (80, status.snd_cwnd.into()),
-        (88, status.reordering.into()),
-        (92, status.rcv_rtt),
-        (100, status.total_retrans),
-        (144, status.notsent_bytes),
-        (148, status.min_rtt),
-        (152, status.data_segs_in),
-        (156, status.data_segs_out),
-        (192, status.delivered),
-        (216, status.dsack_dups),
-        (220, status.reord_seen.into()),
-        (224, status.rcv_ooopack),
-        (228, status.snd_wnd),
+        (68, status.pulse.rtt),
+        (72, status.timing.rttvar),
+        (76, u64::from(status.window.snd_ssthresh).min(infinite)),
+        (80, status.window.snd_cwnd.into()),
+        (88, status.window.reordering.into()),
+        (92, status.receiver.rcv_rtt),
+        (100, status.sent.total_retrans),
+        (144, status.window.notsent_bytes),
+        (148, status.timing.min_rtt),
+        (152, status.receiver.data_segs_in),
+        (156, status.sent.data_segs_out),
+        (192, status.sent.delivered),
+        (216, status.sent.dsack_dups),
+        (220, status.window.reord_seen.into()),
+        (224, status.receiver.rcv_ooopack),
+        (228, status.window.snd_wnd),
     ] {
         info.bytes(at, &(number as u32).to_ne_bytes());
     }
     for (at, number) in [
-        (104, status.pacing_rate),
+        (104, status.window.pacing_rate),
         (112, u64::MAX),
-        (120, status.bytes_acked),
-        (128, status.bytes_received),
-        (168, status.busy_time),
-        (176, status.rwnd_limited),
-        (184, status.sndbuf_limited),
-        (200, status.bytes_sent),
-        (208, status.bytes_retrans),
+        (120, status.sent.bytes_acked),
+        (128, status.receiver.bytes_received),
+        (168, status.busy.busy_time),
+        (176, status.busy.rwnd_limited),
+        (184, status.busy.sndbuf_limited),
+        (200, status.sent.bytes_sent),
+        (208, status.sent.bytes_retrans),
     ] {
         info.bytes(at, &number.to_ne_bytes());
     }

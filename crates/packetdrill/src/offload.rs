@@ -34,7 +34,7 @@ impl Offload {
     /// Bytes were written, `total` in all. PSH is also due inside of a long write, after each half of the peer's window (forced_push).
     pub(crate) fn wrote(&mut self, key: FlowKey, status: &Status, total: u64) {
         let flow = self.flows.entry(key).or_default();
-        flow.window = flow.window.max(status.snd_wnd);
+        flow.window = flow.window.max(status.window.snd_wnd);
         let mut pushed = flow.writes.last().copied().unwrap_or(0);
         let piece = sysctl::min_tso_segments() * u64::from(status.snd_mss.max(1));
         let mut at = pushed + piece;
@@ -104,8 +104,8 @@ impl Flow {
 /// Segments of a super-packet: a millisecond of the pacing rate and, on short round trips, more (tcp_tso_autosize), and at most
 /// half of the window (tcp_cwnd_test).
 pub(crate) fn limit(status: &Status) -> u64 {
-    let (cwnd, mss) = (u64::from(status.snd_cwnd), u64::from(status.snd_mss.max(1)));
-    let shortest = status.min_rtt >> 9;
+    let (cwnd, mss) = (u64::from(status.window.snd_cwnd), u64::from(status.snd_mss.max(1)));
+    let shortest = status.timing.min_rtt >> 9;
     let near = if shortest < 32 { 65_536u64 >> shortest } else { 0 };
     let segments = (pacing_rate(status) >> 10).saturating_add(near).min(65_536) / mss;
     segments.max(sysctl::min_tso_segments()).min((cwnd / 2).max(1))

@@ -99,7 +99,8 @@ impl Fq {
 
 /// Twice the window in a round trip until half of ssthresh, and 1.2 times after it (tcp_input.c:tcp_update_pacing_rate).
 pub(crate) fn pacing_rate(status: &Status) -> u64 {
-    let percent = if status.snd_cwnd < status.snd_ssthresh / 2 { 200 } else { 120 };
-    let window = u64::from(status.snd_cwnd.max(status.unacked)) * u64::from(status.snd_mss.max(1));
-    (window * 1_000_000 * percent / 100).checked_div(status.rtt).unwrap_or(u64::MAX)
+    let percent = if status.window.snd_cwnd < status.window.snd_ssthresh / 2 { 200 } else { 120 };
+    let window =
+        u64::from(status.window.snd_cwnd.max(status.pulse.unacked)) * u64::from(status.snd_mss.max(1));
+    (window * 1_000_000 * percent / 100).checked_div(status.pulse.rtt).unwrap_or(u64::MAX)
 }

@@ -90,4 +90,4 @@ pub use reduction::{RateReduction, ReductionName};
 pub use schedule::ScheduleName;
 pub use scoreboard::{Mark, Scoreboard, Segment, SendStamp};
 pub use send_buffer::SendBufferName;
-pub use status::{Pulse, Status};
+pub use status::{Busy, Episodes, Pulse, Received, Sent, Status, Timing, Windows};

@@ -5,7 +5,9 @@ use paceline_wire::{Duration, Instant, Rate};
 use crate::congestion::{CaState, CongestionName};
 use crate::connection::{Connection, State};
 use crate::detection::DetectionName;
+use crate::receiver::Receiver;
 use crate::reduction::ReductionName;
+use crate::send_queue::SendQueue;
 use crate::sender::Sender;
 
 /// The state of a connection. Fields that Linux's struct tcp_info has are named as there; windows are in packets of
@@ -22,76 +24,96 @@ pub struct Status {
     pub reduction: ReductionName,
     /// Loss detection.
     pub detection: DetectionName,
+    /// Shift of the peer's windows.
+    pub snd_wscale: u8,
+    /// Shift of ours.
+    pub rcv_wscale: u8,
+    /// Payload of a full-sized segment.
+    pub snd_mss: u32,
+    /// ECN was agreed.
+    pub ecn: bool,
+    /// What is on its way.
+    pub pulse: Pulse,
+    /// The retransmission timer and the round trips behind it.
+    pub timing: Timing,
+    /// What the sender may have on its way, and what it has to send.
+    pub window: Windows,
+    /// What was sent since the start, and what came back of it.
+    pub sent: Sent,
+    /// How often the sender met trouble since the start.
+    pub episodes: Episodes,
+    /// How long the sender had something to send, and what held it back.
+    pub busy: Busy,
+    /// The receiver: what came, and what it offers.
+    pub receiver: Received,
+}
+
+/// The retransmission timer and the round trips behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timing {
+    /// Retransmission timeout.
+    pub rto: u64,
+    /// Its variance.
+    pub rttvar: u64,
+    /// The shortest RTT; zero before the first sample.
+    pub min_rtt: u64,
     /// Timeouts in a row.
     pub retransmits: u32,
     /// Window probes unanswered.
     pub probes: u32,
     /// Doublings of the timeout.
     pub backoff: u32,
-    /// Shift of the peer's windows.
-    pub snd_wscale: u8,
-    /// Shift of ours.
-    pub rcv_wscale: u8,
-    /// Retransmission timeout.
-    pub rto: u64,
-    /// Payload of a full-sized segment.
-    pub snd_mss: u32,
-    /// Segments sent and not cumulatively acknowledged.
-    pub unacked: u32,
-    /// Of those, reported by SACK.
-    pub sacked: u32,
-    /// Of those, taken for lost.
-    pub lost: u32,
-    /// Of those, sent again.
-    pub retrans: u32,
-    /// Pipe: unacked - sacked - lost + retrans.
-    pub in_flight: u32,
-    /// Smoothed RTT.
-    pub rtt: u64,
-    /// Its variance.
-    pub rttvar: u64,
-    /// The shortest RTT; zero before the first sample.
-    pub min_rtt: u64,
+}
+
+/// What the sender may have on its way, and what it has to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Windows {
     /// Slow start threshold.
     pub snd_ssthresh: u32,
     /// Congestion window.
     pub snd_cwnd: u32,
     /// The peer's window in bytes.
     pub snd_wnd: u64,
+    /// The pacer's rate in bytes per second; zero without one.
+    pub pacing_rate: u64,
     /// Reordering distance in segments.
     pub reordering: u32,
     /// Times that reordering was seen.
     pub reord_seen: u32,
-    /// Segments sent again in all.
-    pub total_retrans: u64,
-    /// The pacer's rate in bytes per second; zero without one.
-    pub pacing_rate: u64,
-    /// Bytes acknowledged.
-    pub bytes_acked: u64,
-    /// Bytes received in order or not.
-    pub bytes_received: u64,
-    /// Bytes sent, retransmissions included.
-    pub bytes_sent: u64,
-    /// Bytes sent again.
-    pub bytes_retrans: u64,
-    /// Data segments sent.
-    pub data_segs_out: u64,
-    /// Data segments received.
-    pub data_segs_in: u64,
+    /// SND.UNA, of the 64-bit stream.
+    pub snd_una: u64,
+    /// SND.NXT.
+    pub snd_nxt: u64,
     /// Bytes written and not yet sent.
     pub notsent_bytes: u64,
+    /// Size of the send buffer in bytes.
+    pub sndbuf: u64,
+}
+
+/// What was sent since the start, and what came back of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// Data segments sent.
+    pub data_segs_out: u64,
+    /// Bytes sent, retransmissions included.
+    pub bytes_sent: u64,
+    /// Segments sent again in all.
+    pub total_retrans: u64,
+    /// Bytes sent again.
+    pub bytes_retrans: u64,
+    /// Bytes acknowledged.
+    pub bytes_acked: u64,
     /// Packets delivered.
     pub delivered: u64,
-    /// Time with something to send.
-    pub busy_time: u64,
-    /// Of that, limited by the peer's window.
-    pub rwnd_limited: u64,
-    /// Of that, limited by the send buffer.
-    pub sndbuf_limited: u64,
     /// D-SACKs received, in segments.
     pub dsack_dups: u64,
-    /// Segments received out of order.
-    pub rcv_ooopack: u64,
+    /// Segments sent beyond the peer's window.
+    pub beyond_window: u64,
+}
+
+/// How often the sender met trouble since the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Episodes {
     /// Timeouts of the retransmission timer.
     pub total_rto: u64,
     /// Probes of the tail.
@@ -104,18 +126,34 @@ pub struct Status {
     pub application_stalls: u64,
     /// Reductions taken back.
     pub undos: u64,
-    /// Segments sent beyond the peer's window.
-    pub beyond_window: u64,
     /// Retransmissions that Hack 1 brought.
     pub hack1: u64,
-    /// ECN was agreed.
-    pub ecn: bool,
     /// Reductions that an ECN-Echo called for.
     pub ecn_reductions: u64,
+}
+
+/// How long the sender had something to send, and what held it back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Busy {
+    /// Time with something to send.
+    pub busy_time: u64,
+    /// Of that, limited by the peer's window.
+    pub rwnd_limited: u64,
+    /// Of that, limited by the send buffer.
+    pub sndbuf_limited: u64,
+}
+
+/// The receiver: what came, and what it offers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// Data segments received.
+    pub data_segs_in: u64,
+    /// Bytes received in order or not.
+    pub bytes_received: u64,
+    /// Segments received out of order.
+    pub rcv_ooopack: u64,
     /// Segments with data received that had met congestion.
     pub received_ce: u64,
-    /// Size of the send buffer in bytes.
-    pub sndbuf: u64,
     /// Size of the receive buffer in bytes.
     pub rcvbuf: u64,
     /// The receiver's own RTT.
@@ -124,10 +162,6 @@ pub struct Status {
     pub rcv_rtt_min: u64,
     /// DRWA's lambda in hundredths.
     pub drwa_lambda_percent: u32,
-    /// SND.UNA, of the 64-bit stream.
-    pub snd_una: u64,
-    /// SND.NXT.
-    pub snd_nxt: u64,
     /// RCV.NXT.
     pub rcv_nxt: u64,
     /// The right edge of the window offered; never moves back.
@@ -172,70 +206,115 @@ impl Connection {
     /// The present state, at `now`.
     pub fn status(&self, now: Instant) -> Status {
         let (sender, receiver, queue) = self.halves();
-        let (board, rtt, totals) = (&sender.board, &sender.rtt, &sender.totals);
-        let (busy, rwnd, sndbuf) = sender.times(now);
         let (snd_wscale, rcv_wscale) = self.shifts();
-        let path = receiver.path();
-        let Pulse { unacked, sacked, lost, retrans, in_flight, rtt: srtt } = self.pulse();
+        let (ecn, received_ce) = self.ecn_status();
         Status {
             state: self.state(),
             ca_state: sender.episode.state,
             congestion: sender.congestion().name(),
             reduction: self.config().reduction,
             detection: self.config().detection,
+            snd_wscale,
+            rcv_wscale,
+            snd_mss: sender.mss,
+            ecn,
+            pulse: self.pulse(),
+            timing: Timing::of(sender),
+            window: Windows::of(sender, queue),
+            sent: Sent::of(sender),
+            episodes: Episodes::of(sender),
+            busy: Busy::of(sender, now),
+            receiver: Received::of(receiver, received_ce),
+        }
+    }
+}
+
+impl Timing {
+    fn of(sender: &Sender) -> Self {
+        let rtt = &sender.rtt;
+        Timing {
+            rto: sender.rto().as_micros(),
+            rttvar: (rtt.rttvar4() / 4).as_micros(),
+            min_rtt: rtt.min().unwrap_or(Duration::ZERO).as_micros(),
             retransmits: sender.timer.retransmits,
             probes: sender.timer.probes_out,
             backoff: sender.timer.backoff,
-            snd_wscale,
-            rcv_wscale,
-            rto: sender.rto().as_micros(),
-            snd_mss: sender.mss,
-            unacked,
-            sacked,
-            lost,
-            retrans,
-            in_flight,
-            rtt: srtt,
-            rttvar: (rtt.rttvar4() / 4).as_micros(),
-            min_rtt: rtt.min().unwrap_or(Duration::ZERO).as_micros(),
+        }
+    }
+}
+
+impl Windows {
+    fn of(sender: &Sender, queue: &SendQueue) -> Self {
+        let board = &sender.board;
+        Windows {
             snd_ssthresh: sender.control.window.ssthresh,
             snd_cwnd: sender.control.window.cwnd,
             snd_wnd: sender.peer.snd_wnd,
+            pacing_rate: sender.congestion().pacing_rate().unwrap_or(Rate::ZERO).as_bytes_per_sec(),
             reordering: sender.reordering.distance,
             reord_seen: sender.reordering.seen,
-            total_retrans: totals.segments_retransmitted,
-            pacing_rate: sender.congestion().pacing_rate().unwrap_or(Rate::ZERO).as_bytes_per_sec(),
-            bytes_acked: totals.bytes_acked,
-            bytes_received: receiver.totals.bytes,
-            bytes_sent: totals.bytes_sent,
-            bytes_retrans: totals.bytes_retransmitted,
-            data_segs_out: totals.segments_sent,
-            data_segs_in: receiver.totals.segments,
+            snd_una: board.una(),
+            snd_nxt: board.nxt(),
             notsent_bytes: queue.end().saturating_sub(board.nxt()),
+            sndbuf: queue.size(),
+        }
+    }
+}
+
+impl Sent {
+    fn of(sender: &Sender) -> Self {
+        let totals = &sender.totals;
+        Sent {
+            data_segs_out: totals.segments_sent,
+            bytes_sent: totals.bytes_sent,
+            total_retrans: totals.segments_retransmitted,
+            bytes_retrans: totals.bytes_retransmitted,
+            bytes_acked: totals.bytes_acked,
             delivered: sender.rate.delivered(),
-            busy_time: busy.as_micros(),
-            rwnd_limited: rwnd.as_micros(),
-            sndbuf_limited: sndbuf.as_micros(),
             dsack_dups: totals.dsack_dups,
-            rcv_ooopack: receiver.totals.out_of_order,
+            beyond_window: totals.beyond_window,
+        }
+    }
+}
+
+impl Episodes {
+    fn of(Sender { totals, .. }: &Sender) -> Self {
+        Episodes {
             total_rto: totals.timeouts,
             loss_probes: totals.probes,
             recoveries: totals.recoveries,
             stalled_recoveries: totals.stalled_recoveries,
             application_stalls: totals.stalls,
             undos: totals.undos,
-            beyond_window: totals.beyond_window,
             hack1: totals.hack1,
-            ecn: self.ecn_status().0,
             ecn_reductions: totals.ecn_reductions,
-            received_ce: self.ecn_status().1,
-            sndbuf: queue.size(),
+        }
+    }
+}
+
+impl Busy {
+    fn of(sender: &Sender, now: Instant) -> Self {
+        let (busy, rwnd, sndbuf) = sender.times(now);
+        Busy {
+            busy_time: busy.as_micros(),
+            rwnd_limited: rwnd.as_micros(),
+            sndbuf_limited: sndbuf.as_micros(),
+        }
+    }
+}
+
+impl Received {
+    fn of(receiver: &Receiver, received_ce: u64) -> Self {
+        let path = receiver.path();
+        Received {
+            data_segs_in: receiver.totals.segments,
+            bytes_received: receiver.totals.bytes,
+            rcv_ooopack: receiver.totals.out_of_order,
+            received_ce,
             rcvbuf: receiver.buffer(),
             rcv_rtt: path.rtt.as_micros(),
             rcv_rtt_min: path.rtt_min.as_micros(),
             drwa_lambda_percent: path.lambda_percent,
-            snd_una: board.una(),
-            snd_nxt: board.nxt(),
             rcv_nxt: receiver.nxt,
             rcv_edge: receiver.edge(),
             out_of_order: receiver.out_of_order_bytes(),

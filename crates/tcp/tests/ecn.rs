@@ -33,14 +33,14 @@ fn a_marked_path_is_filled_without_a_loss() {
             let what = format!("{congestion} {detection}: {status:?} {counters:?}");
             // TCP-NCL sends again without need while the queue builds up, and what is sent again cannot be marked.
             if detection != DetectionName::Ncl {
-                assert_eq!((counters.dropped().packets, status.total_retrans), (0, 0), "{what}");
+                assert_eq!((counters.dropped().packets, status.sent.total_retrans), (0, 0), "{what}");
             }
             assert!(duplex.received > 20 * 1_500_000, "{} {what}", duplex.received);
             // Vegas keeps its queue below the target, and BBR near it.
             if !matches!(congestion, CongestionName::Vegas | CongestionName::Bbr | CongestionName::Rre) {
-                assert!(status.ecn_reductions > 3 && counters.marked.packets > 3, "{what}");
+                assert!(status.episodes.ecn_reductions > 3 && counters.marked.packets > 3, "{what}");
             }
-            assert!(status.ecn_reductions <= counters.marked.packets, "{what}");
+            assert!(status.episodes.ecn_reductions <= counters.marked.packets, "{what}");
         }
     }
 }

@@ -147,7 +147,10 @@ impl Peer {
             }
         }
         let status = self.connection.status(self.now);
-        assert_eq!(status.in_flight, status.unacked + status.retrans - status.sacked - status.lost);
+        assert_eq!(
+            status.pulse.in_flight,
+            status.pulse.unacked + status.pulse.retrans - status.pulse.sacked - status.pulse.lost
+        );
     }
 }
 
@@ -176,9 +179,9 @@ proptest! {
             }
             peer.send(segment);
             let status = peer.connection.status(peer.now);
-            prop_assert!(status.rcv_edge >= edge);
-            edge = status.rcv_edge;
-            prop_assert!(status.out_of_order <= u64::from(window));
+            prop_assert!(status.receiver.rcv_edge >= edge);
+            edge = status.receiver.rcv_edge;
+            prop_assert!(status.receiver.out_of_order <= u64::from(window));
         }
     }
 }

@@ -99,7 +99,7 @@ fn a_path_without_loss_is_filled() {
         let least = if congestion == CongestionName::Bbr { 18.2 } else { 19.1 };
         assert!((least..=19.13).contains(&mbps), "{congestion}: {mbps}");
         let status = duplex.server_status().unwrap();
-        assert_eq!((status.total_retrans, status.total_rto), (0, 0), "{congestion}");
+        assert_eq!((status.sent.total_retrans, status.episodes.total_rto), (0, 0), "{congestion}");
     }
 }
 
@@ -128,7 +128,11 @@ fn one_loss_costs_one_retransmission() {
         let status = duplex.server_status().unwrap();
         if matches!(detection, DetectionName::Ncl | DetectionName::NclSecondRd | DetectionName::NclAdaptive) {
             // It was no congestion. Slow start lets every RTT exceed those before, and so the timer of many a packet.
-            assert_eq!((status.total_rto, status.recoveries), (0, 0), "{detection}: {status:?}");
+            assert_eq!(
+                (status.episodes.total_rto, status.episodes.recoveries),
+                (0, 0),
+                "{detection}: {status:?}"
+            );
             continue;
         }
         // RFC 6675 adds one rescue to a recovery in which nothing else may go: here the window is full.
@@ -136,7 +140,7 @@ fn one_loss_costs_one_retransmission() {
             [DetectionName::Rfc6675, DetectionName::TcpDoor, DetectionName::RrTcp].contains(&detection);
         let retransmitted = if rescues { 2 } else { 1 };
         assert_eq!(
-            (status.total_retrans, status.total_rto, status.recoveries),
+            (status.sent.total_retrans, status.episodes.total_rto, status.episodes.recoveries),
             (retransmitted, 0, 1),
             "{detection}: {status:?}"
         );
@@ -154,9 +158,9 @@ fn the_tail_is_probed_before_it_times_out() {
         duplex.server_status().unwrap()
     };
     let probed = run(DetectionName::RackTlp);
-    assert_eq!((probed.loss_probes, probed.total_rto), (1, 0), "{probed:?}");
+    assert_eq!((probed.episodes.loss_probes, probed.episodes.total_rto), (1, 0), "{probed:?}");
     let timed_out = run(DetectionName::Rfc6675);
-    assert_eq!((timed_out.loss_probes, timed_out.total_rto), (0, 1), "{timed_out:?}");
+    assert_eq!((timed_out.episodes.loss_probes, timed_out.episodes.total_rto), (0, 1), "{timed_out:?}");
 }
 
 #[test]
@@ -170,7 +174,7 @@ fn a_silence_ends_in_a_timeout_and_is_survived() {
             let mut duplex = Duplex::new(server, client_config(260_640), down, up, 3);
             finish(&mut duplex, 10_000_000, 60, &format!("{detection} {congestion}"));
             // TCP-PR has a timer of its own for what others leave to the timeout.
-            let timeouts = duplex.server_status().unwrap().total_rto;
+            let timeouts = duplex.server_status().unwrap().episodes.total_rto;
             assert!(timeouts > 0 || detection == DetectionName::TcpPr, "{detection} {congestion}");
         }
     }
@@ -185,8 +189,8 @@ fn a_pause_is_no_loss() {
     let mut duplex = Duplex::new(Config::default(), client_config(260_640), down, up, 3);
     finish(&mut duplex, 10_000_000, 60, "pause");
     let status = duplex.server_status().unwrap();
-    assert!(status.total_rto > 0 && status.undos > 0, "{status:?}");
-    assert!(status.total_retrans < 10, "{status:?}");
+    assert!(status.episodes.total_rto > 0 && status.episodes.undos > 0, "{status:?}");
+    assert!(status.sent.total_retrans < 10, "{status:?}");
 }
 
 #[test]
@@ -199,8 +203,8 @@ fn a_reader_that_sleeps_closes_the_window_and_opens_it_again() {
     duplex.run(start + Duration::from_secs(30), &mut ());
     let status = duplex.server_status().unwrap();
     // The window is used to its last byte, then probed ever more seldom.
-    assert!(status.backoff >= 4 && status.snd_wnd == 0, "{status:?}");
-    assert_eq!(status.total_retrans, 0);
+    assert!(status.timing.backoff >= 4 && status.window.snd_wnd == 0, "{status:?}");
+    assert_eq!(status.sent.total_retrans, 0);
     duplex.reading = true;
     duplex.run(start + Duration::from_secs(120), &mut ());
     assert_eq!(duplex.received, 1_000_000);
@@ -214,6 +218,6 @@ fn linux_tuning_of_the_receive_buffer_lets_a_flow_grow() {
     let mut duplex = Duplex::new(Config::default(), client, down, up, 3);
     let start = duplex.now;
     duplex.run(start + Duration::from_secs(20), &mut ());
-    assert!(duplex.client_status().rcvbuf > 1_250_000, "{}", duplex.client_status().rcvbuf);
+    assert!(duplex.client_status().receiver.rcvbuf > 1_250_000, "{}", duplex.client_status().receiver.rcvbuf);
     assert!(duplex.received > 150_000_000, "{}", duplex.received);
 }

@@ -27,12 +27,12 @@ impl SplitFlow {
             weight: self.weight,
             rescaled: false,
             gave_up: false,
-            rtt: client.and_then(|status| known(status.rtt)),
-            server_rtt: Duration::from_micros(server.rtt),
-            rate: Rate::from_bytes_per_sec(client.map_or(0, |status| status.pacing_rate)),
-            client_window: client.map_or(0, |status| status.snd_wnd),
-            in_flight: packets(|status| status.in_flight),
-            waiting: client.map_or(0, |status| status.notsent_bytes),
+            rtt: client.and_then(|status| known(status.pulse.rtt)),
+            server_rtt: Duration::from_micros(server.pulse.rtt),
+            rate: Rate::from_bytes_per_sec(client.map_or(0, |status| status.window.pacing_rate)),
+            client_window: client.map_or(0, |status| status.window.snd_wnd),
+            in_flight: packets(|status| status.pulse.in_flight),
+            waiting: client.map_or(0, |status| status.window.notsent_bytes),
             buffered: self.buffered(),
             ack_delay: Duration::ZERO,
             totals: client.map_or(FlowTotals::default(), |client| FlowTotals {
@@ -60,16 +60,16 @@ impl SplitFlow {
 
 fn totals(client: &Status, server: &Status) -> FlowTotals {
     FlowTotals {
-        downlink_bytes: client.bytes_sent.saturating_sub(client.bytes_retrans),
-        uplink_bytes: client.bytes_received,
-        departures: client.data_segs_out.saturating_sub(client.total_retrans),
+        downlink_bytes: client.sent.bytes_sent.saturating_sub(client.sent.bytes_retrans),
+        uplink_bytes: client.receiver.bytes_received,
+        departures: client.sent.data_segs_out.saturating_sub(client.sent.total_retrans),
         waited: Duration::ZERO,
-        retransmissions: client.total_retrans,
-        retransmitted_bytes: client.bytes_retrans,
+        retransmissions: client.sent.total_retrans,
+        retransmitted_bytes: client.sent.bytes_retrans,
         server_retransmissions: 0,
-        lost_bytes: u64::from(client.lost) * u64::from(client.snd_mss),
-        timeouts: client.total_rto + server.total_rto,
-        rtt_min: known(client.min_rtt),
+        lost_bytes: u64::from(client.pulse.lost) * u64::from(client.snd_mss),
+        timeouts: client.episodes.total_rto + server.episodes.total_rto,
+        rtt_min: known(client.timing.min_rtt),
     }
 }
 

@@ -39,8 +39,8 @@ fn from_client(world: &mut World, repr: TcpRepr, payload: &[u8]) {
 #[test]
 fn blind_resets_of_the_server() {
     each(|world, server, _| {
-        for seq in far(world, server.snd_nxt) {
-            from_server(world, header(seq, server.rcv_nxt as u32, Flags::RST | Flags::ACK), &[]);
+        for seq in far(world, server.window.snd_nxt) {
+            from_server(world, header(seq, server.receiver.rcv_nxt as u32, Flags::RST | Flags::ACK), &[]);
         }
     });
 }
@@ -49,16 +49,16 @@ fn blind_resets_of_the_server() {
 #[test]
 fn resets_within_the_window() {
     each(|world, server, client| {
-        let ahead = client.rcv_nxt as u32 + 10_000;
+        let ahead = client.receiver.rcv_nxt as u32 + 10_000;
         from_server(world, header(ahead, 0, Flags::RST), &[]);
-        from_client(world, header(server.rcv_nxt as u32 + 10_000, 0, Flags::RST), &[]);
+        from_client(world, header(server.receiver.rcv_nxt as u32 + 10_000, 0, Flags::RST), &[]);
     });
 }
 
 #[test]
 fn blind_resets_of_the_client() {
     each(|world, _, client| {
-        for seq in far(world, client.snd_nxt) {
+        for seq in far(world, client.window.snd_nxt) {
             from_client(world, header(seq, 0, Flags::RST), &[]);
         }
     });
@@ -69,7 +69,7 @@ fn blind_resets_of_the_client() {
 fn blind_syns_of_the_client() {
     each(|world, _, client| {
         let options = TcpOptionsRepr { mss: Some(1_460), window_scale: Some(2), ..Default::default() };
-        for seq in far(world, client.snd_nxt) {
+        for seq in far(world, client.window.snd_nxt) {
             from_client(world, TcpRepr { options, ..header(seq, 0, Flags::SYN) }, &[]);
         }
     });
@@ -78,9 +78,9 @@ fn blind_syns_of_the_client() {
 #[test]
 fn blind_syns_of_the_server() {
     each(|world, server, client| {
-        for seq in far(world, server.snd_nxt) {
+        for seq in far(world, server.window.snd_nxt) {
             from_server(world, header(seq, 0, Flags::SYN), &[]);
-            from_server(world, header(seq, client.snd_nxt as u32, Flags::SYN | Flags::ACK), &[]);
+            from_server(world, header(seq, client.window.snd_nxt as u32, Flags::SYN | Flags::ACK), &[]);
         }
     });
 }
@@ -119,8 +119,12 @@ fn syns_of_the_server_before_it_is_asked() {
 #[test]
 fn blind_data_of_the_server() {
     each(|world, server, _| {
-        for seq in far(world, server.snd_nxt) {
-            from_server(world, header(seq, server.rcv_nxt as u32, Flags::ACK | Flags::PSH), &[0x66; 1_000]);
+        for seq in far(world, server.window.snd_nxt) {
+            from_server(
+                world,
+                header(seq, server.receiver.rcv_nxt as u32, Flags::ACK | Flags::PSH),
+                &[0x66; 1_000],
+            );
         }
     });
 }
@@ -129,8 +133,8 @@ fn blind_data_of_the_server() {
 #[test]
 fn data_within_the_window_with_a_wrong_acknowledgement() {
     each(|world, server, client| {
-        let seq = client.rcv_nxt as u32 + 20_000;
-        for ack in far(world, server.rcv_nxt) {
+        let seq = client.receiver.rcv_nxt as u32 + 20_000;
+        for ack in far(world, server.receiver.rcv_nxt) {
             from_server(world, header(seq, ack, Flags::ACK), &[0x66; 1_000]);
         }
     });
@@ -139,8 +143,8 @@ fn data_within_the_window_with_a_wrong_acknowledgement() {
 #[test]
 fn blind_data_of_the_client() {
     each(|world, _, client| {
-        for seq in far(world, client.snd_nxt) {
-            from_client(world, header(seq, client.rcv_nxt as u32, Flags::ACK), &[0x66; 1_000]);
+        for seq in far(world, client.window.snd_nxt) {
+            from_client(world, header(seq, client.receiver.rcv_nxt as u32, Flags::ACK), &[0x66; 1_000]);
         }
     });
 }
@@ -149,8 +153,8 @@ fn blind_data_of_the_client() {
 #[test]
 fn acknowledgements_of_what_was_never_sent() {
     each(|world, _, client| {
-        for ack in far(world, client.rcv_nxt) {
-            from_client(world, header(client.snd_nxt as u32, ack, Flags::ACK), &[]);
+        for ack in far(world, client.receiver.rcv_nxt) {
+            from_client(world, header(client.window.snd_nxt as u32, ack, Flags::ACK), &[]);
         }
     });
 }
@@ -163,7 +167,11 @@ fn acknowledgements_a_little_ahead() {
         let mut world = World::with(config(FlowMode::Transparent), false);
         world.run(|world| {
             if let (true, Some(client)) = (blow, world.client()) {
-                let ack = header(client.snd_nxt as u32, client.rcv_nxt as u32 + 200_000, Flags::ACK);
+                let ack = header(
+                    client.window.snd_nxt as u32,
+                    client.receiver.rcv_nxt as u32 + 200_000,
+                    Flags::ACK,
+                );
                 world.inject_blind(RADIO, segment(victim(), ack, &[FORGED; 8]));
             }
         })
@@ -175,11 +183,11 @@ fn acknowledgements_a_little_ahead() {
 #[test]
 fn blind_ends_of_the_stream() {
     each(|world, server, client| {
-        for seq in far(world, server.snd_nxt) {
-            from_server(world, header(seq, server.rcv_nxt as u32, Flags::FIN | Flags::ACK), &[]);
+        for seq in far(world, server.window.snd_nxt) {
+            from_server(world, header(seq, server.receiver.rcv_nxt as u32, Flags::FIN | Flags::ACK), &[]);
         }
-        for seq in far(world, client.snd_nxt) {
-            from_client(world, header(seq, client.rcv_nxt as u32, Flags::FIN | Flags::ACK), &[]);
+        for seq in far(world, client.window.snd_nxt) {
+            from_client(world, header(seq, client.receiver.rcv_nxt as u32, Flags::FIN | Flags::ACK), &[]);
         }
     });
 }
@@ -190,12 +198,12 @@ fn timestamps_that_jump() {
     each(|world, server, client| {
         let jump = world.random.below(1 << 32) as u32;
         let options = TcpOptionsRepr { timestamps: Some((jump, jump)), ..Default::default() };
-        for seq in far(world, server.snd_nxt) {
-            let repr = TcpRepr { options, ..header(seq, server.rcv_nxt as u32, Flags::ACK) };
+        for seq in far(world, server.window.snd_nxt) {
+            let repr = TcpRepr { options, ..header(seq, server.receiver.rcv_nxt as u32, Flags::ACK) };
             from_server(world, repr, &[0x66; 100]);
         }
-        for seq in far(world, client.snd_nxt) {
-            let repr = TcpRepr { options, ..header(seq, client.rcv_nxt as u32, Flags::ACK) };
+        for seq in far(world, client.window.snd_nxt) {
+            let repr = TcpRepr { options, ..header(seq, client.receiver.rcv_nxt as u32, Flags::ACK) };
             from_client(world, repr, &[]);
         }
     });
@@ -205,7 +213,7 @@ fn timestamps_that_jump() {
 #[test]
 fn path_mtus_of_packets_that_were_never_sent() {
     each(|world, server, _| {
-        for seq in far(world, server.snd_una) {
+        for seq in far(world, server.window.snd_una) {
             world.inject(RADIO, packet_too_big(seq, 68));
         }
     });

@@ -31,10 +31,10 @@ fn near(world: &mut World, number: u64) -> u32 {
 
 /// A segment of the server that the client discards: by its acknowledgement, or by its timestamp.
 fn blind_data(world: &mut World, client: &Status, timestamps: bool) {
-    let seq = near(world, client.rcv_nxt);
-    let mut ack = near(world, client.snd_nxt);
+    let seq = near(world, client.receiver.rcv_nxt);
+    let mut ack = near(world, client.window.snd_nxt);
     let clock = world.random.below(1 << 32) as u32;
-    if ack == client.snd_nxt as u32 {
+    if ack == client.window.snd_nxt as u32 {
         // A number more than was sent; the client has only sent its SYN.
         ack = ack.wrapping_add(1 + world.random.below(1 << 16) as u32);
     }
@@ -48,7 +48,7 @@ fn blind_data(world: &mut World, client: &Status, timestamps: bool) {
 /// All numbers are right but the timestamps, which are older than what the client has seen, or none: those a receiver may take (Linux) or
 /// drop (RFC 7323, Section 3.2), so that a transparent gateway keeps none.
 fn stale_data(world: &mut World, mode: FlowMode, client: &Status) {
-    let repr = header(client.rcv_nxt as u32 + 20_000, client.snd_nxt as u32, Flags::ACK);
+    let repr = header(client.receiver.rcv_nxt as u32 + 20_000, client.window.snd_nxt as u32, Flags::ACK);
     if mode == FlowMode::Transparent {
         world.inject_blind(WAN, segment(victim().reversed(), repr, &[FORGED; 64]));
     }
@@ -61,8 +61,8 @@ fn stale_data(world: &mut World, mode: FlowMode, client: &Status) {
 
 /// Data of the client that its server discards.
 fn blind_upload(world: &mut World, client: &Status) {
-    let seq = near(world, client.snd_nxt);
-    let ack = near(world, client.rcv_nxt);
+    let seq = near(world, client.window.snd_nxt);
+    let ack = near(world, client.receiver.rcv_nxt);
     let far = ack.wrapping_add(1 << 30);
     world.inject_blind(RADIO, segment(victim(), header(seq, far, Flags::ACK), &[FORGED; 64]));
 }

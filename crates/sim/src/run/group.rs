@@ -158,11 +158,11 @@ impl Group {
         result.start_s = client.opened.as_secs_f64();
         if let Some(sender) = of(self.sender()) {
             let status = sender.status(now);
-            result.retransmitted_segments = status.total_retrans;
-            result.timeouts = status.total_rto;
-            result.tail_loss_probes = status.loss_probes;
-            result.recoveries = status.recoveries;
-            result.stalled_recoveries = status.stalled_recoveries;
+            result.retransmitted_segments = status.sent.total_retrans;
+            result.timeouts = status.episodes.total_rto;
+            result.tail_loss_probes = status.episodes.loss_probes;
+            result.recoveries = status.episodes.recoveries;
+            result.stalled_recoveries = status.episodes.stalled_recoveries;
         }
         if let Some(track) = self.tracks.get(index as usize) {
             result.rtt_ms = track.srtt.percentiles();

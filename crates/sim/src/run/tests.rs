@@ -180,7 +180,7 @@ fn who_looks_on_sees_each_sender_and_may_end_the_run() {
     }
     impl Watch for Eyes {
         fn sender(&mut self, _now: Instant, transfer: usize, status: &Status, _read_bytes: u64) {
-            self.seen.push((transfer, status.data_segs_out));
+            self.seen.push((transfer, status.sent.data_segs_out));
         }
 
         fn goes_on(&mut self, now: Instant) -> bool {

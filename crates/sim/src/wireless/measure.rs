@@ -123,12 +123,12 @@ impl Look {
         let looks = self.looks.max(1) as f64;
         FlowMeasure {
             goodput_mbps: mbps(read_last - read_first, span),
-            timeouts: last.total_rto - first.total_rto,
-            segments: last.data_segs_out - first.data_segs_out,
-            retransmitted: last.total_retrans - first.total_retrans,
-            needless: last.dsack_dups - first.dsack_dups,
-            recoveries: last.recoveries - first.recoveries,
-            undos: last.undos - first.undos,
+            timeouts: last.episodes.total_rto - first.episodes.total_rto,
+            segments: last.sent.data_segs_out - first.sent.data_segs_out,
+            retransmitted: last.sent.total_retrans - first.sent.total_retrans,
+            needless: last.sent.dsack_dups - first.sent.dsack_dups,
+            recoveries: last.episodes.recoveries - first.episodes.recoveries,
+            undos: last.episodes.undos - first.episodes.undos,
             srtt_ms: self.srtt_us as f64 / looks / 1e3,
             cwnd: self.cwnd as f64 / looks,
             reordering: Reordering::default(),
@@ -143,8 +143,8 @@ impl Watch for Looks<'_> {
             look.first.get_or_insert((*status, read_bytes));
             look.last = Some((*status, read_bytes));
             look.looks += 1;
-            look.srtt_us += status.rtt;
-            look.cwnd += u64::from(status.snd_cwnd);
+            look.srtt_us += status.pulse.rtt;
+            look.cwnd += u64::from(status.window.snd_cwnd);
         }
         self.watch.sender(now, transfer, status, read_bytes);
     }

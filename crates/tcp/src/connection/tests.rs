@@ -329,7 +329,7 @@ fn what_a_full_device_keeps_back_counts_for_the_user_timeout() {
                 _ => connection.pause(now),
             }
         }
-        let probes = connection.status(now).probes;
+        let probes = connection.status(now).timing.probes;
         match room_at {
             Some(_) => assert_eq!((left, connection.close_reason()), (500, None)),
             // Asked after the RTO first, then each half second, without backing off.
@@ -416,7 +416,7 @@ fn a_smaller_path_mtu_cuts_new_segments_and_what_is_in_flight_leaves_again() {
     // The same again, as for each packet of a window, says nothing; and it was no congestion.
     connection.on_path_mtu(at(32), 100);
     assert!(connection.poll_transmit(at(32)).is_none());
-    assert_eq!(connection.status(at(32)).snd_cwnd, config.initial_cwnd);
+    assert_eq!(connection.status(at(32)).window.snd_cwnd, config.initial_cwnd);
 }
 
 #[test]
@@ -453,7 +453,7 @@ fn who_is_over_waits_for_no_allowance() {
     connection.set_allowance(0);
     let due = connection.poll_timeout().expect("the timer of what is in flight");
     let mut now = due.max(at(20));
-    while connection.status(now).retransmits == 0 {
+    while connection.status(now).timing.retransmits == 0 {
         connection.handle_timeout(now);
         while connection.poll_transmit(now).is_some() {}
         now = now.max(connection.poll_timeout().expect("a timer"));

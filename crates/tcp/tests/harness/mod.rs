@@ -240,12 +240,15 @@ impl Duplex {
     /// Invariants that hold at all times.
     fn check(&mut self) {
         let client = self.client_status();
-        assert!(client.rcv_edge >= self.last_edge || client.rcv_nxt < 2, "the right edge moved back");
-        self.last_edge = client.rcv_edge;
+        assert!(
+            client.receiver.rcv_edge >= self.last_edge || client.receiver.rcv_nxt < 2,
+            "the right edge moved back"
+        );
+        self.last_edge = client.receiver.rcv_edge;
         assert!(self.received <= self.written);
         if let Some(server) = self.server_status() {
-            let pipe = server.unacked + server.retrans - server.sacked - server.lost;
-            assert_eq!(server.in_flight, pipe);
+            let pipe = server.pulse.unacked + server.pulse.retrans - server.pulse.sacked - server.pulse.lost;
+            assert_eq!(server.pulse.in_flight, pipe);
         }
     }
 }

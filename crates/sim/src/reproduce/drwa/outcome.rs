@@ -120,9 +120,9 @@ impl Watch for Trace {
     }
 
     fn sender(&mut self, now: Instant, transfer: usize, status: &Status, read_bytes: u64) {
-        let rtt_ms = status.rtt as f64 / 1e3;
+        let rtt_ms = status.pulse.rtt as f64 / 1e3;
         if !self.bulk || transfer > 0 {
-            if status.rtt > 0 && now < self.end {
+            if status.pulse.rtt > 0 && now < self.end {
                 self.object_rtt = (self.object_rtt.0 + rtt_ms, self.object_rtt.1 + 1);
             }
             return;
@@ -132,14 +132,15 @@ impl Watch for Trace {
         self.rows.push(Row {
             at_s: now.as_secs_f64(),
             rtt_ms,
-            receiver_rtt_ms: ms(|status| status.rcv_rtt),
-            receiver_rtt_min_ms: ms(|status| status.rcv_rtt_min),
-            lambda: receiver.map_or(0.0, |status| f64::from(status.drwa_lambda_percent) / 100.0),
-            cwnd_bytes: f64::from(status.snd_cwnd) * f64::from(status.snd_mss),
-            window_bytes: receiver
-                .map_or(0.0, |status| status.rcv_edge.saturating_sub(status.rcv_nxt) as f64),
+            receiver_rtt_ms: ms(|status| status.receiver.rcv_rtt),
+            receiver_rtt_min_ms: ms(|status| status.receiver.rcv_rtt_min),
+            lambda: receiver.map_or(0.0, |status| f64::from(status.receiver.drwa_lambda_percent) / 100.0),
+            cwnd_bytes: f64::from(status.window.snd_cwnd) * f64::from(status.snd_mss),
+            window_bytes: receiver.map_or(0.0, |status| {
+                status.receiver.rcv_edge.saturating_sub(status.receiver.rcv_nxt) as f64
+            }),
             read_bytes: read_bytes as f64,
-            timeouts: status.total_rto,
+            timeouts: status.episodes.total_rto,
         });
     }
 }

@@ -37,13 +37,13 @@ impl Watch for SenderTrace {
     fn sender(&mut self, now: Instant, _transfer: usize, status: &Status, read_bytes: u64) {
         self.rows.push(SenderRow {
             at_s: now.as_secs_f64(),
-            cwnd_packets: status.snd_cwnd,
-            in_flight_packets: status.in_flight,
-            srtt_ms: status.rtt as f64 / 1e3,
+            cwnd_packets: status.window.snd_cwnd,
+            in_flight_packets: status.pulse.in_flight,
+            srtt_ms: status.pulse.rtt as f64 / 1e3,
             read_bytes,
-            recoveries: status.recoveries,
-            timeouts: status.total_rto,
-            hack1: status.hack1,
+            recoveries: status.episodes.recoveries,
+            timeouts: status.episodes.total_rto,
+            hack1: status.episodes.hack1,
         });
     }
 }

@@ -96,7 +96,7 @@ fn a_mark_is_echoed_until_the_peer_has_reduced() {
         answer(Flags::empty(), false),
     ];
     assert_eq!(answers, [false, true, true, true, false, false, true, true]);
-    assert_eq!(connection.status(at(now)).received_ce, 2);
+    assert_eq!(connection.status(at(now)).receiver.received_ce, 2);
 }
 
 #[test]
@@ -108,9 +108,9 @@ fn without_agreement_nothing_is_echoed_or_answered() {
     assert_eq!(flags(&only(&mut connection, at(100))), Flags::ACK);
     connection.write_length(100_000);
     while connection.poll_transmit(at(101)).is_some() {}
-    let cwnd = connection.status(at(101)).snd_cwnd;
+    let cwnd = connection.status(at(101)).window.snd_cwnd;
     connection.handle_packet(at(121), &segment(201, first.add(536), Flags::ACK | Flags::ECE, 0));
-    assert!(connection.status(at(121)).snd_cwnd >= cwnd);
+    assert!(connection.status(at(121)).window.snd_cwnd >= cwnd);
 }
 
 #[test]
@@ -140,7 +140,11 @@ fn an_echo_reduces_the_window_once_and_is_confirmed_once() {
         now += 1;
     }
     let status = connection.status(at(now));
-    assert_eq!((before.snd_cwnd, status.snd_ssthresh, status.ecn_reductions), (10, 7, 1), "{status:?}");
-    assert!(status.snd_cwnd <= 8 && status.total_retrans == 0, "{status:?}");
+    assert_eq!(
+        (before.window.snd_cwnd, status.window.snd_ssthresh, status.episodes.ecn_reductions),
+        (10, 7, 1),
+        "{status:?}"
+    );
+    assert!(status.window.snd_cwnd <= 8 && status.sent.total_retrans == 0, "{status:?}");
     assert_eq!(poll(&mut connection, now, &mut sent), 1);
 }
