@@ -13,8 +13,9 @@ use paceline_wire::{Duration, Flags, FlowKey, Instant, Node, Packet, PortId};
 use crate::auto::Memory;
 use crate::bound::QueueBoundConfig;
 use crate::config::{GatewayConfig, OtherMode, RetransmissionMode};
+use crate::context::Context;
 use crate::counters::{Counters, PassReason};
-use crate::flow::{Context, Flow, LinkReport, Phase};
+use crate::flow::{Flow, LinkReport, Phase};
 use crate::handshake::Shifts;
 use crate::icmp::{self, IcmpError};
 use crate::keyed::Key;
@@ -22,26 +23,17 @@ use crate::non_tcp::Offered;
 use crate::observe::{Event, Observer};
 use crate::passed_syns::PassedSyns;
 use crate::pool::MemoryUse;
+use crate::ports::{OVERHEARD, RADIO, WAN};
 use crate::scheduler_entry::SchedulerEntry;
 use crate::share::Share;
 use crate::split::Split;
 use crate::status::{FlowStage, FlowStatus};
 use crate::subscriber::prefix;
 use crate::table::Table;
-
-/// The port towards the servers.
-pub const WAN: PortId = PortId(0);
-/// The port towards the clients.
-pub const RADIO: PortId = PortId(1);
-
-/// Where a routed gateway gets copies of ICMP messages that the kernel forwards or sends itself, past the gateway. Nothing leaves here.
-pub const OVERHEARD: PortId = PortId(2);
+use crate::timers::TIMEOUTS_A_TURN;
 
 /// UDP of servers at this port is QUIC (RFC 9114, Section 3.1.2).
 const QUIC_PORT: u16 = 443;
-
-/// Our choice: a turn is short, however many flows time out together. Each takes some 4 us: a millisecond.
-pub(crate) const TIMEOUTS_A_TURN: usize = 256;
 
 /// An accelerator, transparent or split.
 pub struct Gateway {
@@ -68,7 +60,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    fn context(&mut self, now: Instant) -> Context<'_> {
+    fn context(&mut self, now: Instant) -> Context<'_, ()> {
         Context {
             now,
             config: &self.config,
@@ -77,7 +69,7 @@ impl Shared {
             out: &mut self.out,
             buffered: &mut self.buffered,
             advertised: &mut self.advertised,
-            subscriber: MemoryUse::default(),
+            subscriber: (),
             memory: &mut self.memory,
         }
     }
@@ -207,14 +199,19 @@ impl Gateway {
         self.shared.buffered
     }
 
+    /// The transparent flow in this place, and what it needs for an event.
+    fn at(&mut self, now: Instant, id: u32) -> Option<(&mut Flow, Context<'_>)> {
+        let (flow, subscriber) = self.table.flow_mut(id)?;
+        Some((flow, self.shared.context(now).of(subscriber)))
+    }
+
     fn on_segment(&mut self, now: Instant, from: PortId, id: u32, packet: Packet) {
-        if self.table.flow(id).phase() == Phase::Opening && self.table.flow(id).is_refused_by(from, &packet) {
+        let refuses = |flow: &Flow| flow.phase() == Phase::Opening && flow.is_refused_by(from, &packet);
+        if self.table.flow(id).is_some_and(refuses) {
             self.remove(now, id, FlowStage::Reset);
             return self.shared.forward(from, packet);
         }
-        let subscriber = self.table.memory_use_of_subscriber(id);
-        let (flow, mut ctx) = (self.table.flow_mut(id), self.shared.context(now));
-        ctx.subscriber = subscriber;
+        let Some((flow, mut ctx)) = self.at(now, id) else { return self.shared.forward(from, packet) };
         flow.on_packet(now);
         let before = flow.in_flight();
         let report = if flow.phase() == Phase::Opening {
@@ -234,17 +231,43 @@ impl Gateway {
 
     /// After every event of a flow: its subscriber learns, it may send, its timer is set.
     fn after(&mut self, id: u32, now: Instant, in_flight_before: u64, report: LinkReport) {
-        self.table.flow_mut(id).settle(&mut self.shared.buffered);
-        let peak = &mut self.shared.counters.peak_buffered_bytes;
-        *peak = self.shared.buffered.max(*peak);
+        let Some((flow, ctx)) = self.at(now, id) else { return };
+        flow.settle(ctx.buffered);
+        ctx.counters.peak_buffered_bytes = ctx.counters.peak_buffered_bytes.max(*ctx.buffered);
         let repairs = self.shared.repairs();
         self.table.after_event(id, now, in_flight_before, &report, repairs);
-        let (flow, mut ctx) = (self.table.flow_mut(id), self.shared.context(now));
+        let Some((flow, mut ctx)) = self.at(now, id) else { return };
         if let Some(seen) = flow.seen(now) {
             let client = prefix(&ctx.config.sharing, flow.key.src.ip());
             ctx.memory.note(now, client, flow.key.dst.ip(), &seen);
             flow.watch_reader(&mut ctx);
         }
+    }
+
+    /// Forgets a transparent flow if nothing came for too long. True if it did.
+    fn expire(&mut self, now: Instant, id: u32) -> bool {
+        let idle_timeout_s = self.shared.config.limits.idle_timeout_s;
+        let Some(flow) = self.table.flow(id).filter(|flow| flow.is_expired(now, idle_timeout_s)) else {
+            return false;
+        };
+        self.shared.counters.flows_expired += u64::from(flow.phase() != Phase::Closed);
+        self.remove(now, id, FlowStage::Idle);
+        true
+    }
+
+    /// It is the turn of the flow in this place, with `limit` bytes. Returns its packet, if it has one.
+    fn take_turn(&mut self, now: Instant, id: u32, limit: u64) -> Option<Packet> {
+        if let Some(entry) = self.table.split(id) {
+            let mut ctx = self.shared.context(now);
+            return self.split.take_turn(&mut ctx, &mut self.table, entry.flow, limit);
+        }
+        let (flow, mut ctx) = self.at(now, id)?;
+        let before = flow.in_flight();
+        let packet = flow.take_next(&mut ctx, limit);
+        flow.settle(ctx.buffered);
+        let bytes = packet.as_ref().map_or(0, |packet| packet.ip_len() as u64);
+        self.table.after_sent(id, now, before, bytes, self.shared.repairs());
+        packet
     }
 
     fn remove(&mut self, now: Instant, id: u32, end: FlowStage) {
@@ -290,8 +313,9 @@ impl Gateway {
     /// A message about what the server of a transparent flow sent to the client.
     fn on_path_mtu(&mut self, now: Instant, error: &IcmpError) {
         let Some((mtu, id)) = error.mtu.zip(self.table.find(&error.quoted.reversed())) else { return };
-        let (flow, mut ctx) = (self.table.flow_mut(id), self.shared.context(now));
-        flow.on_path_mtu(&mut ctx, error.seq, mtu);
+        if let Some((flow, mut ctx)) = self.at(now, id) {
+            flow.on_path_mtu(&mut ctx, error.seq, mtu);
+        }
     }
 
     /// A packet other than TCP goes on, and is counted.
@@ -382,16 +406,10 @@ impl Node for Gateway {
                 self.table.after_split_event(id, now, entry.demand, &LinkReport::default());
                 continue;
             }
-            if self.table.flow(id).is_expired(now, self.shared.config.limits.idle_timeout_s) {
-                if self.table.flow(id).phase() != Phase::Closed {
-                    self.shared.counters.flows_expired += 1;
-                }
-                self.remove(now, id, FlowStage::Idle);
+            if self.expire(now, id) {
                 continue;
             }
-            let subscriber = self.table.memory_use_of_subscriber(id);
-            let (flow, mut ctx) = (self.table.flow_mut(id), self.shared.context(now));
-            ctx.subscriber = subscriber;
+            let Some((flow, mut ctx)) = self.at(now, id) else { continue };
             let before = flow.in_flight();
             flow.on_timeout(&mut ctx);
             self.after(id, now, before, LinkReport::default());
@@ -415,23 +433,7 @@ impl Node for Gateway {
                 // The last TCP flow that waited may just have gone.
                 return self.next_non_tcp(now);
             };
-            if let Some(entry) = self.table.split(id) {
-                let mut ctx = self.shared.context(now);
-                match self.split.take_turn(&mut ctx, &mut self.table, entry.flow, limit) {
-                    Some(packet) => {
-                        self.shared.counters.packets_out += 1;
-                        return Some((RADIO, packet));
-                    }
-                    None => continue,
-                }
-            }
-            let (flow, mut ctx) = (self.table.flow_mut(id), self.shared.context(now));
-            let before = flow.in_flight();
-            let packet = flow.take_next(&mut ctx, limit);
-            flow.settle(&mut self.shared.buffered);
-            let bytes = packet.as_ref().map_or(0, |packet| packet.ip_len() as u64);
-            self.table.after_sent(id, now, before, bytes, self.shared.repairs());
-            if let Some(packet) = packet {
+            if let Some(packet) = self.take_turn(now, id, limit) {
                 self.shared.counters.packets_out += 1;
                 return Some((RADIO, packet));
             }

@@ -16,6 +16,7 @@ pub mod bound;
 mod by_name;
 mod client_drwa;
 pub mod config;
+mod context;
 mod counters;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
@@ -36,6 +37,7 @@ mod non_tcp;
 mod observe;
 mod passed_syns;
 mod pool;
+mod ports;
 mod prefix;
 mod priority_round_robin;
 mod reception_rate;
@@ -60,11 +62,12 @@ mod virtual_window;
 
 pub use config::GatewayConfig;
 pub use counters::{Counters, PassReason};
-pub use gateway::{Gateway, OVERHEARD, RADIO, WAN};
+pub use gateway::Gateway;
 #[cfg(feature = "serde")]
 pub use handover::{SplitState, SplitTakenOver, State, TakenOver};
 pub use handshake::Shifts;
 pub use mode::{Choice, Mode};
 pub use observe::{Event, Observer};
+pub use ports::{OVERHEARD, RADIO, WAN};
 pub use prefix::Prefix;
 pub use status::{FlowStage, FlowStatus, FlowTotals, Page, SubscriberStatus};

@@ -22,21 +22,23 @@ pub use config::{SenderConfig, SplitConfig};
 
 use crate::auto::{Reason, Seen};
 use crate::config::{GatewayConfig, ShareConfig};
-use crate::flow::{Context, LinkReport};
-use crate::gateway::TIMEOUTS_A_TURN;
+use crate::flow::LinkReport;
 use crate::icmp::IcmpError;
 use crate::keyed::{Key, Map, rekeyed};
 use crate::observe::Event;
-use crate::pool::{PIECE_MIN, may_keep};
+use crate::pool::{MemoryUse, PIECE_MIN, may_keep};
+use crate::ports::{RADIO, WAN};
 use crate::ring::{Linked, Links, Ring};
 use crate::share::Share;
 use crate::status::{FlowStatus, Page};
 use crate::table::{Table, page};
-use crate::timers::{Timers, disarm};
-use crate::{RADIO, WAN};
+use crate::timers::{TIMEOUTS_A_TURN, Timers, disarm};
 use lapsed::Lapsed;
 use opening::Opened;
 use split_flow::{Sent, SplitFlow, segments};
+
+/// What an event of whatever split flow has of the gateway; what its subscriber holds, the table tells where memory is asked for.
+type Context<'a> = crate::context::Context<'a, ()>;
 
 /// All split flows, who sends next, and whose timer is next.
 #[derive(Debug, Default)]
@@ -127,8 +129,8 @@ impl Split {
             return None;
         }
         let flow = &mut *self.flows[id as usize];
-        ctx.subscriber = table.memory_use_of_subscriber(flow.place);
-        if is_over_budget(ctx, flow, from, &packet) {
+        let subscriber = table.memory_use_of_subscriber(flow.place);
+        if is_over_budget(ctx, subscriber, flow, from, &packet) {
             ctx.counters.split_drops_no_memory += 1;
             return None;
         }
@@ -141,7 +143,7 @@ impl Split {
                 Opened::NotYet
             }
             (None, false) => {
-                flow.watch_upload(ctx, &packet);
+                flow.watch_upload(ctx, subscriber, &packet);
                 flow.on_client_packet(ctx.now, &packet, table.uploaded(flow.place));
                 Opened::NotYet
             }
@@ -194,7 +196,6 @@ impl Split {
             (Some(mtu), Some(leg)) if leg.connection.is_in_flight(error.seq) => {
                 if leg.path_mtu.on_message(ctx.now, mtu) {
                     leg.connection.on_path_mtu(ctx.now, u32::try_from(mtu).unwrap_or(u32::MAX));
-                    ctx.subscriber = table.memory_use_of_subscriber(flow.place);
                     self.after(ctx, table, id);
                 }
                 true
@@ -225,7 +226,6 @@ impl Split {
                 ctx.counters.flows_expired += 1;
                 flow.expire(ctx.now);
             }
-            ctx.subscriber = table.memory_use_of_subscriber(flow.place);
             self.after(ctx, table, id);
         }
         self.lapsed.on_timeout(ctx);
@@ -321,7 +321,8 @@ impl Split {
         let (report, timeouts) = flow.report(ctx.now);
         flow.settle(ctx);
         // What it has advertised before is its own.
-        flow.bound(ctx, table.limit_of_subscriber(flow.place));
+        let subscriber = table.memory_use_of_subscriber(flow.place);
+        flow.bound(ctx, subscriber, table.limit_of_subscriber(flow.place));
         let wants = flow.is_held();
         let (path, own) = table.after_split_event(flow.place, ctx.now, flow.send_demand(wants), &report);
         flow.limit_upload(&path.upload, own);
@@ -413,9 +414,15 @@ fn note_ack(ctx: &mut Context<'_>, flow: &mut SplitFlow) {
 
 /// There is no memory for this packet. What the receiving leg waits for, with nothing else to do, is always taken: memory gets
 /// free only as flows move on.
-fn is_over_budget(ctx: &Context<'_>, flow: &SplitFlow, from: PortId, packet: &Packet) -> bool {
+fn is_over_budget(
+    ctx: &Context<'_>,
+    subscriber: MemoryUse,
+    flow: &SplitFlow,
+    from: PortId,
+    packet: &Packet,
+) -> bool {
     let (pool, bytes) = (ctx.config.limits.max_buffer_bytes as u64, packet.payload().len() as u64);
-    if bytes == 0 || may_keep(pool, *ctx.buffered, ctx.subscriber, bytes.max(PIECE_MIN)) {
+    if bytes == 0 || may_keep(pool, *ctx.buffered, subscriber, bytes.max(PIECE_MIN)) {
         return false;
     }
     let legs = (Some(&flow.server), flow.client.as_ref());

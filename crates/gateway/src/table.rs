@@ -207,19 +207,22 @@ impl Table {
         self.by_key.get(key).copied()
     }
 
-    /// A transparent flow; only these are found by their key.
-    pub(crate) fn flow(&self, id: u32) -> &Flow {
-        match &self.entries[id as usize].scheduled {
-            SchedulerEntry::Flow(flow) => flow,
-            SchedulerEntry::Split(_) => unreachable!("no split flow is in the index"),
+    /// The transparent flow in this place, if one is there. Those found by their key are.
+    pub(crate) fn flow(&self, id: u32) -> Option<&Flow> {
+        match &self.entries.get(id as usize)?.scheduled {
+            SchedulerEntry::Flow(flow) => Some(flow),
+            SchedulerEntry::Split(_) => None,
         }
     }
 
-    /// As [`flow`](Self::flow).
-    pub(crate) fn flow_mut(&mut self, id: u32) -> &mut Flow {
-        match &mut self.entries[id as usize].scheduled {
-            SchedulerEntry::Flow(flow) => flow,
-            SchedulerEntry::Split(_) => unreachable!("no split flow is in the index"),
+    /// As [`flow`](Self::flow), with what its subscriber holds of the shared memory.
+    pub(crate) fn flow_mut(&mut self, id: u32) -> Option<(&mut Flow, MemoryUse)> {
+        match &mut self.entries.get_mut(id as usize)?.scheduled {
+            SchedulerEntry::Flow(flow) => {
+                let subscriber = self.subscribers.get(flow.subscriber() as usize)?;
+                Some((flow, subscriber.memory_use))
+            }
+            SchedulerEntry::Split(_) => None,
         }
     }
 

@@ -120,9 +120,9 @@ mod tests {
             gateway.handle_packet(now, WAN, packet(key().reversed(), 1 + n * 100, 1, Flags::ACK, 100));
         }
         let id = gateway.table.find(&key()).unwrap();
-        let kept = gateway.table.flow(id).buffer.bytes();
+        let kept = gateway.table.flow(id).unwrap().buffer.bytes();
         assert!(kept > 1_000_000, "{kept}");
-        let looks = |gateway: &Gateway| gateway.table.flow(id).buffer.looks.get();
+        let looks = |gateway: &Gateway| gateway.table.flow(id).unwrap().buffer.looks.get();
         for mtu in (500..2_000).rev() {
             now += Duration::from_millis(2);
             let before = looks(&gateway);
@@ -130,9 +130,9 @@ mod tests {
             assert!(looks(&gateway) - before <= 1, "{mtu}");
         }
         // Ten a second, and none below the floor, lower what is believed.
-        let known = gateway.table.flow(id).path_mtu;
+        let known = gateway.table.flow(id).unwrap().path_mtu;
         assert!((552..2_000 - 10).contains(&known.bytes), "{known:?}");
-        assert_eq!(gateway.table.flow(id).buffer.bytes(), kept);
+        assert_eq!(gateway.table.flow(id).unwrap().buffer.bytes(), kept);
     }
 
     /// A split flow's own sender cuts its packets anew at each message that is believed: ten a second are.

@@ -36,7 +36,7 @@ impl Counted {
     }
 
     fn looks(&self) -> u64 {
-        self.gateway.table.flow(self.id).buffer.looks.get()
+        self.gateway.table.flow(self.id).unwrap().buffer.looks.get()
     }
 
     fn tell(&mut self, port: PortId, packet: Packet) {

@@ -2,13 +2,14 @@
 
 use paceline_wire::{Flags, FlowKey, Instant, Packet, PortId};
 
-use super::{Gateway, RADIO, Shared, WAN};
+use super::{Gateway, Shared};
 use crate::auto::{Decision, Reason, What, may_open};
 use crate::config::VirtualWindowMode;
 use crate::counters::PassReason;
 use crate::flow::{Flow, LinkReport, SynIs};
 use crate::mode::Mode;
 use crate::observe::Event;
+use crate::ports::{RADIO, WAN};
 use crate::share::Share;
 use crate::status::FlowStage;
 use crate::subscriber::prefix;
@@ -39,7 +40,7 @@ impl Gateway {
             self.shared.counters.pass(PassReason::BadChecksum);
             return self.shared.forward(from, packet);
         }
-        let known = self.table.find(&key).map(|id| (id, self.table.flow_mut(id).judge_syn(from, tcp)));
+        let known = self.table.find(&key).and_then(|id| Some((id, self.at(now, id)?.0.judge_syn(from, tcp))));
         let id = match known {
             Some((id, SynIs::OfTheFlow)) => id,
             Some((_, SynIs::Strange)) => {
@@ -61,8 +62,8 @@ impl Gateway {
         };
         let shift = self.shift_wanted();
         // A copy of a SYN may come at any time.
-        let before = self.table.flow(id).in_flight();
-        let (flow, mut ctx) = (self.table.flow_mut(id), self.shared.context(now));
+        let Some((flow, mut ctx)) = self.at(now, id) else { return };
+        let before = flow.in_flight();
         if from == WAN {
             flow.on_server_syn(&mut ctx, packet)
         } else {

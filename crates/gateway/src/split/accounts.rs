@@ -3,9 +3,10 @@
 use paceline_tcp::{CongestionName, Connection};
 use paceline_wire::{Duration, Instant, Rate};
 
+use super::Context;
 use super::split_flow::SplitFlow;
 use crate::config::VirtualWindowMode;
-use crate::flow::{Context, LinkReport};
+use crate::flow::LinkReport;
 use crate::observe::Event;
 use crate::pool::{MemoryUse, most_advertised, most_on_the_way};
 use crate::scheduler_entry::SendDemand;
@@ -49,14 +50,14 @@ impl SplitFlow {
         ctx.counters.peak_buffered_bytes = ctx.counters.peak_buffered_bytes.max(*ctx.buffered);
     }
 
-    /// What bounds it, as of now: `limit` is what its subscriber may have outstanding.
-    pub(super) fn bound(&mut self, ctx: &Context<'_>, limit: u64) {
+    /// What bounds it, as of now: `subscriber` holds so much memory, and may have `limit` outstanding.
+    pub(super) fn bound(&mut self, ctx: &Context<'_>, subscriber: MemoryUse, limit: u64) {
         self.bounds.in_flight = if self.measures_one_way() { u64::MAX } else { limit };
         if ctx.config.virtual_window.mode != VirtualWindowMode::Sized {
             return;
         }
         let pool = ctx.config.limits.max_buffer_bytes as u64;
-        let share = most_advertised(pool, *ctx.advertised, ctx.subscriber, self.advertised);
+        let share = most_advertised(pool, *ctx.advertised, subscriber, self.advertised);
         // As transparent flows: never less than ten segments, with which it goes on.
         let least = 10 * self.server.connection.segment();
         self.bounds.window = share.max(least).min(u64::from(u32::MAX));

@@ -4,10 +4,10 @@ use alloc::vec::Vec;
 
 use paceline_wire::{Duration, Flags, FlowKey, Instant, Packet, Payload, PortId, TcpRepr};
 
-use crate::WAN;
-use crate::flow::Context;
+use super::Context;
 use crate::keyed::{Key, Map, rekeyed};
 use crate::observe::Event;
+use crate::ports::WAN;
 
 /// The flows, and which of their ends were told.
 #[derive(Debug, Default)]

@@ -6,10 +6,10 @@ use alloc::boxed::Box;
 
 use paceline_wire::{Flags, Instant, Packet};
 
+use super::Context;
 use super::split_flow::SplitFlow;
 use crate::config::QueueBoundMode;
-use crate::flow::Context;
-use crate::pool::may_keep;
+use crate::pool::{MemoryUse, may_keep};
 use crate::upload::{
     FIRST_FLIGHT, FIRST_WINDOW, Own, Passed, UploadData, UploadPath, UploadReport, UploadWatch,
 };
@@ -33,7 +33,7 @@ impl SplitUpload {
 
 impl SplitFlow {
     /// A packet of the client came, and its connection has not read it yet. What lies outside of the window says nothing.
-    pub(super) fn watch_upload(&mut self, ctx: &Context<'_>, packet: &Packet) {
+    pub(super) fn watch_upload(&mut self, ctx: &Context<'_>, subscriber: MemoryUse, packet: &Packet) {
         if ctx.config.queue_bound.uploads == QueueBoundMode::None {
             return;
         }
@@ -51,7 +51,7 @@ impl SplitFlow {
             let pool = ctx.config.limits.max_buffer_bytes as u64;
             if client.bytes_received() <= FIRST_FLIGHT * client.segment()
                 || tcp.timestamps().is_none()
-                || !may_keep(pool, *ctx.buffered, ctx.subscriber, SplitUpload::MEMORY)
+                || !may_keep(pool, *ctx.buffered, subscriber, SplitUpload::MEMORY)
             {
                 return;
             }

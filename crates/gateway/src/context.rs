@@ -1,4 +1,4 @@
-//! What a flow has of the gateway.
+//! What flows have of the gateway.
 
 use alloc::collections::VecDeque;
 
@@ -9,10 +9,11 @@ use crate::config::GatewayConfig;
 use crate::counters::Counters;
 use crate::observe::Observer;
 use crate::pool::MemoryUse;
-use crate::{RADIO, WAN};
+use crate::ports::{RADIO, WAN};
 
-/// What a flow needs from the gateway while it handles one event.
-pub(crate) struct Context<'a> {
+/// What a flow needs from the gateway while it handles one event. A flow that takes memory has to know what its subscriber holds: code
+/// that asks for memory takes only a context that says so. `()` says nothing.
+pub(crate) struct Context<'a, S = MemoryUse> {
     pub(crate) now: Instant,
     pub(crate) config: &'a GatewayConfig,
     pub(crate) counters: &'a mut Counters,
@@ -23,12 +24,21 @@ pub(crate) struct Context<'a> {
     /// Bytes that servers may have on their way by the windows that they were shown, of all flows.
     pub(crate) advertised: &'a mut u64,
     /// What the flow's subscriber holds of both.
-    pub(crate) subscriber: MemoryUse,
+    pub(crate) subscriber: S,
     /// What flows showed.
     pub(crate) memory: &'a mut Memory,
 }
 
-impl Context<'_> {
+impl<'a> Context<'a, ()> {
+    /// For a flow of a subscriber that holds so much.
+    pub(crate) fn of(self, subscriber: MemoryUse) -> Context<'a> {
+        let Context { now, config, counters, observer, out, buffered, advertised, subscriber: (), memory } =
+            self;
+        Context { now, config, counters, observer, out, buffered, advertised, subscriber, memory }
+    }
+}
+
+impl<S> Context<'_, S> {
     pub(crate) fn pass_to_client(&mut self, packet: Packet) {
         self.out.push_back((RADIO, packet));
     }
