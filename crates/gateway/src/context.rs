@@ -29,6 +29,9 @@ pub(crate) struct Context<'a, S = MemoryUse> {
     pub(crate) memory: &'a mut Memory,
 }
 
+/// For an event of whatever split flow: what its subscriber holds, the table tells where memory is asked for.
+pub(crate) type SplitContext<'a> = Context<'a, ()>;
+
 impl<'a> Context<'a, ()> {
     /// For a flow of a subscriber that holds so much.
     pub(crate) fn of(self, subscriber: MemoryUse) -> Context<'a> {

@@ -4,6 +4,7 @@
 //! in turn for what may leave. Everything else forwards unchanged, and is counted.
 
 mod opening;
+mod status;
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -15,10 +16,11 @@ use crate::bound::QueueBoundConfig;
 use crate::config::{GatewayConfig, OtherMode, RetransmissionMode};
 use crate::context::Context;
 use crate::counters::{Counters, PassReason};
-use crate::flow::{Flow, LinkReport, Phase};
+use crate::flow::{Flow, Phase};
 use crate::handshake::Shifts;
 use crate::icmp::{self, IcmpError};
 use crate::keyed::Key;
+use crate::link_report::LinkReport;
 use crate::non_tcp::Offered;
 use crate::observe::{Event, Observer};
 use crate::passed_syns::PassedSyns;
@@ -28,7 +30,6 @@ use crate::scheduler_entry::SchedulerEntry;
 use crate::share::Share;
 use crate::split::Split;
 use crate::status::{FlowStage, FlowStatus};
-use crate::subscriber::prefix;
 use crate::table::Table;
 use crate::timers::TIMEOUTS_A_TURN;
 
@@ -238,7 +239,7 @@ impl Gateway {
         self.table.after_event(id, now, in_flight_before, &report, repairs);
         let Some((flow, mut ctx)) = self.at(now, id) else { return };
         if let Some(seen) = flow.seen(now) {
-            let client = prefix(&ctx.config.sharing, flow.key.src.ip());
+            let client = ctx.config.sharing.subscriber(flow.key.src.ip());
             ctx.memory.note(now, client, flow.key.dst.ip(), &seen);
             flow.watch_reader(&mut ctx);
         }

@@ -115,7 +115,8 @@ impl Gateway {
         let mut gateway = Gateway::with_observer(config, observer);
         let before = state.split_flows();
         gateway.split = Split::continued(split, state.split_order, &state.table);
-        gateway.table = state.table.continued(&gateway.shared.config, &gateway.split);
+        gateway.table =
+            state.table.continued(&gateway.shared.config, |place, flow| gateway.split.goes_on(place, flow));
         for key in state.split {
             gateway.end(key);
         }

@@ -14,6 +14,7 @@ mod baseline;
 pub mod bound;
 #[cfg(feature = "serde")]
 mod by_name;
+mod choice;
 mod client_drwa;
 pub mod config;
 mod context;
@@ -31,11 +32,13 @@ mod handshake;
 mod icmp;
 mod keyed;
 mod late_acks;
+mod link_report;
 mod mode;
 mod modulation;
 mod non_tcp;
 mod observe;
 mod passed_syns;
+mod path_estimate;
 mod pool;
 mod ports;
 mod prefix;
@@ -60,13 +63,14 @@ mod unanswered;
 mod upload;
 mod virtual_window;
 
+pub use choice::Choice;
 pub use config::GatewayConfig;
 pub use counters::{Counters, PassReason};
 pub use gateway::Gateway;
 #[cfg(feature = "serde")]
 pub use handover::{SplitState, SplitTakenOver, State, TakenOver};
 pub use handshake::Shifts;
-pub use mode::{Choice, Mode};
+pub use mode::Mode;
 pub use observe::{Event, Observer};
 pub use ports::{OVERHEARD, RADIO, WAN};
 pub use prefix::Prefix;

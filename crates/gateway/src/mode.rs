@@ -1,11 +1,7 @@
-//! What becomes of a new flow: the one place where its SYN decides.
+//! What a flow can become, and a decision about one.
 
-use paceline_wire::{FlowKey, Packet, Tcp};
-
-use crate::auto::{self, Decision, Known, Reason, What};
-use crate::config::{FlowAction, FlowMode, FlowRule, GatewayConfig, ShareConfig};
+use crate::auto::Reason;
 use crate::counters::PassReason;
-use crate::handshake::must_pass;
 use crate::split::SenderConfig;
 
 /// What becomes of a flow.
@@ -19,238 +15,24 @@ pub enum Mode {
     Split(SenderConfig),
 }
 
-/// All that is decided about a new flow.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Choice {
-    /// What becomes of it.
-    pub mode: Mode,
-    /// What it may have of its subscriber's link.
-    pub share: ShareConfig,
-    /// The largest window shown to the server, if a rule says one.
-    pub window_max_bytes: Option<u64>,
-    /// Why, if it is `auto` that decided.
-    pub reason: Option<Reason>,
+/// What was decided.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum What {
+    /// What a new flow becomes.
+    Mode(Mode),
+    /// The server repairs the flow from here on.
+    ServerRepairs,
+    /// The server sees the client's own window.
+    OwnWindow,
+    /// The flow passes from here on.
+    Passes,
 }
 
-impl GatewayConfig {
-    /// Decides about the flow (client to server) that begins with `syn`, by the rules and by what is known of its ends.
-    pub fn choose(&self, client_to_server: &FlowKey, syn: &Packet, known: &Known) -> Choice {
-        let rule = self.rule(client_to_server, Some(syn), known);
-        let window_max_bytes = rule.and_then(|rule| rule.virtual_window_max_bytes);
-        let share = rule.map_or_else(ShareConfig::default, |rule| rule.share.clone());
-        let (mode, reason) = match syn.tcp() {
-            None => (Mode::Pass(PassReason::NotTcp), None),
-            Some(tcp) => match must_pass(tcp) {
-                Some(reason) => (Mode::Pass(reason), None),
-                None => self.mode_of(rule, tcp, known),
-            },
-        };
-        Choice { mode, share, window_max_bytes, reason }
-    }
-
-    fn mode_of(&self, rule: Option<&FlowRule>, tcp: Tcp<'_>, known: &Known) -> (Mode, Option<Reason>) {
-        // Data in a SYN is the server's to take or to refuse (RFC 7413).
-        let may_split = !tcp.fast_open() && tcp.payload_len() == 0;
-        let split = match may_split {
-            false => Mode::Transparent,
-            true => Mode::Split(rule.and_then(|rule| rule.sender).unwrap_or(self.split.sender)),
-        };
-        let auto = || {
-            let Decision { what, reason } = auto::decide(known, may_split);
-            let mode = if let What::Mode(mode) = what { mode } else { Mode::Transparent };
-            (mode, Some(reason))
-        };
-        match rule.map_or(FlowAction::Accelerate, |rule| rule.action) {
-            FlowAction::Bypass => (Mode::Pass(PassReason::Rule), None),
-            FlowAction::Transparent => (Mode::Transparent, None),
-            FlowAction::Split => (split, None),
-            FlowAction::Auto => auto(),
-            FlowAction::Accelerate => match self.mode {
-                FlowMode::Transparent => (Mode::Transparent, None),
-                FlowMode::Split => (split, None),
-                FlowMode::Auto => auto(),
-            },
-        }
-    }
-
-    /// Share and largest window of a flow whose SYN nobody remembers: rules about the SYN's own marks do not match it.
-    pub(crate) fn known_without_syn(&self, client_to_server: &FlowKey) -> (ShareConfig, Option<u64>) {
-        match self.rule(client_to_server, None, &Known::default()) {
-            Some(rule) => (rule.share.clone(), rule.virtual_window_max_bytes),
-            None => (ShareConfig::default(), None),
-        }
-    }
-
-    /// The first rule that matches.
-    fn rule(&self, key: &FlowKey, syn: Option<&Packet>, known: &Known) -> Option<&FlowRule> {
-        self.sharing.flows.iter().find(|rule| {
-            let wanted = &rule.matches;
-            wanted.client.is_none_or(|prefix| prefix.contains(key.src.ip()))
-                && wanted.server.is_none_or(|prefix| prefix.contains(key.dst.ip()))
-                && wanted.has_port(key.dst.port())
-                && wanted.dscp.is_none_or(|dscp| syn.and_then(dscp_of) == Some(dscp))
-                && wanted.vlan.is_none_or(|vlan| syn.and_then(vlan_of) == Some(vlan))
-                && wanted.has_rtt(known.rtt())
-        })
-    }
-}
-
-/// The differentiated services code point (RFC 2474, Section 3).
-fn dscp_of(packet: &Packet) -> Option<u8> {
-    match *packet.header().first_chunk::<2>()? {
-        [a, b] if a >> 4 == 6 => Some((a << 4 | b >> 4) >> 2),
-        [_, tos] => Some(tos >> 2),
-    }
-}
-
-/// The number of the outer VLAN (IEEE 802.1Q, 802.1ad).
-fn vlan_of(packet: &Packet) -> Option<u16> {
-    match *packet.link().get(12..)?.first_chunk::<4>()? {
-        [0x81, 0x00, a, b] | [0x88, 0xa8, a, b] => Some(u16::from_be_bytes([a, b]) & 0x0fff),
-        _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use alloc::vec;
-
-    use paceline_wire::{Duration, Flags, Instant, Payload, TcpOptionsRepr, TcpRepr};
-
-    use super::*;
-    use crate::auto::ClientRecord;
-    use crate::config::FlowMatch;
-
-    fn key(port: u16) -> FlowKey {
-        FlowKey { src: "10.0.0.2:40000".parse().unwrap(), dst: ([10, 0, 0, 1], port).into() }
-    }
-
-    fn syn(port: u16, extra: &'static [u8]) -> Packet {
-        let options = TcpOptionsRepr { mss: Some(1_460), extra, ..Default::default() };
-        let repr = TcpRepr { flags: Flags::SYN, options, ..Default::default() };
-        Packet::build_tcp(key(port), &repr, Payload::Length(0))
-    }
-
-    #[test]
-    fn the_first_rule_that_matches_decides() {
-        let mut config = GatewayConfig { mode: FlowMode::Split, ..GatewayConfig::default() };
-        let matches = |port| FlowMatch { server_port: Some(port), ..Default::default() };
-        let own = SenderConfig { initial_window: 3, ..SenderConfig::default() };
-        config.sharing.flows = vec![
-            FlowRule { matches: matches(22), action: FlowAction::Bypass, ..Default::default() },
-            FlowRule {
-                matches: matches(80),
-                action: FlowAction::Transparent,
-                share: ShareConfig { weight: 2, ..Default::default() },
-                ..Default::default()
-            },
-            FlowRule { matches: matches(443), sender: Some(own), ..Default::default() },
-        ];
-        let mode = |port| config.choose(&key(port), &syn(port, &[]), &Known::default()).mode;
-        assert_eq!(mode(22), Mode::Pass(PassReason::Rule));
-        assert_eq!(mode(80), Mode::Transparent);
-        assert_eq!(mode(443), Mode::Split(own));
-        assert_eq!(mode(8080), Mode::Split(config.split.sender));
-        assert_eq!(config.choose(&key(80), &syn(80, &[]), &Known::default()).share.weight, 2);
-        let choice = GatewayConfig::default().choose(&key(80), &syn(80, &[]), &Known::default());
-        assert_eq!((choice.mode, choice.reason), (Mode::Transparent, Some(Reason::Unknown)));
-    }
-
-    #[test]
-    fn prefixes_port_ranges_and_marks_of_the_syn_match() {
-        let only = |matches: FlowMatch| {
-            let rule = FlowRule {
-                matches,
-                share: ShareConfig { weight: 7, ..ShareConfig::default() },
-                ..FlowRule::default()
-            };
-            let mut config = GatewayConfig::default();
-            config.sharing.flows = vec![rule];
-            config
-        };
-        let weight = |config: &GatewayConfig, packet: &Packet| {
-            config.choose(&key(443), packet, &Known::default()).share.weight
-        };
-        let plain = syn(443, &[]);
-        let prefix = |text: &str| Some(text.parse().unwrap());
-        for (matches, expected) in [
-            (FlowMatch { client: prefix("10.0.0.0/8"), ..Default::default() }, 7),
-            (FlowMatch { server: prefix("10.1.0.0/16"), ..Default::default() }, 1),
-            (FlowMatch { server_port: Some(400), server_port_last: Some(443), ..Default::default() }, 7),
-            (FlowMatch { server_port: Some(444), server_port_last: Some(500), ..Default::default() }, 1),
-            (FlowMatch { dscp: Some(0), ..Default::default() }, 7),
-            (FlowMatch { dscp: Some(46), ..Default::default() }, 1),
-            (FlowMatch { vlan: Some(5), ..Default::default() }, 1),
-        ] {
-            assert_eq!(weight(&only(matches.clone()), &plain), expected, "{matches:?}");
-        }
-        let mut tagged = syn(443, &[]);
-        let mut link = [0; 18];
-        link[12..].copy_from_slice(&[0x81, 0x00, 0x20, 0x05, 0x08, 0x00]);
-        tagged.set_link(&link);
-        let vlan = only(FlowMatch { vlan: Some(5), ..Default::default() });
-        assert_eq!(weight(&vlan, &tagged), 7);
-        // Nobody remembers the marks of a flow's SYN after a restart.
-        assert_eq!(vlan.known_without_syn(&key(443)), (ShareConfig::default(), None));
-    }
-
-    #[test]
-    fn a_rule_about_round_trips_matches_what_earlier_flows_showed() {
-        let far = FlowMatch { rtt_min_ms: Some(200), ..Default::default() };
-        let near = FlowMatch { rtt_max_ms: Some(50), ..Default::default() };
-        let mut config = GatewayConfig::default();
-        config.sharing.flows = vec![
-            FlowRule { matches: far, action: FlowAction::Split, ..Default::default() },
-            FlowRule { matches: near, action: FlowAction::Bypass, ..Default::default() },
-        ];
-        let mode = |client_ms: Option<u64>, server_ms: Option<u64>| {
-            let rtt = client_ms.map(Duration::from_millis);
-            let client = Some(ClientRecord { rtt, ..ClientRecord::default() });
-            let known =
-                Known { client, server_rtt: server_ms.map(Duration::from_millis), ..Known::default() };
-            config.choose(&key(80), &syn(80, &[]), &known).mode
-        };
-        assert_eq!(mode(Some(150), Some(60)), Mode::Split(config.split.sender));
-        assert_eq!(mode(Some(30), Some(10)), Mode::Pass(PassReason::Rule));
-        assert_eq!(mode(Some(60), Some(60)), Mode::Transparent);
-        // Half of it is not known.
-        assert_eq!(mode(Some(300), None), Mode::Transparent);
-        assert_eq!(mode(None, Some(300)), Mode::Transparent);
-        config.sharing.flows[0].matches.rtt_max_ms = Some(100);
-        assert!(config.check().unwrap_err().contains("rtt-min-ms"));
-    }
-
-    #[test]
-    fn auto_decides_by_mode_and_by_rule_and_says_why() {
-        let mut config = GatewayConfig { mode: FlowMode::Auto, ..GatewayConfig::default() };
-        let matches = FlowMatch { server_port: Some(22), ..Default::default() };
-        config.sharing.flows = vec![FlowRule { matches, action: FlowAction::Bypass, ..Default::default() }];
-        let choose = |config: &GatewayConfig, port, known: &Known| {
-            let choice = config.choose(&key(port), &syn(port, &[]), known);
-            (choice.mode, choice.reason)
-        };
-        let unknown = Known::default();
-        assert_eq!(choose(&config, 80, &unknown), (Mode::Transparent, Some(Reason::Unknown)));
-        assert_eq!(choose(&config, 22, &unknown), (Mode::Pass(PassReason::Rule), None));
-        let client = Some(ClientRecord { late_acks: Some(Instant::ZERO), ..ClientRecord::default() });
-        let late = Known { client, ..Known::default() };
-        assert!(matches!(choose(&config, 80, &late), (Mode::Split(_), Some(Reason::LateAcks))));
-        config.mode = FlowMode::Transparent;
-        assert_eq!(choose(&config, 80, &late), (Mode::Transparent, None));
-        config.sharing.flows[0].action = FlowAction::Auto;
-        assert_eq!(choose(&config, 22, &late).1, Some(Reason::LateAcks));
-    }
-
-    #[test]
-    fn what_must_not_be_edited_passes_whatever_the_rules_say() {
-        let config = GatewayConfig { mode: FlowMode::Split, ..GatewayConfig::default() };
-        // Multipath TCP, MP_CAPABLE version 1 of a SYN (RFC 8684, Section 3.1).
-        let multipath = syn(80, &[30, 4, 1, 1]);
-        assert_eq!(
-            config.choose(&key(80), &multipath, &Known::default()).mode,
-            Mode::Pass(PassReason::Mptcp)
-        );
-        let fast_open = syn(80, &[34, 2, 1, 1]);
-        assert_eq!(config.choose(&key(80), &fast_open, &Known::default()).mode, Mode::Transparent);
-    }
+/// A decision.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Decision {
+    /// What.
+    pub what: What,
+    /// Why.
+    pub reason: Reason,
 }

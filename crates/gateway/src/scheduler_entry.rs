@@ -6,9 +6,9 @@ use paceline_wire::Instant;
 
 use crate::config::ScheduleMode;
 use crate::flow::Flow;
+use crate::path_estimate::PathEstimate;
 use crate::pool::MemoryUse;
 use crate::schedule::Departure;
-use crate::subscriber::PathEstimate;
 use crate::upload::Own;
 
 /// One that takes turns in the [round robin](crate::priority_round_robin).

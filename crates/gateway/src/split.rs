@@ -22,9 +22,10 @@ pub use config::{SenderConfig, SplitConfig};
 
 use crate::auto::{Reason, Seen};
 use crate::config::{GatewayConfig, ShareConfig};
-use crate::flow::LinkReport;
+use crate::context::SplitContext as Context;
 use crate::icmp::IcmpError;
 use crate::keyed::{Key, Map, rekeyed};
+use crate::link_report::LinkReport;
 use crate::observe::Event;
 use crate::pool::{MemoryUse, PIECE_MIN, may_keep};
 use crate::ports::{RADIO, WAN};
@@ -36,9 +37,6 @@ use crate::timers::{TIMEOUTS_A_TURN, Timers, disarm};
 use lapsed::Lapsed;
 use opening::Opened;
 use split_flow::{Sent, SplitFlow, segments};
-
-/// What an event of whatever split flow has of the gateway; what its subscriber holds, the table tells where memory is asked for.
-type Context<'a> = crate::context::Context<'a, ()>;
 
 /// All split flows, who sends next, and whose timer is next.
 #[derive(Debug, Default)]

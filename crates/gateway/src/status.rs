@@ -6,7 +6,6 @@ use paceline_wire::{Duration, FlowKey, Instant, Rate};
 
 use crate::auto::Reason;
 use crate::config::FlowMode;
-use crate::gateway::Gateway;
 
 /// What a flow has done since it was first seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -153,26 +152,4 @@ pub struct Page<T> {
     pub items: alloc::vec::Vec<T>,
     /// Where the next part starts; none after the last.
     pub next: Option<usize>,
-}
-
-/// Where the places of split flows begin, in lists: no table has so many.
-const SPLIT_PLACES: usize = usize::MAX / 2;
-
-impl Gateway {
-    /// Flows, from the place `from` of the table on, looking at no more than `places`.
-    pub fn flow_statuses(&self, from: usize, places: usize) -> Page<FlowStatus> {
-        let config = &self.shared.config;
-        // Split flows come after all places that a table can have.
-        if let Some(from) = from.checked_sub(SPLIT_PLACES) {
-            let page = self.split.statuses(config, from, places);
-            return Page { next: page.next.map(|next| next + SPLIT_PLACES), ..page };
-        }
-        let page = self.table.flow_statuses(config, from, places);
-        Page { next: page.next.or((self.split.len() > 0).then_some(SPLIT_PLACES)), ..page }
-    }
-
-    /// Subscribers, from the place `from` on, looking at no more than `places`.
-    pub fn subscriber_statuses(&self, from: usize, places: usize) -> Page<SubscriberStatus> {
-        self.table.subscriber_statuses(from, places)
-    }
 }

@@ -6,59 +6,20 @@ mod uplink;
 use alloc::boxed::Box;
 use core::net::IpAddr;
 
-use paceline_wire::{Duration, Instant, Rate};
+use paceline_wire::{Duration, Instant};
 
-use crate::auto::Reason;
 use crate::bound::QueueBoundConfig;
-use crate::config::{self, GatewayConfig, Prefer, ShareConfig, SharingConfig, SubscriberRule};
-use crate::flow::LinkReport;
+use crate::config::{self, GatewayConfig, Prefer, ShareConfig, SubscriberRule};
+use crate::link_report::LinkReport;
 use crate::non_tcp::{NonTcp, WAIT_MAX};
+use crate::path_estimate::PathEstimate;
 use crate::pool::MemoryUse;
 use crate::priority_round_robin::PriorityRoundRobin;
 use crate::ring::{Linked, Links};
 use crate::share::Share;
 use crate::status::SubscriberStatus;
-use crate::upload::UploadPath;
 use downlink::{Around, Downlink, RTT_UNKNOWN};
 use uplink::Uplink;
-
-/// The address prefix that names a subscriber.
-pub(crate) fn prefix(config: &SharingConfig, client: IpAddr) -> IpAddr {
-    match client {
-        IpAddr::V4(address) => {
-            let bits = u32::from(config.subscriber_prefix_v4.min(32));
-            let mask = u32::MAX.checked_shl(32 - bits).unwrap_or(0);
-            IpAddr::V4((address.to_bits() & mask).into())
-        }
-        IpAddr::V6(address) => {
-            let bits = u32::from(config.subscriber_prefix_v6.min(128));
-            let mask = u128::MAX.checked_shl(128 - bits).unwrap_or(0);
-            IpAddr::V6((address.to_bits() & mask).into())
-        }
-    }
-}
-
-/// The path between gateway and client, as all flows of the subscriber have seen it.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub(crate) struct PathEstimate {
-    /// The shortest RTT of late.
-    pub(crate) rtt: Option<Duration>,
-    /// An even share of what the link delivers, among the flows that have not ended; zero while unknown.
-    pub(crate) share: Rate,
-    /// Bytes that the subscriber has sent up, without those of acknowledgements.
-    #[cfg_attr(feature = "serde", serde(default))]
-    pub(crate) uploaded: u64,
-    /// Data waits for room: the link is full.
-    #[cfg_attr(feature = "serde", serde(default))]
-    pub(crate) full: bool,
-    /// Why the gateway cannot help: flows pass through as if it were not there.
-    #[cfg_attr(feature = "serde", serde(default))]
-    pub(crate) passes: Option<Reason>,
-    /// What an upload may have on its way.
-    #[cfg_attr(feature = "serde", serde(default))]
-    pub(crate) upload: UploadPath,
-}
 
 /// The state of one subscriber. Its two links own their fields. They are written flat, so that programs from before there were parts read
 /// them, and the other way round.
@@ -101,7 +62,7 @@ impl Subscriber {
     pub(crate) fn new(prefix: IpAddr, config: &GatewayConfig) -> Self {
         let sharing = &config.sharing;
         let about = |rule: &&SubscriberRule| {
-            rule.address.contains(prefix) || self::prefix(sharing, rule.address.address()) == prefix
+            rule.address.contains(prefix) || sharing.subscriber(rule.address.address()) == prefix
         };
         let rule = sharing.subscribers.iter().find(about);
         let share = rule.map_or_else(ShareConfig::default, |rule| rule.share.clone());
@@ -250,21 +211,9 @@ fn bound_config(config: &config::QueueBoundConfig, prefer: Prefer) -> QueueBound
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use paceline_wire::Rate;
 
-    #[test]
-    fn a_handset_is_one_subscriber_whatever_its_ipv6_interface_identifier() {
-        let config = SharingConfig::default();
-        let of = |text: &str| prefix(&config, text.parse().unwrap());
-        assert_eq!(of("2001:db8:1:2::1"), of("2001:db8:1:2:ffff::9"));
-        assert_ne!(of("2001:db8:1:2::1"), of("2001:db8:1:3::1"));
-        assert_ne!(of("10.0.0.1"), of("10.0.0.2"));
-        let everyone = SharingConfig { subscriber_prefix_v4: 0, ..config };
-        assert_eq!(
-            prefix(&everyone, "10.0.0.1".parse().unwrap()),
-            prefix(&everyone, "192.0.2.1".parse().unwrap())
-        );
-    }
+    use super::*;
 
     /// A subscriber to whom `delivered` bytes came each 10 ms over a path of `rtt`, in front of which a queue stood.
     fn busy(delivered: u64, rtt: Duration) -> Subscriber {

@@ -10,18 +10,17 @@ use slab::Slab;
 
 use crate::auto::server_prefix;
 use crate::config::{GatewayConfig, ShareConfig};
-use crate::flow::{Flow, LinkReport};
+use crate::flow::Flow;
 use crate::half_open::{Group, HalfOpen, Ticket};
 use crate::keyed::{Key, Map, rekeyed};
+use crate::link_report::LinkReport;
 use crate::pool::MemoryUse;
 use crate::priority_round_robin::PriorityRoundRobin;
 use crate::ring::{Linked, Links};
 use crate::scheduler_entry::SchedulerEntry;
 use crate::share::Share;
-#[cfg(feature = "serde")]
-use crate::split::Split;
 use crate::status::{FlowStatus, Page, SubscriberStatus};
-use crate::subscriber::{Subscriber, prefix};
+use crate::subscriber::Subscriber;
 use crate::timers::{Timers, disarm};
 
 mod non_tcp;
@@ -117,16 +116,17 @@ impl Table {
         }
     }
 
-    /// Goes on here as it was in another process; what is not the flows' or subscribers' own is as `config` says.
+    /// Goes on here as it was in another process; what is not the flows' or subscribers' own is as `config` says. `goes_on` tells
+    /// whether the split flow of a place and a number was read.
     #[cfg(feature = "serde")]
-    pub(crate) fn continued(mut self, config: &GatewayConfig, split: &Split) -> Table {
+    pub(crate) fn continued(mut self, config: &GatewayConfig, goes_on: impl Fn(u32, u32) -> bool) -> Table {
         let new = Table::new(config);
         (self.max_flows, self.idle_timeout_s) = (new.max_flows, new.idle_timeout_s);
         self.capacity = new.capacity.continued(&self.capacity);
         let prefixes = self.subscribers.iter().map(|(id, subscriber)| (subscriber.prefix, id as u32));
         self.by_prefix = prefixes.collect();
         let has_ended = |(place, entry): (usize, &Entry)| match &entry.scheduled {
-            SchedulerEntry::Split(own) if !split.goes_on(place as u32, own.flow) => Some(place as u32),
+            SchedulerEntry::Split(own) if !goes_on(place as u32, own.flow) => Some(place as u32),
             _ => None,
         };
         let ended: Vec<u32> = self.entries.iter().filter_map(has_ended).collect();
@@ -330,7 +330,7 @@ impl Table {
 
     /// The subscriber of a client, perhaps a new one.
     fn subscriber_of(&mut self, config: &GatewayConfig, client: IpAddr) -> u32 {
-        let prefix = prefix(&config.sharing, client);
+        let prefix = config.sharing.subscriber(client);
         let subscribers = &mut self.subscribers;
         *self
             .by_prefix
@@ -415,7 +415,7 @@ impl Table {
 
     /// A client sent `bytes` of TCP up, by whatever flow.
     pub(crate) fn note_uploaded(&mut self, config: &GatewayConfig, client: IpAddr, bytes: u64) {
-        if let Some(&index) = self.by_prefix.get(&prefix(&config.sharing, client)) {
+        if let Some(&index) = self.by_prefix.get(&config.sharing.subscriber(client)) {
             self.subscribers[index as usize].uplink.note(bytes);
         }
     }

@@ -2,6 +2,7 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::net::IpAddr;
 
 use paceline_wire::Duration;
 
@@ -221,4 +222,41 @@ impl Default for SharingConfig {
 
 pub(super) fn is_rate(mbps: Option<f64>) -> bool {
     mbps.is_none_or(|mbps| (0.001..=1e6).contains(&mbps))
+}
+
+impl SharingConfig {
+    /// The address prefix that names a client's subscriber.
+    pub(crate) fn subscriber(&self, client: IpAddr) -> IpAddr {
+        match client {
+            IpAddr::V4(address) => {
+                let bits = u32::from(self.subscriber_prefix_v4.min(32));
+                let mask = u32::MAX.checked_shl(32 - bits).unwrap_or(0);
+                IpAddr::V4((address.to_bits() & mask).into())
+            }
+            IpAddr::V6(address) => {
+                let bits = u32::from(self.subscriber_prefix_v6.min(128));
+                let mask = u128::MAX.checked_shl(128 - bits).unwrap_or(0);
+                IpAddr::V6((address.to_bits() & mask).into())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_handset_is_one_subscriber_whatever_its_ipv6_interface_identifier() {
+        let config = SharingConfig::default();
+        let of = |text: &str| config.subscriber(text.parse().unwrap());
+        assert_eq!(of("2001:db8:1:2::1"), of("2001:db8:1:2:ffff::9"));
+        assert_ne!(of("2001:db8:1:2::1"), of("2001:db8:1:3::1"));
+        assert_ne!(of("10.0.0.1"), of("10.0.0.2"));
+        let everyone = SharingConfig { subscriber_prefix_v4: 0, ..config };
+        assert_eq!(
+            everyone.subscriber("10.0.0.1".parse().unwrap()),
+            everyone.subscriber("192.0.2.1".parse().unwrap())
+        );
+    }
 }

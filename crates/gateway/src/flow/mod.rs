@@ -42,14 +42,14 @@ use crate::config::{FlowMode, GatewayConfig, RetransmissionMode, ScheduleMode};
 use crate::context::Context;
 use crate::flight::Flight;
 use crate::handshake::{Handshake, Shifts};
+use crate::link_report::LinkReport;
 use crate::modulation::Modulation;
 use crate::observe::Event;
+use crate::path_estimate::PathEstimate;
 use crate::pool::MemoryUse;
 use crate::retransmit_buffer::RetransmitBuffer;
 use crate::scoreboard::Scoreboard;
 use crate::status::{FlowStage, FlowStatus, FlowTotals};
-use crate::subscriber::{PathEstimate, prefix};
-use crate::upload::UploadReport;
 use crate::{RADIO, WAN};
 
 pub(crate) use acceptance::SynIs;
@@ -70,28 +70,6 @@ use server_stream::ServerStream;
 use shown::Shown;
 use timers::Timers;
 use watch::Watch;
-
-/// What an ACK told about the radio link; the subscriber's bound lives on it.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct LinkReport {
-    /// Bytes that arrived at the client.
-    pub(crate) delivered: u64,
-    /// Bytes that the link lost.
-    pub(crate) lost: u64,
-    /// When the first of them had left, if that is known.
-    pub(crate) lost_sent: Option<Instant>,
-    /// Round-trip time of a packet that left once.
-    pub(crate) rtt: Option<Duration>,
-    /// Time since the departure of the last packet that arrived. While a hole is open, arrivals are counted rather than
-    /// named, so it may be off by some packets, but there is no other word of the queue then.
-    pub(crate) age: Option<Duration>,
-    /// How long the report itself waited on the uplink.
-    pub(crate) uplink: Duration,
-    /// Its packets leave at a rate of their own, within the bound.
-    pub(crate) paced: bool,
-    /// What data of an upload says of the uplink.
-    pub(crate) upload: Option<UploadReport>,
-}
 
 /// The state of one flow. Each part owns its fields and has a file. Parts are written flat, so that programs from before there were parts read them, and the other way round.
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -362,7 +340,7 @@ impl Flow {
             key: self.key,
             mode: FlowMode::Transparent,
             reason: self.watch.reason,
-            subscriber: prefix(&config.sharing, self.key.src.ip()),
+            subscriber: config.sharing.subscriber(self.key.src.ip()),
             stage: self.life.stage(),
             since: self.life.since(),
             last_packet: self.life.last_packet(),

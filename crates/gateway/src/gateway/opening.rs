@@ -6,13 +6,13 @@ use super::{Gateway, Shared};
 use crate::auto::{Decision, Reason, What, may_open};
 use crate::config::VirtualWindowMode;
 use crate::counters::PassReason;
-use crate::flow::{Flow, LinkReport, SynIs};
+use crate::flow::{Flow, SynIs};
+use crate::link_report::LinkReport;
 use crate::mode::Mode;
 use crate::observe::Event;
 use crate::ports::{RADIO, WAN};
 use crate::share::Share;
 use crate::status::FlowStage;
-use crate::subscriber::prefix;
 
 /// A new flow.
 enum Admitted {
@@ -123,7 +123,7 @@ impl Gateway {
     /// Half-open flows make room for a new one, where there is none or who opens it has too many of them.
     fn make_room(&mut self, now: Instant, key: &FlowKey) -> Result<(), PassReason> {
         let max_flows = self.shared.config.limits.max_flows;
-        let subscriber = prefix(&self.shared.config.sharing, key.src.ip());
+        let subscriber = self.shared.config.sharing.subscriber(key.src.ip());
         let is_full = self.flows() >= max_flows;
         if let Some(oldest) = self.table.next_to_go(subscriber, key.dst.ip(), is_full) {
             self.drop_half_open(now, oldest);

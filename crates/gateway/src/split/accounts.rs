@@ -3,10 +3,10 @@
 use paceline_tcp::{CongestionName, Connection};
 use paceline_wire::{Duration, Instant, Rate};
 
-use super::Context;
 use super::split_flow::SplitFlow;
 use crate::config::VirtualWindowMode;
-use crate::flow::LinkReport;
+use crate::context::SplitContext as Context;
+use crate::link_report::LinkReport;
 use crate::observe::Event;
 use crate::pool::{MemoryUse, most_advertised, most_on_the_way};
 use crate::scheduler_entry::SendDemand;

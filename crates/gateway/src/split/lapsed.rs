@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use paceline_wire::{Duration, Flags, FlowKey, Instant, Packet, Payload, PortId, TcpRepr};
 
-use super::Context;
+use crate::context::SplitContext as Context;
 use crate::keyed::{Key, Map, rekeyed};
 use crate::observe::Event;
 use crate::ports::WAN;

@@ -6,7 +6,6 @@ use paceline_wire::{Duration, Instant, Rate};
 use super::split_flow::{Leg, SplitFlow};
 use crate::config::{FlowMode, GatewayConfig};
 use crate::status::{FlowStage, FlowStatus, FlowTotals};
-use crate::subscriber::prefix;
 
 impl SplitFlow {
     /// A copy of its state.
@@ -20,7 +19,7 @@ impl SplitFlow {
             key: self.key,
             mode: FlowMode::Split,
             reason: self.reason,
-            subscriber: prefix(&config.sharing, self.key.src.ip()),
+            subscriber: config.sharing.subscriber(self.key.src.ip()),
             stage: if self.opening.is_some() { FlowStage::Opening } else { FlowStage::Open },
             since: self.since,
             last_packet: self.last_packet,

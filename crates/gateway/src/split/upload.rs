@@ -6,9 +6,9 @@ use alloc::boxed::Box;
 
 use paceline_wire::{Flags, Instant, Packet};
 
-use super::Context;
 use super::split_flow::SplitFlow;
 use crate::config::QueueBoundMode;
+use crate::context::SplitContext as Context;
 use crate::pool::{MemoryUse, may_keep};
 use crate::upload::{
     FIRST_FLIGHT, FIRST_WINDOW, Own, Passed, UploadData, UploadPath, UploadReport, UploadWatch,

@@ -7,8 +7,8 @@ use crate::auto::Reason;
 use crate::base_rtt::BaseRtt;
 use crate::bound::{BoundSample, QueueBound, QueueBoundConfig};
 use crate::config::{GatewayConfig, QueueBoundMode, ScheduleMode};
-use crate::flow::LinkReport;
 use crate::late_acks::LateAcks;
+use crate::link_report::LinkReport;
 
 /// Before there is a sample: the second of RFC 6298, Section 2.1.
 pub(super) const RTT_UNKNOWN: Duration = Duration::from_secs(1);

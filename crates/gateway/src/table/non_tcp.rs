@@ -8,7 +8,6 @@ use super::Table;
 use crate::config::GatewayConfig;
 use crate::non_tcp::Offered;
 use crate::pool::may_keep;
-use crate::subscriber::prefix;
 use crate::timers::disarm;
 
 /// What waits is let out when so much has room: a full packet.
@@ -23,7 +22,7 @@ impl Table {
         client: IpAddr,
         bytes: u64,
     ) {
-        let known = self.by_prefix.contains_key(&prefix(&config.sharing, client));
+        let known = self.by_prefix.contains_key(&config.sharing.subscriber(client));
         if !known && self.subscribers.len() >= self.max_flows {
             return;
         }
@@ -41,7 +40,7 @@ impl Table {
         packet: Packet,
         buffered: &mut u64,
     ) -> Offered {
-        let Some(&index) = self.by_prefix.get(&prefix(&config.sharing, client)) else {
+        let Some(&index) = self.by_prefix.get(&config.sharing.subscriber(client)) else {
             return Offered::Leaves(packet);
         };
         let subscriber = &mut self.subscribers[index as usize];

@@ -6,10 +6,10 @@ use paceline_wire::{FlowKey, Instant};
 
 use super::Table;
 use crate::config::GatewayConfig;
-use crate::flow::LinkReport;
+use crate::link_report::LinkReport;
+use crate::path_estimate::PathEstimate;
 use crate::scheduler_entry::{SchedulerEntry, SendDemand, SplitEntry};
 use crate::share::Share;
-use crate::subscriber::PathEstimate;
 use crate::upload::Own;
 
 impl Table {

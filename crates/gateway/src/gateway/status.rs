@@ -1,0 +1,26 @@
+//! Lists of flows and subscribers for an operator.
+
+use super::Gateway;
+use crate::status::{FlowStatus, Page, SubscriberStatus};
+
+/// Where the places of split flows begin, in lists: no table has so many.
+const SPLIT_PLACES: usize = usize::MAX / 2;
+
+impl Gateway {
+    /// Flows, from the place `from` of the table on, looking at no more than `places`.
+    pub fn flow_statuses(&self, from: usize, places: usize) -> Page<FlowStatus> {
+        let config = &self.shared.config;
+        // Split flows come after all places that a table can have.
+        if let Some(from) = from.checked_sub(SPLIT_PLACES) {
+            let page = self.split.statuses(config, from, places);
+            return Page { next: page.next.map(|next| next + SPLIT_PLACES), ..page };
+        }
+        let page = self.table.flow_statuses(config, from, places);
+        Page { next: page.next.or((self.split.len() > 0).then_some(SPLIT_PLACES)), ..page }
+    }
+
+    /// Subscribers, from the place `from` on, looking at no more than `places`.
+    pub fn subscriber_statuses(&self, from: usize, places: usize) -> Page<SubscriberStatus> {
+        self.table.subscriber_statuses(from, places)
+    }
+}

@@ -1,0 +1,28 @@
+//! What all flows of a subscriber have seen of the path to their client.
+
+use paceline_wire::{Duration, Rate};
+
+use crate::auto::Reason;
+use crate::upload::UploadPath;
+
+/// The path between gateway and client, as all flows of the subscriber have seen it.
+#[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(crate) struct PathEstimate {
+    /// The shortest RTT of late.
+    pub(crate) rtt: Option<Duration>,
+    /// An even share of what the link delivers, among the flows that have not ended; zero while unknown.
+    pub(crate) share: Rate,
+    /// Bytes that the subscriber has sent up, without those of acknowledgements.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub(crate) uploaded: u64,
+    /// Data waits for room: the link is full.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub(crate) full: bool,
+    /// Why the gateway cannot help: flows pass through as if it were not there.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub(crate) passes: Option<Reason>,
+    /// What an upload may have on its way.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub(crate) upload: UploadPath,
+}
