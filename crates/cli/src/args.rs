@@ -18,8 +18,8 @@ pub(crate) use gateway::TopArgs;
 pub(crate) use gateway::{CaptureArgs, DoctorArgs, FlowsArgs, GatewayAction, GatewayArgs, GatewayCommand};
 #[cfg(feature = "lab")]
 pub(crate) use lab::{
-    BenchArgs, BenchCommand, CompareArgs, DemoArgs, EmulateArgs, LabCommand, PredictArgs, RunArgs, Selection,
-    SweepArgs, TraceCommand, TraceConvert, TraceGenerate, TraceInput, TracePlot,
+    Batch, BenchArgs, BenchCommand, CompareArgs, DemoArgs, EmulateArgs, LabCommand, PredictArgs, RunArgs,
+    Selection, SweepArgs, TraceCommand, TraceConvert, TraceGenerate, TraceInput, TracePlot,
 };
 #[cfg(feature = "lab")]
 pub(crate) use map::MapArgs;
@@ -27,8 +27,8 @@ pub(crate) use map::MapArgs;
 pub(crate) use profiles::ProfilesArgs;
 #[cfg(feature = "lab")]
 pub(crate) use reproduce::{
-    ReproduceAcceleratorArgs, ReproduceCommand, ReproduceDrwaArgs, ReproduceHow, ReproduceNclArgs,
-    ReproduceOrArgs, ReproducePrintedArgs, ReproduceRreArgs,
+    ReproduceAcceleratorArgs, ReproduceCommand, ReproduceDrwaArgs, ReproduceHow, ReproduceKept,
+    ReproduceNclArgs, ReproduceOrArgs, ReproducePrintedArgs, ReproduceRreArgs,
 };
 
 /// A gateway that makes TCP fast over mobile access links, and the tools to measure it.

@@ -6,8 +6,8 @@ use paceline_experiments::{
 };
 
 use crate::args::{
-    BenchArgs, BenchCommand, CompareArgs, DemoArgs, EmulateArgs, LabCommand, MapArgs, PredictArgs,
-    ProfilesArgs, ReproduceAcceleratorArgs, ReproduceCommand, ReproduceDrwaArgs, ReproduceHow,
+    Batch, BenchArgs, BenchCommand, CompareArgs, DemoArgs, EmulateArgs, LabCommand, MapArgs, PredictArgs,
+    ProfilesArgs, ReproduceAcceleratorArgs, ReproduceCommand, ReproduceDrwaArgs, ReproduceHow, ReproduceKept,
     ReproduceNclArgs, ReproduceOrArgs, ReproducePrintedArgs, ReproduceRreArgs, RunArgs, Selection, SweepArgs,
     TraceCommand, TraceConvert, TraceGenerate, TraceInput, TracePlot,
 };
@@ -64,8 +64,8 @@ become_options! {
     DemoArgs => DemoOptions { out, duration, json };
     RunArgs => RunOptions { scenario, on, runs, of, jobs, out, fresh, json, list, check };
     Selection => Selection { seed, duration, only };
-    SweepArgs => SweepOptions { scenario, vary, runs, of, jobs, out, fresh, json };
-    CompareArgs => CompareOptions { scenario, sender, receiver, gateway, flows, rtt, queue, runs, of, jobs, out, fresh, json };
+    SweepArgs => SweepOptions { scenario, vary, runs, of, out, batch };
+    CompareArgs => CompareOptions { scenario, sender, receiver, gateway, flows, rtt, queue, runs, of, out, batch };
     PredictArgs => PredictOptions { rate, rtt, loss, burst, window, packet, congestion_control, lost_repair, efficiency, json };
     EmulateArgs => EmulateOptions { up, down, link, rtt, rate, up_rate, queue, loss, seed, stats_json };
     TraceInput => TraceInput { file, format, column, gaps, window };
@@ -73,13 +73,15 @@ become_options! {
     TraceConvert => TraceConvert { input, to, out };
     TracePlot => TracePlot { input, out };
     BenchArgs => BenchOptions { runs, duration, flows, clients, offered, wire_size, mtu, out, json, check };
-    MapArgs => MapOptions { kind, seed, from, count, point, show, mode, runs, recheck, duration, rate_max, jobs, out, fresh, json, check };
-    ProfilesArgs => ProfilesOptions { files, profile, rtt, queue, runs, of, jobs, out, fresh, json, check };
+    MapArgs => MapOptions { kind, seed, from, count, point, show, mode, runs, recheck, duration, rate_max, out, batch, check };
+    ProfilesArgs => ProfilesOptions { files, profile, rtt, queue, runs, of, out, batch, check };
+    Batch => Batch { jobs, fresh, json };
     ReproduceHow => How { runs, jobs, out, json, check };
+    ReproduceKept => KeptHow { fresh, how };
     ReproduceAcceleratorArgs => AcceleratorOptions { figure, table, part, how };
-    ReproducePrintedArgs => PrintedOptions { only, fresh, how };
-    ReproduceRreArgs => RreOptions { figure, fresh, how };
-    ReproduceDrwaArgs => DrwaOptions { figure, part, fresh, how };
-    ReproduceOrArgs => OrOptions { table, part, detection, fresh, how };
-    ReproduceNclArgs => NclOptions { figure, part, seconds, fresh, how };
+    ReproducePrintedArgs => PrintedOptions { only, kept };
+    ReproduceRreArgs => RreOptions { figure, kept };
+    ReproduceDrwaArgs => DrwaOptions { figure, part, kept };
+    ReproduceOrArgs => OrOptions { table, part, detection, kept };
+    ReproduceNclArgs => NclOptions { figure, part, seconds, kept };
 }

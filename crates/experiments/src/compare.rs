@@ -30,10 +30,10 @@ pub fn command(options: &CompareOptions) -> Result<()> {
         file: &file,
         of: &options.of,
         runs: options.runs,
-        jobs: options.jobs,
+        jobs: options.batch.jobs,
         folder: folder.clone(),
-        fresh: options.fresh,
-        quiet: options.json,
+        fresh: options.batch.fresh,
+        quiet: options.batch.json,
     }
     .run()?;
     let rows = rows::of(&runs);
@@ -74,7 +74,7 @@ fn report(file: &ScenarioFile, rows: &[Row], folder: &Path, options: &CompareOpt
     });
     let text = serde_json::to_string_pretty(&object).map_err(|error| Error::failed(error.to_string()))?;
     write_whole(&folder.join("compare.json"), &text)?;
-    if options.json {
+    if options.batch.json {
         say!("{text}");
         return Ok(());
     }

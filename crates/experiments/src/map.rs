@@ -56,7 +56,7 @@ pub fn command(options: &MapOptions) -> Result<()> {
         let mut runs = Runs::open(
             &options.out.join(format!("runs-{}.jsonl", kind.name())),
             &kept::program(),
-            options.fresh,
+            options.batch.fresh,
         )?;
         let modes = modes(&options.mode);
         make_all(&points, &modes, &mut runs, options)?;
@@ -67,14 +67,14 @@ pub fn command(options: &MapOptions) -> Result<()> {
         let verdicts = bounds::verdicts(kind, &cells);
         missed.extend(verdicts.iter().filter(|verdict| !verdict.holds()).map(ToString::to_string));
         write_whole(&options.out.join(format!("{}.csv", kind.name())), &files::csv(&cells)?)?;
-        if !options.json {
+        if !options.batch.json {
             report::print(kind, options.seed, &cells, &verdicts, seconds);
         }
         let object = files::json(kind, &cells, &verdicts, seconds);
         write_whole(&options.out.join(format!("{}.json", kind.name())), &pretty(&object)?)?;
         objects.push(object);
     }
-    if options.json {
+    if options.batch.json {
         let object = serde_json::json!({
             "schema": SCHEMA,
             "program": format!("paceline {}", env!("CARGO_PKG_VERSION")),
@@ -97,10 +97,10 @@ pub fn command(options: &MapOptions) -> Result<()> {
 
 /// Runs every point, and those that miss a bound again with further seeds.
 fn make_all(points: &[Point], modes: &[&'static str], runs: &mut Runs, options: &MapOptions) -> Result<()> {
-    let threads = options.jobs.unwrap_or_else(cores);
+    let threads = options.batch.jobs.unwrap_or_else(cores);
     let first = points.iter().map(|point| Wanted::of(point, modes, 0..options.runs)).collect();
     let name = points.first().map_or("", |point| point.kind.name());
-    runs.make(first, threads, name, options.json)?;
+    runs.make(first, threads, name, options.batch.json)?;
     if options.recheck == 0 {
         return Ok(());
     }
@@ -118,7 +118,7 @@ fn make_all(points: &[Point], modes: &[&'static str], runs: &mut Runs, options: 
         .iter()
         .filter_map(|point| again(point).map(|missed| Wanted::of(point, missed, further.clone())))
         .collect();
-    runs.make(wanted, threads, &format!("{name}, again"), options.json)
+    runs.make(wanted, threads, &format!("{name}, again"), options.batch.json)
 }
 
 /// A point of `path` as a scenario, seed 1, for the samples of the page.

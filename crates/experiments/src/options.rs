@@ -45,6 +45,14 @@ pub struct Selection {
     pub only: Vec<String>,
 }
 
+/// How many runs are made: side by side, anew or only those that are not kept, and told of in which form.
+#[derive(Clone, Copy, Debug)]
+pub struct Batch {
+    pub jobs: Option<u32>,
+    pub fresh: bool,
+    pub json: bool,
+}
+
 /// Of `sweep`.
 #[derive(Clone, Debug)]
 pub struct SweepOptions {
@@ -52,10 +60,8 @@ pub struct SweepOptions {
     pub vary: Vec<String>,
     pub runs: u32,
     pub of: Selection,
-    pub jobs: Option<u32>,
     pub out: Option<PathBuf>,
-    pub fresh: bool,
-    pub json: bool,
+    pub batch: Batch,
 }
 
 /// Of `compare`.
@@ -70,10 +76,8 @@ pub struct CompareOptions {
     pub queue: String,
     pub runs: u32,
     pub of: Selection,
-    pub jobs: Option<u32>,
     pub out: Option<PathBuf>,
-    pub fresh: bool,
-    pub json: bool,
+    pub batch: Batch,
 }
 
 /// Of `predict`.
@@ -173,10 +177,8 @@ pub struct MapOptions {
     pub recheck: u32,
     pub duration: Option<Time>,
     pub rate_max: Option<Rate>,
-    pub jobs: Option<u32>,
     pub out: PathBuf,
-    pub fresh: bool,
-    pub json: bool,
+    pub batch: Batch,
     pub check: bool,
 }
 
@@ -189,10 +191,8 @@ pub struct ProfilesOptions {
     pub queue: String,
     pub runs: u32,
     pub of: Selection,
-    pub jobs: Option<u32>,
     pub out: PathBuf,
-    pub fresh: bool,
-    pub json: bool,
+    pub batch: Batch,
     pub check: bool,
 }
 
@@ -204,6 +204,13 @@ pub struct How {
     pub out: PathBuf,
     pub json: bool,
     pub check: bool,
+}
+
+/// How a paper is reproduced whose runs are kept.
+#[derive(Clone, Debug)]
+pub struct KeptHow {
+    pub fresh: bool,
+    pub how: How,
 }
 
 /// Of `reproduce accelerator`.
@@ -219,16 +226,14 @@ pub struct AcceleratorOptions {
 #[derive(Clone, Debug)]
 pub struct PrintedOptions {
     pub only: Vec<String>,
-    pub fresh: bool,
-    pub how: How,
+    pub kept: KeptHow,
 }
 
 /// Of `reproduce rre`.
 #[derive(Clone, Debug)]
 pub struct RreOptions {
     pub figure: Vec<u8>,
-    pub fresh: bool,
-    pub how: How,
+    pub kept: KeptHow,
 }
 
 /// Of `reproduce drwa`.
@@ -236,8 +241,7 @@ pub struct RreOptions {
 pub struct DrwaOptions {
     pub figure: Vec<u8>,
     pub part: Vec<DrwaPart>,
-    pub fresh: bool,
-    pub how: How,
+    pub kept: KeptHow,
 }
 
 /// Of `reproduce or`.
@@ -246,8 +250,7 @@ pub struct OrOptions {
     pub table: Vec<u8>,
     pub part: Vec<OrPart>,
     pub detection: DetectionChoice,
-    pub fresh: bool,
-    pub how: How,
+    pub kept: KeptHow,
 }
 
 /// Of `reproduce ncl`.
@@ -256,8 +259,7 @@ pub struct NclOptions {
     pub figure: Vec<u8>,
     pub part: Vec<NclPart>,
     pub seconds: u32,
-    pub fresh: bool,
-    pub how: How,
+    pub kept: KeptHow,
 }
 
 /// What is done with a trace.

@@ -23,22 +23,22 @@ pub fn command(options: &ProfilesOptions) -> Result<()> {
             file: &file,
             of: &options.of,
             runs: options.runs,
-            jobs: options.jobs,
+            jobs: options.batch.jobs,
             folder: options.out.join(&file.base.name),
-            fresh: options.fresh,
-            quiet: options.json,
+            fresh: options.batch.fresh,
+            quiet: options.batch.json,
         }
         .run()?;
         failed.extend(failures);
         let of_file = judge::cells(&file.base.name, &runs);
-        if !options.json {
+        if !options.batch.json {
             say!("{}: {}\n{}", file.base.name, file.base.title, table(&of_file));
         }
         all.extend(of_file);
     }
     let text = json(&all)?;
     write_whole(&options.out.join("profiles.json"), &text)?;
-    if options.json {
+    if options.batch.json {
         say!("{text}");
     }
     simulated::judge(&failed)?;

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::error::{Error, Result};
 use crate::kept::{self, Kept};
-use crate::options::How;
+use crate::options::{How, KeptHow};
 use crate::output::say;
 use crate::pool::cores;
 use pool::{Job, Records};
@@ -26,9 +26,9 @@ fn make_folder(how: &How) -> Result<()> {
 }
 
 /// All runs of a paper: those kept in the folder, unless `fresh`, and the others now.
-fn run_all(name: &str, how: &How, fresh: bool, jobs: Vec<Job<'_>>) -> Result<Records> {
+fn run_all(name: &str, KeptHow { fresh, how }: &KeptHow, jobs: Vec<Job<'_>>) -> Result<Records> {
     make_folder(how)?;
-    let kept = Kept::open(&how.out.join(format!("{name}-runs.jsonl")), &kept::program(), fresh)?;
+    let kept = Kept::open(&how.out.join(format!("{name}-runs.jsonl")), &kept::program(), *fresh)?;
     pool::run_all(jobs, &kept, how.jobs.unwrap_or_else(cores), how.json)
 }
 
@@ -59,18 +59,13 @@ pub(crate) fn sampled() -> Vec<(&'static str, Vec<crate::samples::Cell>)> {
     use crate::options::{DrwaOptions, NclOptions, OrOptions, PrintedOptions};
 
     // As the program has them without an argument.
-    let fresh = false;
     let how = || How { runs: 10, jobs: None, out: "unused".into(), json: false, check: false };
-    let or = OrOptions {
-        table: Vec::new(),
-        part: Vec::new(),
-        detection: DetectionChoice::Fack,
-        fresh,
-        how: how(),
-    };
-    let ncl = NclOptions { figure: Vec::new(), part: Vec::new(), seconds: 400, fresh, how: how() };
-    let drwa = DrwaOptions { figure: Vec::new(), part: Vec::new(), fresh, how: how() };
-    let printed = PrintedOptions { only: Vec::new(), fresh, how: how() };
+    let kept = || KeptHow { fresh: false, how: how() };
+    let or =
+        OrOptions { table: Vec::new(), part: Vec::new(), detection: DetectionChoice::Fack, kept: kept() };
+    let ncl = NclOptions { figure: Vec::new(), part: Vec::new(), seconds: 400, kept: kept() };
+    let drwa = DrwaOptions { figure: Vec::new(), part: Vec::new(), kept: kept() };
+    let printed = PrintedOptions { only: Vec::new(), kept: kept() };
     let of = |(paper, jobs): (&'static str, Vec<Job<'static>>)| {
         let first = jobs.into_iter().filter(|job| job.seed == 1);
         let cell =

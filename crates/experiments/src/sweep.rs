@@ -29,10 +29,10 @@ pub fn command(options: &SweepOptions) -> Result<()> {
         file: &file,
         of: &options.of,
         runs: options.runs,
-        jobs: options.jobs,
+        jobs: options.batch.jobs,
         folder,
-        fresh: options.fresh,
-        quiet: options.json,
+        fresh: options.batch.fresh,
+        quiet: options.batch.json,
     }
     .run()?;
     report(&file, &dimensions, &store, &runs, options)?;
@@ -54,7 +54,7 @@ fn report(
     {
         write_both(&columns, store.folder(), name)?;
     }
-    if options.json {
+    if options.batch.json {
         let object = serde_json::json!({
             "schema": SCHEMA,
             "program": format!("paceline {}", env!("CARGO_PKG_VERSION")),

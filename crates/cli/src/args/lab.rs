@@ -107,6 +107,20 @@ pub(crate) struct Selection {
     pub(crate) only: Vec<String>,
 }
 
+/// How many runs are made.
+#[derive(Debug, Args)]
+pub(crate) struct Batch {
+    /// Parallel runs [default: one for each core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) jobs: Option<u32>,
+    /// Repeat finished runs
+    #[arg(long)]
+    pub(crate) fresh: bool,
+    /// Print one JSON object instead of tables
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct SweepArgs {
     /// Scenario file (docs/reference/scenario.md describes every key)
@@ -121,18 +135,11 @@ pub(crate) struct SweepArgs {
     pub(crate) runs: u32,
     #[command(flatten)]
     pub(crate) of: Selection,
-    /// Parallel runs [default: one for each core]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
-    pub(crate) jobs: Option<u32>,
     /// Folder for results. Runs that it already holds are not repeated. [default: results/NAME-sweep]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Repeat finished runs
-    #[arg(long)]
-    pub(crate) fresh: bool,
-    /// Print one JSON object instead of a table
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) batch: Batch,
 }
 
 #[derive(Debug, Args)]
@@ -164,18 +171,11 @@ pub(crate) struct CompareArgs {
     pub(crate) runs: u32,
     #[command(flatten)]
     pub(crate) of: Selection,
-    /// Parallel runs [default: one for each core]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
-    pub(crate) jobs: Option<u32>,
     /// Folder for the plot and the runs. Runs that it already holds are not repeated. [default: results/NAME-compare]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Repeat finished runs
-    #[arg(long)]
-    pub(crate) fresh: bool,
-    /// Print one JSON object instead of a table
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) batch: Batch,
 }
 
 #[derive(Debug, Args)]

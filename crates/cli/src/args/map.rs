@@ -6,6 +6,7 @@ use clap::Args;
 use paceline_experiments::choices::ModeChoice;
 use paceline_experiments::map::Kind;
 
+use super::Batch;
 use crate::units::{Rate, Time};
 
 #[derive(Debug, Args)]
@@ -43,18 +44,11 @@ pub(crate) struct MapArgs {
     /// Highest rate of radio links
     #[arg(long, value_name = "RATE")]
     pub(crate) rate_max: Option<Rate>,
-    /// Parallel runs [default: one for each core]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
-    pub(crate) jobs: Option<u32>,
     /// Folder for runs-KIND.jsonl, KIND.csv and KIND.json. Runs that it already holds are not repeated
     #[arg(long, value_name = "DIR", default_value = "results/map")]
     pub(crate) out: PathBuf,
-    /// Repeat finished runs
-    #[arg(long)]
-    pub(crate) fresh: bool,
-    /// Print one JSON object instead of tables
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) batch: Batch,
     /// Fail (exit code 1) if a bound is missed
     #[arg(long)]
     pub(crate) check: bool,

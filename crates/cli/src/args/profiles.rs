@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::Selection;
+use super::{Batch, Selection};
 use crate::units::Time;
 
 #[derive(Debug, Args)]
@@ -26,18 +26,11 @@ pub(crate) struct ProfilesArgs {
     pub(crate) runs: u32,
     #[command(flatten)]
     pub(crate) of: Selection,
-    /// Parallel runs [default: one for each core]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
-    pub(crate) jobs: Option<u32>,
     /// Folder for the runs and profiles.json. Runs that it already holds are not repeated
     #[arg(long, value_name = "DIR", default_value = "results/profiles")]
     pub(crate) out: PathBuf,
-    /// Repeat finished runs
-    #[arg(long)]
-    pub(crate) fresh: bool,
-    /// Print one JSON object instead of a table
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) batch: Batch,
     /// Fail (exit code 1) if `auto` misses a bound
     #[arg(long)]
     pub(crate) check: bool,

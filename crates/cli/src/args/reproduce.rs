@@ -41,6 +41,16 @@ pub(crate) struct ReproduceHow {
     pub(crate) check: bool,
 }
 
+/// How a paper is reproduced whose runs are kept.
+#[derive(Debug, Args)]
+pub(crate) struct ReproduceKept {
+    /// Repeat finished runs
+    #[arg(long)]
+    pub(crate) fresh: bool,
+    #[command(flatten)]
+    pub(crate) how: ReproduceHow,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct ReproduceAcceleratorArgs {
     /// Only this figure: 4, 5, 6, 8, 9, 13, 15, 16, 18 to 22, 24 or 25 (repeatable)
@@ -61,11 +71,8 @@ pub(crate) struct ReproducePrintedArgs {
     /// Run only what has this in its name: `Table 14`, `BARR`, `why`, `DRWA` (repeatable)
     #[arg(long, value_name = "PART")]
     pub(crate) only: Vec<String>,
-    /// Repeat finished runs
-    #[arg(long)]
-    pub(crate) fresh: bool,
     #[command(flatten)]
-    pub(crate) how: ReproduceHow,
+    pub(crate) kept: ReproduceKept,
 }
 
 #[derive(Debug, Args)]
@@ -73,11 +80,8 @@ pub(crate) struct ReproduceRreArgs {
     /// Only this figure, 7 to 16 (repeatable)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(7..=16))]
     pub(crate) figure: Vec<u8>,
-    /// Repeat finished runs
-    #[arg(long)]
-    pub(crate) fresh: bool,
     #[command(flatten)]
-    pub(crate) how: ReproduceHow,
+    pub(crate) kept: ReproduceKept,
 }
 
 #[derive(Debug, Args)]
@@ -88,11 +92,8 @@ pub(crate) struct ReproduceDrwaArgs {
     /// Only this part (repeatable) [default: all, or figures if one is named]
     #[arg(long, value_enum)]
     pub(crate) part: Vec<DrwaPart>,
-    /// Repeat finished runs
-    #[arg(long)]
-    pub(crate) fresh: bool,
     #[command(flatten)]
-    pub(crate) how: ReproduceHow,
+    pub(crate) kept: ReproduceKept,
 }
 
 #[derive(Debug, Args)]
@@ -106,11 +107,8 @@ pub(crate) struct ReproduceOrArgs {
     /// Loss detection of the sender of the tables. `both` takes twice as long
     #[arg(long, value_enum, default_value_t = DetectionChoice::Fack)]
     pub(crate) detection: DetectionChoice,
-    /// Repeat finished runs
-    #[arg(long)]
-    pub(crate) fresh: bool,
     #[command(flatten)]
-    pub(crate) how: ReproduceHow,
+    pub(crate) kept: ReproduceKept,
 }
 
 #[derive(Debug, Args)]
@@ -124,9 +122,6 @@ pub(crate) struct ReproduceNclArgs {
     /// Length of each run. Its second half counts. The paper has 20 runs of 2000 s
     #[arg(long, value_name = "SECONDS", default_value_t = 400, value_parser = clap::value_parser!(u32).range(20..=100_000))]
     pub(crate) seconds: u32,
-    /// Repeat finished runs
-    #[arg(long)]
-    pub(crate) fresh: bool,
     #[command(flatten)]
-    pub(crate) how: ReproduceHow,
+    pub(crate) kept: ReproduceKept,
 }

@@ -23,8 +23,8 @@ use table3::CellResult;
 pub fn command(options: &DrwaOptions) -> Result<()> {
     interrupt::watch()?;
     let plan = Plan::new(options);
-    let out = &options.how.out;
-    let records = super::run_all("drwa", &options.how, options.fresh, plan.jobs())?;
+    let out = &options.kept.how.out;
+    let records = super::run_all("drwa", &options.kept, plan.jobs())?;
     let measured = Measured::new(&records, plan.runs);
     let mut report = Report { cells: Vec::new(), bounds: Vec::new(), sections: Vec::new() };
     if plan.has(14) {
@@ -41,7 +41,7 @@ pub fn command(options: &DrwaOptions) -> Result<()> {
     if plan.parts.contains(&DrwaPart::Adaptive) {
         add(&mut report, adaptive::report(&measured, out)?);
     }
-    super::conclude("drwa", &report, plan.is_whole(), &options.how, table3::print)
+    super::conclude("drwa", &report, plan.is_whole(), &options.kept.how, table3::print)
 }
 
 /// A section and what must hold of it.
@@ -95,7 +95,7 @@ impl Plan {
             other => other,
         };
         let figures = options.figure.iter().copied().map(shown_with).collect();
-        Plan { parts, figures, runs: options.how.runs.into() }
+        Plan { parts, figures, runs: options.kept.how.runs.into() }
     }
 
     fn has(&self, figure: u8) -> bool {

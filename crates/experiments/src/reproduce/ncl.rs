@@ -20,8 +20,8 @@ use cells::Cell;
 pub fn command(options: &NclOptions) -> Result<()> {
     interrupt::watch()?;
     let plan = Plan::new(options);
-    let out = &options.how.out;
-    let records = super::run_all("ncl", &options.how, options.fresh, plan.jobs())?;
+    let out = &options.kept.how.out;
+    let records = super::run_all("ncl", &options.kept, plan.jobs())?;
     let mut report = Report {
         cells: plan.cells.iter().map(|cell| cell.result(&records)).collect(),
         bounds: Vec::new(),
@@ -40,7 +40,7 @@ pub fn command(options: &NclOptions) -> Result<()> {
     if plan.whole {
         report.sections.push(time(&records, options));
     }
-    super::conclude("ncl", &report, plan.whole, &options.how, cells::print)
+    super::conclude("ncl", &report, plan.whole, &options.kept.how, cells::print)
 }
 
 /// What is to be run.
@@ -61,7 +61,7 @@ impl Plan {
             (true, false) => vec![NclPart::Figures],
             (true, true) => NclPart::ALL.to_vec(),
         };
-        let (runs, seconds) = (u64::from(options.how.runs), u64::from(options.seconds));
+        let (runs, seconds) = (u64::from(options.kept.how.runs), u64::from(options.seconds));
         let mut cells = Vec::new();
         for part in &parts {
             match part {
@@ -92,7 +92,7 @@ impl Plan {
 /// What it took.
 fn time(records: &Records, options: &NclOptions) -> Section {
     let minutes = records.seconds() / 60.0;
-    let published = minutes * PUBLISHED_RUNS / f64::from(options.how.runs) * PUBLISHED_SECONDS
+    let published = minutes * PUBLISHED_RUNS / f64::from(options.kept.how.runs) * PUBLISHED_SECONDS
         / f64::from(options.seconds);
     Section {
         name: "time",
@@ -100,7 +100,7 @@ fn time(records: &Records, options: &NclOptions) -> Section {
         text: format!(
             "{} runs of {} s took {minutes:.1} minutes of processor time; the published number, {PUBLISHED_RUNS} of \
              {PUBLISHED_SECONDS} s (--runs 20 --seconds 2000), would take some {:.1} hours, and goes on where it was stopped.",
-            options.how.runs,
+            options.kept.how.runs,
             options.seconds,
             published / 60.0
         ),

@@ -26,10 +26,10 @@ use cells::CellResult;
 pub fn command(options: &OrOptions) -> Result<()> {
     interrupt::watch()?;
     let plan = Plan::new(options);
-    let out = &options.how.out;
+    let out = &options.kept.how.out;
     // Alone, before all cores are busy.
     let speed = plan.parts.contains(&OrPart::Speed).then(speed::measure).transpose()?;
-    let records = super::run_all("or", &options.how, options.fresh, plan.jobs())?;
+    let records = super::run_all("or", &options.kept, plan.jobs())?;
     let mut report = Report { cells: Vec::new(), bounds: Vec::new(), sections: Vec::new() };
     plan.assemble(&records, &mut report)?;
     if plan.parts.contains(&OrPart::Figures) {
@@ -43,7 +43,7 @@ pub fn command(options: &OrOptions) -> Result<()> {
         report.sections.push(section);
         report.bounds.extend(bounds);
     }
-    super::conclude("or", &report, plan.is_whole(), &options.how, cells::print)
+    super::conclude("or", &report, plan.is_whole(), &options.kept.how, cells::print)
 }
 
 /// What is to be run.
@@ -77,7 +77,7 @@ impl Plan {
             DetectionChoice::Both => (DetectionName::Fack, Some(DetectionName::RackTlp)),
         };
         let cells = cells.into_iter().filter(wanted).collect();
-        Plan { parts, cells, parameters, runs: options.how.runs.into(), detection, beside }
+        Plan { parts, cells, parameters, runs: options.kept.how.runs.into(), detection, beside }
     }
 
     /// Whether nothing was left out.

@@ -18,16 +18,16 @@ use crate::options::PrintedOptions;
 /// Runs what is asked for, prints it beside what was published, and judges the bounds.
 pub fn command(options: &PrintedOptions) -> Result<()> {
     interrupt::watch()?;
-    let runs = u64::from(options.how.runs);
+    let runs = u64::from(options.kept.how.runs);
     let all = Groups::new(options);
     let jobs = all.cases().flat_map(|case| case.jobs(runs)).collect();
-    let records = super::run_all("printed", &options.how, options.fresh, jobs)?;
+    let records = super::run_all("printed", &options.kept, jobs)?;
     let mut report: Report<()> = Report { cells: Vec::new(), bounds: Vec::new(), sections: Vec::new() };
     for (section, bounds) in all.report(&Measured { records: &records, runs }) {
         report.sections.push(section);
         report.bounds.extend(bounds);
     }
-    super::conclude("printed", &report, options.only.is_empty(), &options.how, |_| {})
+    super::conclude("printed", &report, options.only.is_empty(), &options.kept.how, |_| {})
 }
 
 /// Everything that is compared.
@@ -175,7 +175,8 @@ mod tests {
     fn every_case_of_a_name_is_the_same() {
         let how =
             crate::options::How { runs: 1, jobs: None, out: "unused".into(), json: false, check: false };
-        let all = Groups::new(&PrintedOptions { only: Vec::new(), fresh: false, how });
+        let kept = crate::options::KeptHow { fresh: false, how };
+        let all = Groups::new(&PrintedOptions { only: Vec::new(), kept });
         let mut seen = std::collections::BTreeMap::new();
         for case in all.cases() {
             let scenario = format!("{:?}", (case.build)(1));

@@ -25,11 +25,11 @@ use crate::table::new_table;
 /// Runs what is asked for, prints it beside what was published, and judges the bounds.
 pub fn command(options: &RreOptions) -> Result<()> {
     interrupt::watch()?;
-    let out = &options.how.out;
-    let runs = u64::from(options.how.runs);
+    let out = &options.kept.how.out;
+    let runs = u64::from(options.kept.how.runs);
     let parts: Vec<&Part> = PARTS.iter().filter(|part| part.is_wanted(&options.figure)).collect();
     let jobs = parts.iter().flat_map(|part| (part.jobs)(runs)).collect();
-    let records = super::run_all("rre", &options.how, options.fresh, jobs)?;
+    let records = super::run_all("rre", &options.kept, jobs)?;
     let mut report = Report { cells: Vec::new(), bounds: Vec::new(), sections: Vec::new() };
     for part in parts {
         let shown = (part.show)(&records, runs, out)?;
@@ -37,7 +37,7 @@ pub fn command(options: &RreOptions) -> Result<()> {
         report.bounds.extend(shown.bounds);
         report.sections.extend(shown.sections);
     }
-    super::conclude("rre", &report, options.figure.is_empty(), &options.how, print)
+    super::conclude("rre", &report, options.figure.is_empty(), &options.kept.how, print)
 }
 
 /// Figures that show the same runs.
