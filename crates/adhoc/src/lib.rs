@@ -23,6 +23,7 @@ mod mac;
 mod medium;
 mod mobility;
 mod routing;
+mod station;
 mod store;
 mod timers;
 
@@ -36,6 +37,7 @@ pub use config::{AdHocConfig, AdHocError, Movement, Place, Radio, Routing};
 pub use connectivity::Connectivity;
 pub use mac::Timing;
 pub use routing::RouteCounters;
+pub use station::StationId;
 
 use channel::{Channel, Event};
 use interface_queue::InterfaceQueue;
@@ -43,9 +45,6 @@ use mac::Job;
 use routing::{Out, Router};
 use store::Store;
 use timers::Timers;
-
-/// A station, numbered from 0.
-pub type StationId = u8;
 
 /// An ad-hoc network.
 #[derive(Debug)]

@@ -18,7 +18,8 @@ use paceline_wire::{Duration, Ecn, Instant};
 use crate::counters::LinkCounters;
 use crate::error::ConfigError;
 use crate::parcels::{Parcel, Parcels};
-use crate::queue::{DropTail, QueueLimit, Waiting};
+use crate::queue::{DropTail, Waiting};
+use crate::queue_limit::QueueLimit;
 use crate::random::Random;
 use crate::server::Server;
 

@@ -3,14 +3,14 @@
 use crate::aqm::Aqm;
 use crate::delay::{Delay, Jitter};
 use crate::error::ConfigError;
-use crate::impairment::Reorder;
 use crate::link_layer::LinkRetransmission;
 use crate::loss::{Loss, LossScope};
 use crate::outage::Outages;
 use crate::policer::Policer;
-use crate::queue::QueueLimit;
+use crate::queue_limit::QueueLimit;
 use crate::random::Probability;
 use crate::rate::RateProcess;
+use crate::reorder::Reorder;
 use crate::source::{RateSource, SourceError};
 
 /// One direction of a link. The default is a wire: no limit, no delay, no loss.

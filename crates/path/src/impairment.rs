@@ -12,17 +12,6 @@ use crate::originals::Originals;
 use crate::policer::Bucket;
 use crate::random::{Probability, Random};
 
-/// Packets that are held back while others overtake.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(deny_unknown_fields))]
-pub struct Reorder {
-    /// How many are held back.
-    pub probability: Probability,
-    /// How long.
-    #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::units::de::duration"))]
-    pub by: Duration,
-}
-
 /// What will happen to a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Fate {

@@ -9,19 +9,22 @@ use paceline_wire::{Duration, Instant, Packet};
 use crate::config::LinkConfig;
 use crate::counters::{Count, LinkCounters};
 use crate::delay::{Delay, Jitter};
+use crate::delivered::Delivered;
 use crate::error::ConfigError;
+use crate::failed::Failed;
 use crate::flight::{Flight, InFlight};
 use crate::holder::Holder;
-use crate::impairment::{Faults, Impairments, Reorder};
-use crate::link_layer::{Failed, LinkRetransmission};
+use crate::impairment::{Fate, Faults, Impairments};
+use crate::link_layer::LinkRetransmission;
 use crate::outage::{OutageEffect, Outages};
 use crate::parcels::{Parcel, Parcels};
-use crate::queue::{DropTail, QueueLimit, Waiting};
+use crate::queue::{DropTail, Waiting};
+use crate::queue_limit::QueueLimit;
 use crate::random::Random;
 use crate::rate::RateProcess;
+use crate::reorder::Reorder;
 use crate::server::Server;
 
-pub(crate) use crate::impairment::Fate;
 use managed::Managed;
 
 /// One direction of a link.
@@ -63,22 +66,6 @@ pub struct Link {
     passed: Vec<Flight>,
     counters: LinkCounters,
     now: Instant,
-}
-
-/// A packet that has arrived at the other end.
-///
-/// In this order, so that what is looked at lies together: the end of a packet is room that few use.
-#[derive(Clone, Debug)]
-#[repr(C)]
-pub struct Delivered {
-    /// When it arrived: not later than the time given to `advance`.
-    pub at: Instant,
-    /// When it had been handed to the link.
-    pub sent: Instant,
-    /// From then until it left the bottleneck, less the time in which its own bytes were being sent.
-    pub queue_delay: Duration,
-    /// The packet.
-    pub packet: Packet,
 }
 
 #[derive(Clone, Copy, Debug)]

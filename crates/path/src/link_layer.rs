@@ -5,11 +5,7 @@
 //! was sent meanwhile has overtaken it. Each attempt takes its time at the bottleneck and meets the loss anew; after the
 //! last one the packet is gone. Acknowledgements of the link layer take no capacity.
 
-use alloc::collections::VecDeque;
-
-use paceline_wire::{Duration, Instant};
-
-use crate::queue::Waiting;
+use paceline_wire::Duration;
 
 /// How a link layer repeats what was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,35 +16,4 @@ pub struct LinkRetransmission {
     /// From the end of a failed attempt until the sender knows of it.
     #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::units::de::duration"))]
     pub after: Duration,
-}
-
-/// Packets whose last attempt failed, in the order in which they will be sent again.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Failed {
-    waiting: VecDeque<Waiting>,
-}
-
-impl Failed {
-    /// Keeps a packet until `Waiting::ready`, never before that of another one: the time that it takes is the same for all.
-    pub(crate) fn push(&mut self, waiting: Waiting) {
-        self.waiting.push_back(waiting);
-    }
-
-    /// When the first one can be sent again.
-    #[inline]
-    pub(crate) fn next_ready(&self) -> Option<Instant> {
-        self.waiting.front().map(|first| first.ready)
-    }
-
-    pub(crate) fn pop(&mut self) -> Option<Waiting> {
-        self.waiting.pop_front()
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.waiting.len()
-    }
 }

@@ -4,8 +4,8 @@ use alloc::vec::Vec;
 
 use paceline_wire::{Duration, Instant, Packet};
 
+use crate::delivered::Delivered;
 use crate::flight::Flight;
-use crate::link::Delivered;
 
 /// Packets, each in a place of its own: they are large, and what queues and flights hold of them moves often. Places are
 /// used again, so that nothing is allocated once there are enough.

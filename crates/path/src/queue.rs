@@ -4,21 +4,9 @@ use alloc::collections::VecDeque;
 
 use paceline_wire::Instant;
 
-use crate::error::ConfigError;
-use crate::link::Fate;
+use crate::impairment::Fate;
 use crate::parcels::Parcel;
-
-/// How much may wait. The packet that is being sent does not count, and an idle link takes a packet of any size.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum QueueLimit {
-    /// Everything.
-    #[default]
-    Unlimited,
-    /// So many IP bytes.
-    Bytes(u64),
-    /// So many packets.
-    Packets(u32),
-}
+use crate::queue_limit::QueueLimit;
 
 /// A packet in the queue.
 #[derive(Clone, Debug)]
@@ -36,15 +24,6 @@ pub(crate) struct DropTail {
     limit: QueueLimit,
     waiting: VecDeque<Waiting>,
     bytes: u64,
-}
-
-impl QueueLimit {
-    pub(crate) fn check(self) -> Result<(), ConfigError> {
-        match self {
-            QueueLimit::Bytes(0) | QueueLimit::Packets(0) => Err(ConfigError::QueueOfNothing),
-            _ => Ok(()),
-        }
-    }
 }
 
 impl DropTail {

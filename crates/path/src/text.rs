@@ -11,7 +11,7 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use crate::aqm::{AbcConfig, Aqm, CodelConfig, FqCodelConfig, PieConfig, RedConfig};
 use crate::delay::{Delay, DelayStep};
 use crate::generate::TraceModel;
-use crate::queue::QueueLimit;
+use crate::queue_limit::QueueLimit;
 use crate::rate::RateStep;
 use crate::source::{RateSource, TraceFile};
 use crate::units::{UnitError, parse_aqm, parse_duration, parse_queue, parse_rate};

@@ -8,7 +8,7 @@ use core::fmt;
 use paceline_wire::{Duration, Rate};
 
 use crate::aqm::Aqm;
-use crate::queue::QueueLimit;
+use crate::queue_limit::QueueLimit;
 use crate::random::Probability;
 
 /// Text that is not a number with a unit of the right kind.

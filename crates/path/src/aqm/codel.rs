@@ -6,7 +6,8 @@ use paceline_wire::{Duration, Instant};
 
 use super::{Desk, QueueDiscipline, check_time};
 use crate::error::ConfigError;
-use crate::queue::{DropTail, QueueLimit, Waiting};
+use crate::queue::{DropTail, Waiting};
+use crate::queue_limit::QueueLimit;
 
 /// Parameters of CoDel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

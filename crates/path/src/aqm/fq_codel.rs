@@ -10,7 +10,8 @@ use paceline_wire::{Duration, Instant, Packet};
 use super::codel::{CodelConfig, CodelState};
 use super::{Desk, QueueDiscipline};
 use crate::error::ConfigError;
-use crate::queue::{DropTail, QueueLimit, Waiting};
+use crate::queue::{DropTail, Waiting};
+use crate::queue_limit::QueueLimit;
 
 /// Parameters of FQ-CoDel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,8 @@ use paceline_wire::Instant;
 
 use super::{Desk, QueueDiscipline};
 use crate::error::ConfigError;
-use crate::queue::{DropTail, QueueLimit, Waiting};
+use crate::queue::{DropTail, Waiting};
+use crate::queue_limit::QueueLimit;
 use crate::random::{Probability, Random};
 
 /// Parameters of RED.

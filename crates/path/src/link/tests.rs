@@ -6,7 +6,7 @@ use super::*;
 use crate::delay::DelayStep;
 use crate::loss::{Loss, LossScope, ScriptedLoss};
 use crate::outage::{OutageWindow, PeriodicOutage};
-use crate::queue::QueueLimit;
+use crate::queue_limit::QueueLimit;
 use crate::random::Probability;
 use crate::rate::RateStep;
 use crate::testing::{key, number_of, numbered, segment};

@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::or::RateReduction;
 
 /// 20 Mbit/s in packets that the link charges 1,515 bytes for, a window of 180 packets at 100 ms.
 fn hspa(u_s: f64, loss: f64) -> FlowPath {
