@@ -9,6 +9,7 @@ mod impair;
 mod judge;
 mod mixed;
 mod outcome;
+mod parts;
 mod path;
 mod point;
 mod report;

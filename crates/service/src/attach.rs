@@ -15,7 +15,8 @@ use paceline_linux::tun_routes;
 use paceline_linux::{EventLoop, Housekeeping};
 use paceline_wire::{Duration, Instant};
 
-use super::handover::{Inherited, Place};
+use super::handover::Inherited;
+use super::place::Place;
 use crate::Options;
 use crate::error::{Error, Result};
 use join::Joined;

@@ -1,83 +1,15 @@
 //! Looks at the machine as a gateway would use it, and says what to do.
 
+mod finding;
 mod network;
 mod process;
 mod rules;
 
-use serde::Serialize;
-
 use super::{configuration, control, http, policy};
 use crate::Options;
 use crate::error::Result;
-
-/// What was found.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Finding {
-    /// Whether it is as it should be.
-    pub status: Status,
-    /// What was looked at.
-    pub check: &'static str,
-    /// The interface, or `machine`.
-    pub subject: String,
-    /// In a sentence.
-    pub finding: String,
-    /// What to do, where something is to be done.
-    #[serde(rename = "do", skip_serializing_if = "Option::is_none")]
-    pub remedy: Option<String>,
-}
-
-/// How well a gateway would run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Status {
-    /// As it should be.
-    Ok,
-    /// It works, but not as well, or not in all cases.
-    Warning,
-    /// The gateway will not start, or packets will be lost.
-    Problem,
-}
-
-/// Findings of one check.
-#[derive(Debug)]
-pub(super) struct Findings {
-    check: &'static str,
-    subject: String,
-    found: Vec<Finding>,
-}
-
-impl Findings {
-    pub(super) fn of(check: &'static str, subject: &str) -> Findings {
-        Findings { check, subject: subject.to_owned(), found: Vec::new() }
-    }
-
-    fn add(mut self, status: Status, finding: impl Into<String>, remedy: Option<String>) -> Self {
-        let (check, subject) = (self.check, self.subject.clone());
-        self.found.push(Finding { status, check, subject, finding: finding.into(), remedy });
-        self
-    }
-
-    pub(super) fn ok(self, finding: impl Into<String>) -> Self {
-        self.add(Status::Ok, finding, None)
-    }
-
-    pub(super) fn warn(self, finding: impl Into<String>, remedy: impl Into<String>) -> Self {
-        self.add(Status::Warning, finding, Some(remedy.into()))
-    }
-
-    pub(super) fn problem(self, finding: impl Into<String>, remedy: impl Into<String>) -> Self {
-        self.add(Status::Problem, finding, Some(remedy.into()))
-    }
-}
-
-/// Where a gateway is to run.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Site<'a> {
-    wan: &'a str,
-    radio: &'a str,
-    /// Behind a TUN device of this name, and not between two ports of a bridge.
-    tun: Option<&'a str>,
-}
+pub use finding::{Finding, Status};
+use finding::{Findings, Site};
 
 /// Looks at the machine as a gateway with these options would use it.
 pub fn examine(options: &Options) -> Result<Vec<Finding>> {

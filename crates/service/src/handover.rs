@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use super::attach::Attached;
 use super::control;
+use super::place::{Place, Role};
 use super::totals::Totals;
 use crate::Options;
 use crate::error::{Error, Result};
@@ -42,27 +43,6 @@ pub(super) struct Offer {
     pub(super) fresh_until_ns: u64,
     /// What the descriptors are.
     roles: Vec<Role>,
-}
-
-/// How the gateway stands in the network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Place {
-    Bridged,
-    Alone,
-    Routed,
-}
-
-/// What a descriptor is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Role {
-    State,
-    Device,
-    Rule,
-    Flows,
-    Control,
-    Metrics,
 }
 
 /// What the sealed memory holds. Fields have names, so that a newer program reads what an older one wrote.

@@ -22,6 +22,7 @@ mod notify;
 mod observer;
 mod options;
 pub mod percentiles;
+mod place;
 mod plain_text;
 mod policy;
 mod records;
@@ -76,6 +77,3 @@ fn forward(options: &Options) -> Result<()> {
     };
     drive(options, &mut NullForwarder::new(), Around::default(), |_| false, tell)
 }
-
-/// Of files that say who talks to whom: for their owner, and for a group to read.
-const LOG_MODE: u32 = 0o640;

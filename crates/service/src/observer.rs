@@ -14,7 +14,7 @@ use paceline_linux::{Fallback, Quantiles};
 use paceline_wire::{Duration, FlowKey, Instant};
 use serde_json::{Value, json};
 
-use super::LOG_MODE;
+use super::files::LOG_MODE;
 use super::log_writer::LogWriter;
 use super::records::Recorder;
 use super::rescaling::{Change, Feed};

@@ -12,7 +12,7 @@ use paceline_gateway::FlowStatus;
 use paceline_linux::clock;
 use paceline_wire::Instant;
 
-use super::LOG_MODE;
+use super::files::LOG_MODE;
 use super::rows::{FlowRow, Prefixes, Record, SCHEMA};
 use crate::error::{Error, Result};
 

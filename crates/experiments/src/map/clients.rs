@@ -2,8 +2,8 @@
 
 use super::draw::{Draw, between, queue, rate, round3, time};
 use super::impair::{self, add};
+use super::parts::{Link, Parts, Side};
 use super::path::{SENDERS, hosts};
-use super::point::{Link, Parts, Side};
 
 pub(super) fn draw(draw: &mut Draw, rate_max: f64) -> Parts {
     let mbps = draw.log("radio rate, Mbit/s", 1.0, 80.0).min(rate_max);

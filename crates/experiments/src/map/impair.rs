@@ -1,7 +1,7 @@
 //! What may be wrong with a link, and how often a point has it.
 
 use super::draw::{Draw, between, rate, round3, share, time};
-use super::point::{Link, Side};
+use super::parts::{Link, Side};
 
 /// One row of a kind's table.
 #[derive(Clone, Copy, Debug)]

@@ -1,8 +1,8 @@
 //! Points of much at once: downloads, an upload, web objects and datagrams over drawn radio links.
 
 use super::draw::{Draw, queue, rate, round3, share, time};
+use super::parts::{Link, Parts, Side};
 use super::path::{UPLOADERS, has_ecn, hosts};
-use super::point::{Link, Parts, Side};
 use crate::units::tidy;
 
 const SENDERS: &[(&str, u32)] =

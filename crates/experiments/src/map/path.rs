@@ -2,7 +2,7 @@
 
 use super::draw::{Draw, queue, rate, round3, time};
 use super::impair::{self, add};
-use super::point::{Link, Parts, Side};
+use super::parts::{Link, Parts, Side};
 
 /// Servers, by how many of today's are like that, and enough of the others.
 pub(super) const SENDERS: &[(&str, u32)] =

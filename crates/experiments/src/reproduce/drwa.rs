@@ -6,17 +6,19 @@ mod fading;
 mod fit;
 mod loss;
 mod objects;
+mod part;
 mod paths;
 mod sweeps;
 mod table3;
 
 use super::pool::Job;
-use super::report::{Bound, Report, Section};
+use super::report::Report;
 use crate::choices::DrwaPart;
 use crate::error::Result;
 use crate::interrupt;
 use crate::options::DrwaOptions;
 use case::{Case, Measured};
+use part::Part;
 use table3::CellResult;
 
 /// Runs what is asked for, prints it beside what was published, and judges the bounds.
@@ -43,9 +45,6 @@ pub fn command(options: &DrwaOptions) -> Result<()> {
     }
     super::conclude("drwa", &report, plan.is_whole(), &options.kept.how, table3::print)
 }
-
-/// A section and what must hold of it.
-type Part = (Section, Vec<Bound>);
 
 fn add(report: &mut Report<CellResult>, (section, bounds): Part) {
     report.sections.push(section);

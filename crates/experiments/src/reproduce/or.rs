@@ -5,6 +5,7 @@ mod bounds;
 mod cells;
 mod figures;
 mod formulas;
+mod job;
 mod linux;
 mod notes;
 mod parameters;
@@ -18,9 +19,9 @@ use super::report::{Bound, Report, Section};
 use crate::choices::{DetectionChoice, OrPart};
 use crate::error::Result;
 use crate::interrupt;
-use crate::kept::Values;
 use crate::options::OrOptions;
 use cells::CellResult;
+use job::{cost, values};
 
 /// Runs what is asked for, prints it beside what was published, and judges the bounds.
 pub fn command(options: &OrOptions) -> Result<()> {
@@ -124,16 +125,6 @@ impl Plan {
         }
         Ok(())
     }
-}
-
-/// Values by name.
-fn values(of: &[(&str, f64)]) -> Values {
-    of.iter().map(|(name, value)| (name.to_string(), *value)).collect()
-}
-
-/// Our choice: what a run costs grows with what its link carries.
-fn cost(mbps: f64, duration_s: f64) -> f64 {
-    mbps * duration_s / 200.0
 }
 
 /// What the bound on the time of everything is for.

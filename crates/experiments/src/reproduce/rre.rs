@@ -5,22 +5,20 @@ mod clocks;
 mod fairness;
 mod normal;
 mod phones;
+mod shown;
 mod slow_uplink;
 mod steps;
 
 use std::path::Path;
 
-use serde::Serialize;
-
 use super::pool::{Job, Records};
-use super::report::{Bound, Report, Section};
+use super::report::Report;
 use crate::error::Result;
 use crate::interrupt;
-use crate::kept::Values;
 use crate::options::RreOptions;
 use crate::output::say;
-use crate::plot::Line;
 use crate::table::new_table;
+use shown::{Cell, Shown, cell, distribution, percent_of, quantile, sorted, values};
 
 /// Runs what is asked for, prints it beside what was published, and judges the bounds.
 pub fn command(options: &RreOptions) -> Result<()> {
@@ -64,35 +62,6 @@ impl Part {
     }
 }
 
-/// What a part yields.
-#[derive(Default)]
-struct Shown {
-    cells: Vec<Cell>,
-    bounds: Vec<Bound>,
-    sections: Vec<Section>,
-}
-
-/// Something that the text says, and ours. The figures' own numbers are lost.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-struct Cell {
-    figure: u8,
-    what: String,
-    /// In words, as the text has it.
-    published: &'static str,
-    value: f64,
-    unit: &'static str,
-}
-
-fn cell(
-    figure: u8,
-    what: impl Into<String>,
-    published: &'static str,
-    value: f64,
-    unit: &'static str,
-) -> Cell {
-    Cell { figure, what: what.into(), published, value, unit }
-}
-
 fn print(cells: &[Cell]) {
     let mut table = new_table(2, &["figure", "what", "published", "ours", "unit"]);
     for cell in cells {
@@ -105,36 +74,6 @@ fn print(cells: &[Cell]) {
         ]);
     }
     say!("{table}\n");
-}
-
-/// Values by name.
-fn values<S: Into<String>>(of: impl IntoIterator<Item = (S, f64)>) -> Values {
-    of.into_iter().map(|(name, value)| (name.into(), value)).collect()
-}
-
-fn sorted(mut values: Vec<f64>) -> Vec<f64> {
-    values.retain(|value| value.is_finite());
-    values.sort_by(f64::total_cmp);
-    values
-}
-
-/// Of sorted values, by nearest rank; the mean of two that are equally near, so that a median is the judge's.
-fn quantile(sorted: &[f64], fraction: f64) -> f64 {
-    let rank = sorted.len().saturating_sub(1) as f64 * fraction;
-    let value = |rank: f64| sorted.get(rank as usize).copied().unwrap_or(f64::NAN);
-    f64::midpoint(value((rank - 0.5).ceil()), value((rank + 0.5).floor()))
-}
-
-/// Share of values that satisfy something, in percent.
-fn percent_of(values: &[f64], holds: impl Fn(f64) -> bool) -> f64 {
-    values.iter().filter(|value| holds(**value)).count() as f64 / values.len() as f64 * 100.0
-}
-
-/// The distribution of values as a curve of 51 points.
-fn distribution(label: impl Into<String>, colour: usize, values: Vec<f64>) -> Line {
-    let values = sorted(values);
-    let point = |n: u32| (quantile(&values, f64::from(n) / 50.0), f64::from(n) * 2.0);
-    Line { label: label.into(), colour, points: (0..=50).map(point).collect() }
 }
 
 /// Every run, for samples of the page.

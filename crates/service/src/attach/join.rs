@@ -12,7 +12,8 @@ use paceline_linux::{
 };
 use paceline_wire::{Duration, Instant};
 
-use super::super::handover::{Inherited, Place, Role};
+use super::super::handover::Inherited;
+use super::super::place::{Place, Role};
 use super::{MARK, distinct};
 use crate::Options;
 use crate::error::{Error, Result};

@@ -3,7 +3,7 @@
 use paceline_linux::SystemError;
 use paceline_linux::netlink::{LinkInfo, Netlink};
 
-use super::super::handover::Place;
+use super::super::place::Place;
 
 /// The interfaces by name, those that there are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
