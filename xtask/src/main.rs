@@ -2,12 +2,14 @@
 //! `cargo xtask reproduction` after `paceline reproduce`, `cargo xtask virtual-lab` before it, `cargo xtask compare` after
 //! scripts/compare-traces, `cargo xtask rivals` after `make rivals`, `cargo xtask split` after `make split`, `cargo xtask auto`
 //! after scripts/profiles, `cargo xtask advisories DIRECTORY` with a newer checkout of the advisory database, `cargo xtask moved OLD NEW`
-//! where sealed pages name a file that has moved, `cargo xtask verdicts` after any page of evidence.
+//! where sealed pages name a file that has moved, `cargo xtask circles` for files that use each other, `cargo xtask verdicts` after any page of evidence.
 
 mod advisories;
 mod arrows;
 mod auto;
+mod circles;
 mod compare;
+mod files;
 mod fuzz;
 mod licenses;
 mod linked;
@@ -25,7 +27,9 @@ mod virtual_lab;
 mod words;
 
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
+
+use files::{output_of, read};
 
 fn main() -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
@@ -35,6 +39,7 @@ fn main() -> ExitCode {
             tidy::check(&root),
             purity::check(&root),
             arrows::check(&root),
+            circles::check(&root),
             linked::check(&root),
             licenses::check(&root),
             advisories::check(&root),
@@ -47,6 +52,7 @@ fn main() -> ExitCode {
         .into_iter()
         .flat_map(|outcome| outcome.unwrap_or_else(|error| vec![error]))
         .collect(),
+        Some("circles") => circles::list(&root).unwrap_or_else(|error| vec![error]),
         Some("advisories") if arguments.len() == 2 => {
             advisories::renew(&root, Path::new(&arguments[1])).unwrap_or_else(|error| vec![error])
         }
@@ -64,7 +70,7 @@ fn main() -> ExitCode {
         Some("virtual-lab") => virtual_lab::write(&root).unwrap_or_else(|error| vec![error]),
         _ => {
             vec![
-                "usage: cargo xtask check|results|reproduction|compare|auto|rivals|split|verdicts|virtual-lab|advisories DIRECTORY|moved OLD NEW"
+                "usage: cargo xtask check|circles|results|reproduction|compare|auto|rivals|split|verdicts|virtual-lab|advisories DIRECTORY|moved OLD NEW"
                     .to_string(),
             ]
         }
@@ -73,23 +79,4 @@ fn main() -> ExitCode {
         eprintln!("{finding}");
     }
     if findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-/// What the program prints, or an error that names it.
-fn output_of(program: &str, arguments: &[&str], directory: &Path) -> Result<String, String> {
-    let command = format!("{program} {}", arguments.join(" "));
-    let output = Command::new(program)
-        .args(arguments)
-        .current_dir(directory)
-        .output()
-        .map_err(|error| format!("{command}: {error}"))?;
-    if !output.status.success() {
-        return Err(format!("{command}: {}", String::from_utf8_lossy(&output.stderr).trim()));
-    }
-    String::from_utf8(output.stdout).map_err(|error| format!("{command}: {error}"))
-}
-
-/// A file of the repository as text.
-fn read(root: &Path, file: &str) -> Result<String, String> {
-    std::fs::read_to_string(root.join(file)).map_err(|error| format!("{file}: {error}"))
 }
