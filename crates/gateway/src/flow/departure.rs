@@ -1,6 +1,6 @@
 //! Which packet of a flow leaves next for the client.
 
-use paceline_wire::{Ecn, Instant, Packet, Seq};
+use paceline_wire::{Ecn, Instant, Packet};
 
 use super::{Context, Flow};
 use crate::config::{RetransmissionMode, ScheduleMode};
@@ -91,12 +91,7 @@ impl Flow {
             let limit = limit.min(self.recovery.may_retransmit());
             let end = self.piece_end(chunk, lost.start, limit).min(lost.end);
             let mut packet = chunk.packet(lost.start, end);
-            if let Some((ack, window)) = self.told_by_retransmission()
-                && let Some(mut tcp) = packet.tcp_mut()
-            {
-                tcp.set_ack(ack);
-                tcp.set_window(window);
-            }
+            self.tell_no_newer(&mut packet);
             self.passed_on.refresh_timestamp(&mut packet);
             // RFC 3168, Section 6.1.5: a retransmission must not be ECN-capable. A mark that it came with is the server's path's.
             if matches!(packet.ecn(), Some(Ecn::Ect0 | Ecn::Ect1)) {
@@ -123,10 +118,16 @@ impl Flow {
         self.take_new(ctx, limit)
     }
 
-    /// Acknowledgement and window of a packet that leaves a second time: no newer than those of what waits.
-    fn told_by_retransmission(&self) -> Option<(Seq, u16)> {
+    /// A packet that leaves before what waits tells nothing newer than that does.
+    pub(super) fn tell_no_newer(&self, packet: &mut Packet) {
         let data = self.buffer.from(self.board.sent()).map(Chunk::whole);
-        self.passed_on.told_before([data, self.pure_acks.front()])
+        let told = self.passed_on.told_before([data, self.pure_acks.front()]);
+        if let Some((ack, window)) = told
+            && let Some(mut tcp) = packet.tcp_mut()
+        {
+            tcp.set_ack(ack);
+            tcp.set_window(window);
+        }
     }
 
     fn take_new(&mut self, ctx: &mut Context<'_>, limit: u64) -> Option<Packet> {
@@ -141,8 +142,12 @@ impl Flow {
         };
         let end = self.piece_end(chunk, start, limit);
         let mut packet = chunk.packet(start, end);
-        self.passed_on.refresh_timestamp(&mut packet);
         let sojourn = ctx.now.saturating_since(chunk.arrival);
+        if start > sent {
+            // What came behind the gap before it, without data, leaves after it.
+            self.tell_no_newer(&mut packet);
+        }
+        self.passed_on.refresh_timestamp(&mut packet);
         self.flight.push(start, end, ctx.now, true);
         self.board.on_sent(end);
         self.timers.on_sent(ctx.now);
@@ -153,8 +158,8 @@ impl Flow {
         if ctx.config.retransmission.mode == RetransmissionMode::None {
             self.buffer.release_below(end);
         }
-        self.release_tail_probe(ctx);
         self.release_pure_acks(ctx);
+        self.release_tail_probe(ctx);
         Some(packet)
     }
 }

@@ -68,6 +68,7 @@ impl Flow {
             self.note_passed(end, timestamp_of(&packet));
             ctx.counters.server_retransmissions_passed += 1;
             self.totals.server_retransmissions += 1;
+            self.tell_no_newer(&mut packet);
             return ctx.pass_to_client(packet);
         }
         if packet.tcp().is_some_and(|tcp| tcp.flags().contains(Flags::FIN)) {
