@@ -253,6 +253,11 @@ impl QueueBound {
         self.baseline.rtt_min()
     }
 
+    /// What the link carries, if it was the limit of late; zero while unknown.
+    pub fn link(&self) -> Rate {
+        if self.delivery.forecast().is_zero() { Rate::ZERO } else { self.known_rate() }
+    }
+
     /// What the link is expected to carry, or what was carried of late if that is more: servers may have been the limit since.
     fn known_rate(&self) -> Rate {
         self.delivery.forecast().max(self.loss_test.rate())

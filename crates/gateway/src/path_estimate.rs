@@ -13,6 +13,9 @@ pub(crate) struct PathEstimate {
     pub(crate) rtt: Option<Duration>,
     /// An even share of what the link delivers, among the flows that have not ended; zero while unknown.
     pub(crate) share: Rate,
+    /// What the link carries, if it was the limit of late; zero while unknown.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub(crate) link: Rate,
     /// Bytes that the subscriber has sent up, without those of acknowledgements.
     #[cfg_attr(feature = "serde", serde(default))]
     pub(crate) uploaded: u64,

@@ -92,6 +92,7 @@ impl Subscriber {
         PathEstimate {
             rtt: downlink.rtt_min(),
             share: downlink.rate().mul_ratio(1, u64::from((self.flows - self.ended).max(1))),
+            link: downlink.link(),
             uploaded: self.uploaded(),
             full: downlink.is_full(),
             passes: downlink.passes(),

