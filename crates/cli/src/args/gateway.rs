@@ -9,7 +9,7 @@ use ipnet::IpNet;
 use paceline_linux::Slice;
 use tracing_subscriber::filter::LevelFilter;
 
-use crate::profile::Profile;
+use crate::profile::{Named, Profile};
 use crate::units::{Size, Time};
 use paceline_service::Options;
 use paceline_service::capture::SNAP_MAX;
@@ -44,7 +44,7 @@ pub(crate) struct GatewayArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) check: Option<PathBuf>,
     /// Parts of the gateway that are on
-    #[arg(long, value_enum, default_value_t = Profile::Auto)]
+    #[arg(long, value_enum, default_value_t = Profile::Gateway(Named::Auto))]
     pub(crate) profile: Profile,
     /// Write counters to this file, once a second and at the end
     #[arg(long, value_name = "FILE")]
