@@ -213,7 +213,7 @@ impl FromStr for FlowArg {
             text => match text.parse::<SocketAddr>() {
                 Ok(address) => Ok((Some(address.ip()), Some(address.port()))),
                 Err(_) => text.parse().map(|address| (Some(address), None)).map_err(|_| {
-                    format!("{text:?} is no address; write such as 10.0.0.2:40000, 10.0.0.2 or any")
+                    format!("{text:?} is not an address; write, for example, 10.0.0.2:40000, 10.0.0.2 or any")
                 }),
             },
         };
