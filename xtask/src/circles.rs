@@ -94,7 +94,9 @@ impl Modules {
     fn new(mut files: BTreeMap<Vec<String>, (String, Source)>) -> Self {
         let only_tests: Vec<Vec<String>> = files
             .iter()
-            .flat_map(|(at, (_, source))| source.tests.iter().map(|name| [&at[..], &[name.clone()]].concat()))
+            .flat_map(|(at, (_, source))| {
+                source.tests.iter().map(|name| [&at[..], std::slice::from_ref(name)].concat())
+            })
             .collect();
         files.retain(|at, _| !only_tests.iter().any(|test| at.starts_with(test)));
         Modules(files)
