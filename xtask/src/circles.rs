@@ -15,7 +15,7 @@ use source::Source;
 const MOST: usize = 3;
 
 /// The longer circles of each crate, by their number of files, the longest first. Only to be made shorter.
-const KNOWN: [(&str, &[usize]); 2] = [("crates/gateway", &[15]), ("crates/tcp", &[37, 20])];
+const KNOWN: [(&str, &[usize]); 2] = [("crates/gateway", &[15]), ("crates/tcp", &[37, 13, 5])];
 
 type Arrows = BTreeMap<String, BTreeSet<String>>;
 
@@ -94,7 +94,9 @@ impl Modules {
     fn new(mut files: BTreeMap<Vec<String>, (String, Source)>) -> Self {
         let only_tests: Vec<Vec<String>> = files
             .iter()
-            .flat_map(|(at, (_, source))| source.tests.iter().map(|name| [&at[..], &[name.clone()]].concat()))
+            .flat_map(|(at, (_, source))| {
+                source.tests.iter().map(|name| [&at[..], std::slice::from_ref(name)].concat())
+            })
             .collect();
         files.retain(|at, _| !only_tests.iter().any(|test| at.starts_with(test)));
         Modules(files)

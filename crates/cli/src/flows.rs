@@ -23,7 +23,7 @@ fn tables(report: &Report) -> String {
     let flows = flow_table(report);
     let mut text = format!("{flows}\n{}\n\n", counted(report.flows.len(), "flow"));
     if let Some(reason) = &report.absent {
-        text = format!("not in place, so that the kernel forwards: {reason}\n\n{text}");
+        text = format!("the gateway is not in place, and the kernel forwards: {reason}\n\n{text}");
     }
     let subscribers = subscriber_table(report);
     text.push_str(&format!("{subscribers}\n{}\n", counted(report.subscribers.len(), "subscriber")));

@@ -42,7 +42,7 @@ fn dispatch(command: Command) -> Result<()> {
         Command::Lab(command) => lab::command(command),
         Command::Gateway(command) => gateway::command(&command),
         Command::Doctor(args) => Err(Error::input(format!(
-            "the doctor belongs to the gateway; run: {}",
+            "the doctor is a part of the gateway command; run: {}",
             [&["paceline", "gateway", "doctor"].map(String::from), args.given.as_slice()].concat().join(" ")
         ))),
         Command::HelpFiles(args) => help_files::command(&args),

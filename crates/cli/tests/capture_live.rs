@@ -83,7 +83,7 @@ fn a_chosen_flow_is_captured_on_both_sides() {
         })
         .unwrap();
     let refused = capture(folder, &flow, "second").output().unwrap();
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("another capture is on"));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("another capture is running"));
     // The packet thread looks eight times a second.
     thread::sleep(Duration::from_millis(500));
     download(&lab, 80);

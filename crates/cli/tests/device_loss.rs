@@ -120,7 +120,7 @@ impl Stand {
         kill(Pid::from_raw(self.process.id() as i32), Signal::SIGTERM).unwrap();
         assert!(wait_for(|| self.process.try_wait().unwrap()).success(), "{}", self.log());
         assert!(self.passes().is_ok(), "the kernel goes on");
-        assert!(self.log().contains("ends by signal 15"), "{}", self.log());
+        assert!(self.log().contains("stops: received signal 15"), "{}", self.log());
     }
 
     /// Makes the radio port anew, as a driver does that was loaded again.
@@ -142,7 +142,10 @@ impl Stand {
         command.args(["gateway", "--wan", "g1", "--radio", "g0", "--shift-file"]).arg(&shifts);
         let output = self.lab.gateway.run(|| command.output()).unwrap().unwrap();
         let text = String::from_utf8(output.stderr).unwrap();
-        assert!(!output.status.success() && text.contains("another gateway is at g0 and g1"), "{text}");
+        assert!(
+            !output.status.success() && text.contains("another gateway already uses g0 and g1"),
+            "{text}"
+        );
         assert!(!shifts.exists());
     }
 

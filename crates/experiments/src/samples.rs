@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::cpu_time::CpuTime;
 use crate::kept::Values;
-use crate::profile::Profile;
+use crate::profile::{Named, Profile};
 use crate::result::Run;
 use crate::run::lab::Watch;
 use crate::run::sim;
@@ -54,7 +54,7 @@ fn pages() -> Vec<(&'static str, Vec<Cell>)> {
     pages.push(("accelerator", of_scenarios("scenarios/accelerator", None)));
     pages.push(("split", of_scenarios("scenarios/split", None)));
     pages.push(("rivals", of_scenarios("scenarios/rivals", None)));
-    pages.push(("auto", of_scenarios("scenarios/auto", Some(Profile::Auto))));
+    pages.push(("auto", of_scenarios("scenarios/auto", Some(Profile::Gateway(Named::Auto)))));
     pages.push(("map", (0..40).map(of_map).collect()));
     pages
 }
@@ -91,7 +91,7 @@ fn of_map(index: u32) -> Cell {
     let run = move || {
         let file = parse(Path::new("point.toml"), &crate::map::point_text(index), None).unwrap();
         let mut variant = file.variants.into_iter().next().unwrap();
-        variant.scenario.gateway.profile = Profile::Full;
+        variant.scenario.gateway.profile = Profile::Gateway(Named::Full);
         values(&sim::execute(&variant, 1, &file.folder, None, &Nobody).unwrap())
     };
     Cell { key: format!("path {index}"), run: Box::new(run) }

@@ -43,7 +43,7 @@ fn program() -> Result<BpfProgram, seccompiler::BackendError> {
 extern "C" fn tell(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
     // SAFETY: the kernel fills in this much of the structure for SIGSYS (sigaction(2)); the layout is that of `asm-generic/siginfo.h`.
     let number = unsafe { info.cast::<u8>().add(SYSCALL_AT).cast::<i32>().read_unaligned() };
-    let mut text = *b"ends: it made a system call that it has no need of, number         \n";
+    let mut text = *b"stops: it made a system call that is not allowed, number         \n";
     let mut rest = number.unsigned_abs();
     for place in (0..text.len() - 1).rev().take(6) {
         text[place] = b'0' + (rest % 10) as u8;
@@ -272,7 +272,7 @@ mod tests {
             let output = tried(what);
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
             assert_eq!(output.status.signal(), Some(libc::SIGSYS), "{what}: {said}");
-            assert!(said.contains(&format!("no need of, number   {number:06}")), "{what}: {said}");
+            assert!(said.contains(&format!("not allowed, number   {number:06}")), "{what}: {said}");
         }
     }
 }

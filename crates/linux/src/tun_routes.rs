@@ -161,7 +161,7 @@ fn families(config: &TunRoutesConfig) -> Vec<bool> {
 fn check_forwarding(ipv6: bool) -> Result<(), SystemError> {
     let name = if ipv6 { "net.ipv6.conf.all.forwarding" } else { "net.ipv4.ip_forward" };
     if sysctl::get(name)? == "0" {
-        let reason = std::io::Error::other(format!("this machine does not forward; set {name}=1"));
+        let reason = std::io::Error::other(format!("this machine does not forward packets; set {name}=1"));
         return Err(SystemError::new("route through the gateway", reason));
     }
     Ok(())

@@ -127,7 +127,7 @@ fn the_rule_goes_with_its_process_and_has_one_owner() {
     let rule = install(&lab);
     let second = lab.gateway.run(|| FailOpen::install(&config(&lab))).unwrap();
     let error = second.err().unwrap().to_string();
-    assert!(error.contains("is running"), "{error}");
+    assert!(error.contains("a running gateway owns it"), "{error}");
     assert!(!client_reaches_server(&lab));
     // What the kernel does with the sockets of a process that was killed.
     drop(rule);

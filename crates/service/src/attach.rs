@@ -76,7 +76,7 @@ pub(super) fn place(options: &Options) -> Result<Place> {
         }
         Some(place) => Ok(place),
         None => Err(Error::input(format!(
-            "{wan} and {radio} must be ports of the same bridge, or both of none; `bridge link` shows what they are"
+            "{wan} and {radio} must both be ports of one bridge, or neither of any; `bridge link` shows their bridges"
         ))),
     }
 }
@@ -98,7 +98,7 @@ fn refuse_others(options: &Options) -> Result<()> {
     match other {
         None => Ok(()),
         Some(chain) => Err(Error::input(format!(
-            "another gateway is at {} (nftables has its table {}); end it first",
+            "another gateway already uses {} (nftables has its table {}); stop it first",
             chain.interfaces.join(" and "),
             chain.table
         ))),
@@ -140,7 +140,7 @@ impl Attached {
         };
         if place == Place::Alone {
             tracing::warn!(
-                "{wan} and {radio} are in no bridge: when the gateway ends, nothing joins them; make both ports of one \
+                "{wan} and {radio} are not in a bridge: when the gateway ends, nothing forwards between them; make both ports of one \
                  bridge, and it fails open"
             );
         }
@@ -228,7 +228,7 @@ impl Attached {
         self.absence = None;
         self.indices = self.present().map_err(Error::system)?;
         let (wan, radio) = self.interfaces();
-        tracing::info!("in place: packets between {wan} and {radio} pass the gateway");
+        tracing::info!("in place: packets between {wan} and {radio} go through the gateway");
         Ok(())
     }
 
@@ -246,7 +246,7 @@ impl Attached {
         let absence = Absence { reason, is_failure };
         if self.absence.as_ref() != Some(&absence) {
             let who = if self.place == Place::Alone { "nobody" } else { "the kernel" };
-            tracing::warn!("not in place, and {who} forwards: {}", absence.reason);
+            tracing::warn!("not in place; {who} forwards without the gateway: {}", absence.reason);
             self.absence = Some(absence);
         }
     }
@@ -291,8 +291,9 @@ impl Attached {
     /// What a successor has to know and to have, besides the devices.
     pub(super) fn place(&self) -> io::Result<(Place, Option<(OwnedFd, Instant)>)> {
         let absent = || {
-            let reason = self.absence.as_ref().map_or("it has left", |absence| &absence.reason);
-            io::Error::other(format!("the gateway is not in its place: {reason}"))
+            let reason =
+                self.absence.as_ref().map_or("it has left its interfaces", |absence| &absence.reason);
+            io::Error::other(format!("the gateway is not in place: {reason}"))
         };
         Ok((self.place, self.joined.as_ref().ok_or_else(absent)?.rule_descriptor()?))
     }

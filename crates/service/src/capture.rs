@@ -54,7 +54,7 @@ impl Wanted {
             && (1..=BYTES_MAX).contains(&self.bytes)
             && (64..=SNAP_MAX).contains(&self.snap);
         (!bounded)
-            .then_some("a capture takes 1 to 3600 seconds, up to 1 GiB, and 64 to 262144 bytes of a packet")
+            .then_some("a capture lasts 1 to 3600 seconds, has at most 1 GiB, and keeps 64 to 262144 bytes of each packet")
     }
 
     /// `client` is the end at the radio port.
@@ -127,7 +127,7 @@ impl CaptureService {
             return Ok(Err(problem.into()));
         }
         if self.busy.swap(true, Ordering::AcqRel) {
-            return Ok(Err("another capture is on; try again when it is over".into()));
+            return Ok(Err("another capture is running; try again when it has ended".into()));
         }
         let _serving = Serving(self);
         let (bytes, snap) = (wanted.bytes, wanted.snap);

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 pub(super) fn load(options: &Options, path: Option<&Path>) -> Result<GatewayConfig> {
     let Some(base) = options.base.clone() else {
         return Err(Error::input(
-            "--profile off is no gateway; for one that only forwards write --profile null",
+            "--profile off means no gateway; --profile null gives one that only forwards",
         ));
     };
     let mut config = match path {

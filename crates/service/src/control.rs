@@ -58,13 +58,13 @@ impl Control {
         if let Ok(metadata) = fs::symlink_metadata(path) {
             if !metadata.file_type().is_socket() {
                 return Err(Error::input(format!(
-                    "{} is there and no socket; give another --control",
+                    "{} exists and is not a socket; name another one with --control",
                     path.display()
                 )));
             }
             if UnixStream::connect(path).is_ok() {
                 return Err(Error::input(format!(
-                    "another gateway answers at {}; end it, or give another --control",
+                    "another gateway uses {}; stop it, or name another socket with --control",
                     path.display()
                 )));
             }
@@ -293,7 +293,7 @@ pub fn ask_capture(path: Option<&Path>, wanted: &Wanted) -> Result<impl Read + u
         let mut text = String::from("{");
         let read = stream.read_to_string(&mut text);
         read.map_err(|error| unanswered(&path, &error))?;
-        return Err(refused(&path, &text, "an object without an error"));
+        return Err(refused(&path, &text, "the answer has no error text"));
     }
     Ok(io::Cursor::new(first).chain(stream))
 }
@@ -349,7 +349,7 @@ fn refused(path: &Path, text: &str, error: impl std::fmt::Display) -> Error {
     let told = serde_json::from_str::<serde_json::Value>(text).unwrap_or_default();
     match told["error"].as_str() {
         Some(problem) => Error::failed(format!("{}: {problem}", path.display())),
-        None => Error::failed(format!("the answer at {} makes no sense: {error}", path.display())),
+        None => Error::failed(format!("cannot understand the answer from {}: {error}", path.display())),
     }
 }
 
@@ -369,7 +369,7 @@ fn the_only_sockets(folder: &Path) -> Result<Vec<PathBuf>> {
     match found.as_slice() {
         [_] => Ok(found),
         [] => Err(Error::failed(format!(
-            "no gateway runs here ({} has no socket of one); start one, or give --control FILE",
+            "no gateway runs here ({} has no gateway's socket); start one, or name its socket with --control",
             folder.display()
         ))),
         several if are_workers(several) => Ok(found),
@@ -461,14 +461,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("g.sock");
         let first = Control::bind(&path).unwrap();
-        assert!(Control::bind(&path).unwrap_err().to_string().contains("another gateway answers"));
+        assert!(Control::bind(&path).unwrap_err().to_string().contains("another gateway uses"));
         drop(first);
         assert!(!path.exists());
         drop(UnixListener::bind(&path).unwrap());
         let again = Control::bind(&path).unwrap();
         drop(again);
         fs::write(&path, "x").unwrap();
-        assert!(Control::bind(&path).unwrap_err().to_string().contains("no socket"));
+        assert!(Control::bind(&path).unwrap_err().to_string().contains("is not a socket"));
         assert!(
             ask(Some(&folder.path().join("nosuch"))).unwrap_err().to_string().contains("no gateway answers")
         );

@@ -29,7 +29,7 @@ fn of_options(options: &Options, site: Site<'_>) -> Vec<Findings> {
         let findings = Findings::of("configuration", &path.display().to_string());
         all.push(match configuration::load(options, Some(path)) {
             Ok(config) => findings.ok(policy::summary(&config)),
-            Err(error) => findings.problem(error.to_string(), "write what the line asks for"),
+            Err(error) => findings.problem(error.to_string(), "correct the file as the message says"),
         });
     }
     if let Some(address) = options.metrics {

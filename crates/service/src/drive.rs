@@ -97,7 +97,7 @@ pub(super) fn drive<N: Node>(
     tell(node, LifecycleEvent::Start).map_err(wrong)?;
     if let Err(error) = timer::schedule_realtime() {
         tracing::warn!(
-            "no real-time priority ({error}): packets leave a millisecond late now and then; allow CAP_SYS_NICE"
+            "no real-time priority ({error}): some packets leave a millisecond late; allow CAP_SYS_NICE"
         );
     }
     loop {
@@ -119,7 +119,7 @@ pub(super) fn drive<N: Node>(
             // Workers are replaced by whoever started them.
             Ended::Signal(SIGUSR2) if options.worker.is_some() => {}
             Ended::Signal(SIGUSR2) => successor::start(),
-            Ended::Signal(number) => break tracing::info!("ends by signal {number}"),
+            Ended::Signal(number) => break tracing::info!("stops: received signal {number}"),
             Ended::Stopped => {
                 let (event_loop, attached) = (&mut event_loop, &mut attached);
                 let mut handing = Handing { event_loop, attached, outcome: Handed::Nothing };
@@ -142,15 +142,15 @@ pub(super) fn drive<N: Node>(
     if let Some(rescaling) = rescaling {
         rescaling.finish();
     }
-    tell(node, LifecycleEvent::End).map_err(|error| Error::io("write what is left", &error))
+    tell(node, LifecycleEvent::End).map_err(|error| Error::io("write the last statistics", &error))
 }
 
 /// Before there are other threads, and when what needs more is open: this process keeps the privileges and system calls that it needs.
 pub(super) fn confine() {
     if let Err(error) = privilege::drop() {
-        return tracing::warn!("keeps privileges that it does not need: {error}");
+        return tracing::warn!("cannot drop privileges that the gateway does not need: {error}");
     }
     if let Err(error) = seccomp::restrict() {
-        tracing::warn!("any system call is possible from here on: {error}");
+        tracing::warn!("the system call filter is off: {error}");
     }
 }

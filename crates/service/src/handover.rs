@@ -148,7 +148,7 @@ pub(super) fn ask(options: &Options, flows_file: &Path) -> Result<Inherited> {
     };
     let stream = UnixStream::connect(&path).map_err(|error| {
         Error::failed(format!(
-            "no gateway answers at {} ({error}); start without --take-over where none runs",
+            "no gateway answers at {} ({error}); if none runs, start without --take-over",
             path.display()
         ))
     })?;
@@ -167,7 +167,7 @@ pub(super) fn ask(options: &Options, flows_file: &Path) -> Result<Inherited> {
         && offer.roles.len() == descriptors.len();
     if !is_same {
         return Err(Error::input(format!(
-            "the gateway at {} ({}) runs with other interfaces or files, or is of another kind; start with its options",
+            "the gateway at {} ({}) has other interfaces, other files or another mode; start with its options",
             path.display(),
             offer.program
         )));
@@ -209,7 +209,7 @@ impl Inherited {
         (&mut &self.stream).write_all(format!("{TAKEN}\n").as_bytes())?;
         match read_line(&self.stream)?.as_str() {
             GO => Ok(()),
-            _ => Err(io::Error::other("the other gateway goes on: it has waited for too long")),
+            _ => Err(io::Error::other("the other gateway waited too long, and goes on")),
         }
     }
 

@@ -55,7 +55,7 @@ impl LogWriter {
     /// Never waits; lines that do not fit are lost, which counts as a failure.
     pub(super) fn append(&self, file: &Arc<File>, lines: Vec<u8>) {
         if let Err(TrySendError::Full(_)) = self.tell(Job::Append(file.clone(), lines)) {
-            let error = io::Error::new(io::ErrorKind::WouldBlock, "the disk is too slow, lines are lost");
+            let error = io::Error::new(io::ErrorKind::WouldBlock, "the disk is too slow: lines are lost");
             lock(&self.failures).lines.get_or_insert(error);
         }
     }

@@ -79,6 +79,6 @@ pub(super) fn reloaded(status: &str) {
 
 fn tell(state: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(state) {
-        tracing::debug!("systemd does not listen: {error}");
+        tracing::debug!("cannot notify systemd: {error}");
     }
 }

@@ -55,7 +55,7 @@ impl Options {
     pub(crate) fn interfaces(&self) -> Result<(&str, &str)> {
         match (&self.wan, &self.radio) {
             (Some(wan), Some(radio)) => Ok((wan, radio)),
-            _ => Err(Error::input("which interfaces? give --wan IFACE and --radio IFACE")),
+            _ => Err(Error::input("no interfaces; name them with --wan IFACE and --radio IFACE")),
         }
     }
 

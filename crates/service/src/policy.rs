@@ -94,7 +94,7 @@ fn apply(file: &File, config: &mut GatewayConfig, interfaces: &[&str]) -> std::r
             return Err((
                 start,
                 format!(
-                    "rule {this} is never reached, as rule {earlier} matches every flow; put that one last"
+                    "rule {this} is never reached: rule {earlier} matches every flow; put rule {earlier} last"
                 ),
             ));
         }

@@ -54,11 +54,11 @@ impl Reload {
                 let left = policy::needs_restart(&self.running, &config);
                 if !left.is_empty() {
                     tracing::warn!(
-                        "{} changed in the file: takes effect when the gateway is started again",
+                        "{} changed in the file; restart the gateway to apply it",
                         left.join(", ")
                     );
                 }
-                tracing::info!("new flows are served by the new file: {}", policy::summary(&config));
+                tracing::info!("the new file applies to new flows: {}", policy::summary(&config));
                 node.set_policy(&config);
                 self.counts.done += 1;
             }

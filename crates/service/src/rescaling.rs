@@ -69,7 +69,7 @@ impl Rescaling {
             let told = Keeper::install(config, flows).and_then(|keeper| keeper.run(&changes));
             if let Err(error) = told {
                 tracing::warn!(
-                    "{error}; without the gateway, flows whose windows it rescales will be slow, and split ones hang"
+                    "{error}; when the gateway ends, flows whose windows it rescales become slow, and split flows hang"
                 );
             }
         });

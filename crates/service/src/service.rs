@@ -78,7 +78,7 @@ pub(super) fn run(options: &Options, config: GatewayConfig) -> Result<()> {
     let open_flows = store.load();
     let rescaling = Rescaling::new(&open_flows);
     let mut service = Service::new(options, started, log.clone(), &config, inherited.as_mut())?;
-    service.flows = Some(store.descriptor().map_err(|error| Error::io("keep the flow file", &error))?);
+    service.flows = Some(store.descriptor().map_err(|error| Error::io("hold the flow file open", &error))?);
     if let Some(memory) = inherited.as_ref().and_then(|inherited| inherited.memory.as_ref()) {
         log.lock().unwrap_or_else(PoisonError::into_inner).totals = memory.totals;
     }
@@ -254,7 +254,7 @@ impl<'a> Service<'a> {
         match self.options.worker {
             None => tracing::info!("started between {wan} and {radio}"),
             Some(worker) => tracing::info!(
-                "worker {worker} of {} started between {wan} and {radio}, for the subscribers whose addresses fall to it",
+                "worker {worker} of {} started between {wan} and {radio}, for its part of the subscribers",
                 self.options.workers
             ),
         }
@@ -350,7 +350,7 @@ impl<'a> Service<'a> {
             metrics: self.scrapes.as_ref().map(AsFd::as_fd),
         };
         if let Err(error) = handover::give(&stream, node, state) {
-            tracing::warn!("a successor has not taken over: {error}");
+            tracing::warn!("the successor did not take over: {error}");
             handing.outcome = Handed::Failed;
             return Ok(());
         }
@@ -416,7 +416,9 @@ fn warn_once(unwritten: &mut bool, written: &io::Result<()>) {
     if let Err(error) = written
         && !*unwritten
     {
-        tracing::warn!("cannot write statistics, events or series, and goes on without: {error}");
+        tracing::warn!(
+            "cannot write statistics, events or series; the gateway goes on without them: {error}"
+        );
     }
     *unwritten = written.is_err();
 }

@@ -23,7 +23,7 @@ pub(super) fn start() {
         Ok(mut child) => {
             thread::spawn(move || match child.wait() {
                 Ok(status) if !status.success() => {
-                    tracing::error!("the successor has not taken over ({status}); this gateway goes on");
+                    tracing::error!("the successor did not take over ({status}); this gateway goes on");
                 }
                 _ => {}
             });

@@ -7,7 +7,7 @@ pub fn explain(message: &str) -> String {
         message.strip_prefix("invalid type: ").and_then(|m| m.split_once(", expected a string"))
     {
         return format!(
-            "{given} where text belongs; a number with a unit is written \"7.2mbit\", \"100ms\", \"17kb\", \"0.6%\""
+            "found {given} where text is expected; write a number with its unit as text: \"7.2mbit\", \"100ms\", \"17kb\", \"0.6%\""
         );
     }
     let Some(rest) =

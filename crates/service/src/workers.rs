@@ -26,17 +26,17 @@ use crate::error::{Error, Result};
 pub(super) fn run(options: &Options, config: &GatewayConfig) -> Result<()> {
     if config.sharing.capacity_mbps.is_some() {
         return Err(Error::input(
-            "`sharing.capacity-mbps` is about all subscribers together, whom several workers do not see; give one or the other",
+            "`sharing.capacity-mbps` limits all subscribers together, which several workers cannot do; use one worker, or remove the key",
         ));
     }
     if options.tun.is_some() {
         return Err(Error::input(
-            "several workers stand between two ports of a bridge only, not behind a TUN; leave out --workers, or --tun",
+            "several workers need a bridge and cannot use a TUN device; leave out --workers or --tun",
         ));
     }
     if options.take_over {
         return Err(Error::input(
-            "several workers are replaced by sending SIGUSR2 to the process that started them",
+            "--take-over does not work with --workers; send SIGUSR2 to the process that started the workers",
         ));
     }
     // Otherwise each of them would say so, again and again.
@@ -105,7 +105,7 @@ fn stop(workers: Vec<Worker>) -> Result<()> {
             failed |= wait(process).is_none_or(|status| !status.success());
         }
     }
-    if failed { Err(Error::failed("a worker has not ended in order")) } else { Ok(()) }
+    if failed { Err(Error::failed("a worker ended with an error")) } else { Ok(()) }
 }
 
 fn wait(mut process: Child) -> Option<ExitStatus> {

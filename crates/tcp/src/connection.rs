@@ -22,7 +22,6 @@ use crate::receiver::Receiver;
 use crate::segment::Incoming;
 use crate::send_queue::SendQueue;
 use crate::sender::{Sender, Supply};
-pub use relay_api::Delivery;
 
 /// The state of a connection (RFC 9293, Section 3.3.2).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -55,6 +55,7 @@ extern crate std;
 mod config;
 pub mod congestion;
 mod connection;
+mod delivery;
 pub mod detection;
 mod endpoint;
 mod event;
@@ -77,7 +78,8 @@ mod status;
 
 pub use config::{Config, KeepAlive, ReceiveBuffer, RtoName, TimestampClock, ValidationName};
 pub use congestion::{CaState, CongestionControl, CongestionName, HystartName};
-pub use connection::{CloseReason, Connection, Delivery, Origin, State};
+pub use connection::{CloseReason, Connection, Origin, State};
+pub use delivery::Delivery;
 pub use detection::{DetectionName, LossDetection, NclConfig, TauCd};
 pub use endpoint::{ConnectionId, Endpoint, PORT};
 pub use event::{Event, Observer};

@@ -1,61 +1,92 @@
-//! Named sets of the gateway's parts, and what they are compared with.
+//! The gateway as a command or a scenario names it: none, ours with a named set of parts, or what it is compared with.
 
+use clap::ValueEnum;
+use clap::builder::PossibleValue;
 use paceline_gateway::GatewayConfig;
-use paceline_gateway::config::{self, FlowMode};
+use paceline_gateway::config::FlowMode;
+pub use paceline_gateway::config::Profile as Named;
 use paceline_gateway::split::SenderConfig;
 use paceline_tcp::{CongestionName, ReductionName, SendBufferName};
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
-/// A named set of parts. Each from `window` to `thesis` adds one part to the one before it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "kebab-case")]
+/// What stands before the radio link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Profile {
     /// No gateway: the kernel forwards.
     #[default]
     Off,
-    /// A gateway with every part off.
-    Null,
-    /// The window towards the server is a constant 10 MB.
-    Window,
-    /// `window`, and packets leave as the reception rate allows.
-    Schedule,
-    /// `schedule`, and the gateway repairs holes that the client reports.
-    Local,
-    /// `local`, and the gateway repeats at once what the client must have discarded.
-    Proactive,
-    /// `proactive`, and RTT modulation as printed: everything in the published text, and nothing else.
-    Thesis,
-    /// A sized window and a bounded queue. Every flow is transparent.
-    Full,
-    /// Only the client's window, lowered to what it would advertise with dynamic receive window adjustment.
-    Drwa,
-    /// Every flow is split. The gateway sends to its client.
-    Split,
-    /// The default of `gateway`: it chooses mode and sender by what it measures.
-    Auto,
+    /// A gateway with these parts.
+    Gateway(Named),
     /// No gateway of ours: a proxy of kernel sockets, to be compared with. In the simulator something like it.
-    #[value(skip)]
     KernelSplit,
 }
 
+const COUNT: usize = Named::ALL.len() + 2;
+
+const ALL: [Profile; COUNT] = {
+    let mut all = [Profile::Off; COUNT];
+    let mut at = 0;
+    while at < Named::ALL.len() {
+        all[at + 1] = Profile::Gateway(Named::ALL[at]);
+        at += 1;
+    }
+    all[COUNT - 1] = Profile::KernelSplit;
+    all
+};
+
+const NAMES: [&str; COUNT] = {
+    let mut names = [""; COUNT];
+    let mut at = 0;
+    while at < COUNT {
+        names[at] = ALL[at].name();
+        at += 1;
+    }
+    names
+};
+
 impl Profile {
+    /// As files and commands name it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Profile::Off => "off",
+            Profile::Gateway(parts) => parts.name(),
+            Profile::KernelSplit => "kernel-split",
+        }
+    }
+
     /// `None` for `off`.
     pub fn config(self) -> Option<GatewayConfig> {
-        let named = match self {
-            Profile::Off => return None,
-            Profile::KernelSplit => return Some(kernel_split()),
-            Profile::Null => config::Profile::Null,
-            Profile::Window => config::Profile::Window,
-            Profile::Schedule => config::Profile::Schedule,
-            Profile::Local => config::Profile::Local,
-            Profile::Proactive => config::Profile::Proactive,
-            Profile::Thesis => config::Profile::Thesis,
-            Profile::Full => config::Profile::Full,
-            Profile::Drwa => config::Profile::Drwa,
-            Profile::Split => config::Profile::Split,
-            Profile::Auto => config::Profile::Auto,
+        match self {
+            Profile::Off => None,
+            Profile::Gateway(parts) => Some(parts.config()),
+            Profile::KernelSplit => Some(kernel_split()),
+        }
+    }
+}
+
+impl ValueEnum for Profile {
+    fn value_variants<'a>() -> &'a [Self] {
+        // Only scenarios compare with what is last.
+        let all: &'static [Profile; COUNT] = &ALL;
+        &all[..COUNT - 1]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let about = match self {
+            Profile::Off => "No gateway: the kernel forwards",
+            Profile::Gateway(parts) => parts.about(),
+            Profile::KernelSplit => return None,
         };
-        Some(named.config())
+        Some(PossibleValue::new(self.name()).help(about))
+    }
+}
+
+impl<'de> Deserialize<'de> for Profile {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(from)?;
+        let named = ALL.into_iter().find(|profile| profile.name() == name);
+        named.ok_or_else(|| D::Error::unknown_variant(&name, &NAMES))
     }
 }
 
@@ -78,3 +109,24 @@ fn kernel_split() -> GatewayConfig {
 
 /// Half of the largest receive buffer of the lab's hosts (Linux tcp_rmem, tcp_adv_win_scale = 1).
 const KERNEL_WINDOW_BYTES: u32 = 3_145_728;
+
+#[cfg(test)]
+mod tests {
+    use serde::de::IntoDeserializer;
+    use serde::de::value::{Error, StringDeserializer};
+
+    use super::*;
+
+    fn read(name: &str) -> Result<Profile, Error> {
+        let from: StringDeserializer<Error> = name.to_string().into_deserializer();
+        Profile::deserialize(from)
+    }
+
+    #[test]
+    fn every_profile_is_found_by_its_name() {
+        assert!(ALL.into_iter().all(|profile| read(profile.name()) == Ok(profile)));
+        assert_eq!(Profile::from_str("full", false), Ok(Profile::Gateway(Named::Full)));
+        assert!(Profile::from_str("kernel-split", false).is_err());
+        assert!(read("fulll").unwrap_err().to_string().contains("expected one of `off`, `null`, `window`"));
+    }
+}

@@ -9,7 +9,7 @@ use ipnet::IpNet;
 use paceline_linux::Slice;
 use tracing_subscriber::filter::LevelFilter;
 
-use crate::profile::Profile;
+use crate::profile::{Named, Profile};
 use crate::units::{Size, Time};
 use paceline_service::Options;
 use paceline_service::capture::SNAP_MAX;
@@ -44,7 +44,7 @@ pub(crate) struct GatewayArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) check: Option<PathBuf>,
     /// Parts of the gateway that are on
-    #[arg(long, value_enum, default_value_t = Profile::Auto)]
+    #[arg(long, value_enum, default_value_t = Profile::Gateway(Named::Auto))]
     pub(crate) profile: Profile,
     /// Write counters to this file, once a second and at the end
     #[arg(long, value_name = "FILE")]
@@ -213,7 +213,7 @@ impl FromStr for FlowArg {
             text => match text.parse::<SocketAddr>() {
                 Ok(address) => Ok((Some(address.ip()), Some(address.port()))),
                 Err(_) => text.parse().map(|address| (Some(address), None)).map_err(|_| {
-                    format!("{text:?} is no address; write such as 10.0.0.2:40000, 10.0.0.2 or any")
+                    format!("{text:?} is not an address; write, for example, 10.0.0.2:40000, 10.0.0.2 or any")
                 }),
             },
         };

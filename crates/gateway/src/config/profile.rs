@@ -7,28 +7,19 @@ use super::{
 /// The window that the text shows to a server, in bytes.
 const TEXT_WINDOW: u64 = 10_000_000;
 
-/// A named set of parts. Each from `Null` to `Thesis` adds one part to the one before it.
+/// A named set of parts. Each from `Null` to `Thesis` adds one part to the one before it. What each has, [`Profile::about`] says.
+#[allow(missing_docs, reason = "`about` says it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Profile {
-    /// Every part is off: packets pass as they come.
     Null,
-    /// The window towards the server is a constant 10 MB.
     Window,
-    /// And packets leave as the reception rate allows.
     Schedule,
-    /// And the holes that the client reports are repaired.
     Local,
-    /// And what the client must have discarded is sent again at once.
     Proactive,
-    /// And RTT modulation as printed: everything in the text, and nothing else.
     Thesis,
-    /// Sized window, bounded queue, every flow transparent.
     Full,
-    /// Nothing but the client's window, lowered to what it would advertise with dynamic receive window adjustment.
     Drwa,
-    /// Every flow is split; the gateway sends to its client.
     Split,
-    /// The default: as `Full`, or mode and sender as the gateway finds best by what it measures.
     Auto,
 }
 
@@ -46,6 +37,41 @@ impl Profile {
         Profile::Split,
         Profile::Auto,
     ];
+
+    /// As files and commands name it.
+    pub const fn name(self) -> &'static str {
+        self.words().0
+    }
+
+    /// What it has.
+    pub const fn about(self) -> &'static str {
+        self.words().1
+    }
+
+    const fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Profile::Null => ("null", "A gateway with every part off"),
+            Profile::Window => ("window", "The window towards the server is a constant 10 MB"),
+            Profile::Schedule => ("schedule", "`window`, and packets leave as the reception rate allows"),
+            Profile::Local => ("local", "`schedule`, and the gateway repairs holes that the client reports"),
+            Profile::Proactive => {
+                ("proactive", "`local`, and the gateway repeats at once what the client must have discarded")
+            }
+            Profile::Thesis => (
+                "thesis",
+                "`proactive`, and RTT modulation as printed: everything in the published text, and nothing else",
+            ),
+            Profile::Full => ("full", "A sized window and a bounded queue. Every flow is transparent"),
+            Profile::Drwa => (
+                "drwa",
+                "Only the client's window, lowered to what it would advertise with dynamic receive window adjustment",
+            ),
+            Profile::Split => ("split", "Every flow is split. The gateway sends to its client"),
+            Profile::Auto => {
+                ("auto", "The default of `gateway`: it chooses mode and sender by what it measures")
+            }
+        }
+    }
 
     /// Its keys.
     pub fn config(self) -> GatewayConfig {

@@ -26,6 +26,6 @@ impl Netlink {
         message.attributes.push(NeighbourAttribute::Destination(destination));
         message.attributes.push(NeighbourAttribute::LinkLayerAddress(mac.to_vec()));
         self.request(RouteNetlinkMessage::NewNeighbour(message), NLM_F_CREATE | NLM_F_REPLACE)
-            .context(|| format!("fix neighbour {neighbour} on {interface}"))
+            .context(|| format!("set neighbour {neighbour} on {interface}"))
     }
 }

@@ -267,8 +267,7 @@ impl FailOpen {
         let action = format!("install table {}", self.table.name);
         // A table with an owner refuses everybody else.
         if error.raw_os_error() == Some(libc::EPERM) && nix::unistd::geteuid().is_root() {
-            let reason =
-                io::Error::other("it belongs to a gateway that is running, or CAP_NET_ADMIN is missing");
+            let reason = io::Error::other("a running gateway owns it, or CAP_NET_ADMIN is missing");
             return SystemError::new(action, reason);
         }
         SystemError::new(action, error)

@@ -131,7 +131,7 @@ fn routed(
         Ok((rule, _)) => Some(rule),
         Err(error) => {
             tracing::warn!(
-                "{error}; if the gateway hangs, it keeps packets; if it ends, flows that it rescales are slow"
+                "{error}; if the gateway hangs, packets stop; if it ends, flows whose windows it rescales become slow"
             );
             None
         }
@@ -176,7 +176,7 @@ pub(super) fn adopt(
         Place::Bridged => {
             // The addresses are those that the rule has already.
             let config = FailOpenConfig::new(&options.name()?, &[wan, radio], Vec::new());
-            let missing = || Error::failed("the other gateway has kept its rule");
+            let missing = || Error::failed("the other gateway did not hand over its nftables rule");
             let rule = rule(inherited, &config)?.ok_or_else(missing)?;
             Joined::Bridged { rule, stale_before: None }
         }
@@ -209,7 +209,7 @@ fn overhear(event_loop: &mut EventLoop, options: &Options) {
             .and_then(|from| event_loop.add(Device::Overheard { port: OVERHEARD, from }));
         if let Err(error) = added {
             tracing::warn!(
-                "cannot listen at {name} ({error}): split flows stand still where a packet is too big for its path"
+                "cannot listen on {name} ({error}): a split flow stalls when a packet is too big for its path"
             );
         }
     }
@@ -248,7 +248,7 @@ impl Joined {
             Joined::Bridged { stale_before, .. } => {
                 if let Some(Refreshed::AfterLapse(until)) = refreshed {
                     tracing::warn!(
-                        "stood still for so long that the kernel forwarded; split flows whose packets it forwarded may end"
+                        "the gateway was stopped for so long that the kernel forwarded its packets; some split flows may end"
                     );
                     *stale_before = Some(until);
                 }

@@ -93,14 +93,19 @@ fn change(name: &str, before: Option<&LinkInfo>, now: Option<&LinkInfo>) -> Stri
     match (before, now) {
         (None, Some(_)) => format!("interface {name} is back: {}", state(now)),
         (Some(before), Some(link)) if before.index != link.index => {
-            format!("interface {name} was made anew: {}", state(now))
+            format!("interface {name} was created again: {}", state(now))
         }
         (Some(before), Some(link)) if before.master != link.master => match link.master {
             Some(_) => format!("interface {name} is a port of another bridge: {}", state(now)),
             None => format!("interface {name} is in no bridge: {}", state(now)),
         },
         (Some(before), Some(link)) if before.mtu != link.mtu => {
-            format!("interface {name} takes {} bytes (MTU), before {}: {}", link.mtu, before.mtu, state(now))
+            format!(
+                "the MTU of interface {name} is {} bytes now, was {}: {}",
+                link.mtu,
+                before.mtu,
+                state(now)
+            )
         }
         _ => format!("interface {name} is {}", state(now)),
     }
@@ -111,7 +116,7 @@ fn state(link: Option<&LinkInfo>) -> &'static str {
         None => "gone",
         Some(link) if link.ready => "up",
         Some(link) if link.up => {
-            "up, but nothing gets through: no carrier, or its bridge port does not forward"
+            "up, but passes no packets: no carrier, or its bridge port is not forwarding"
         }
         Some(_) => "down",
     }
@@ -154,11 +159,11 @@ mod tests {
         for (before, now, words) in [
             (Some(&one), None, "is gone"),
             (None, Some(&one), "is back: up"),
-            (Some(&one), Some(&two), "was made anew"),
+            (Some(&one), Some(&two), "was created again"),
             (Some(&one), Some(&link(1, Some(8), true)), "another bridge"),
             (Some(&one), Some(&link(1, None, true)), "in no bridge"),
             (Some(&one), Some(&link(1, Some(9), false)), "no carrier"),
-            (Some(&one), Some(&LinkInfo { mtu: 1400, ..one.clone() }), "1400 bytes (MTU), before 1500"),
+            (Some(&one), Some(&LinkInfo { mtu: 1400, ..one.clone() }), "is 1400 bytes now, was 1500"),
             (Some(&one), Some(&LinkInfo { up: false, ready: false, ..one.clone() }), "is down"),
         ] {
             let line = change("r", before, now);

@@ -13,7 +13,7 @@ pub(super) fn ports(site: Site<'_>) -> Vec<Findings> {
         Ok(netlink) => netlink,
         Err(error) => {
             let findings = Findings::of("interface", "machine");
-            return vec![findings.problem(error.to_string(), "the kernel must have netlink")];
+            return vec![findings.problem(error.to_string(), "use a kernel with netlink")];
         }
     };
     let links = names.map(|name| netlink.link(name).ok());
@@ -21,7 +21,7 @@ pub(super) fn ports(site: Site<'_>) -> Vec<Findings> {
     for (name, link) in names.iter().zip(&links).take(distinct) {
         let Some(link) = link else {
             let findings = Findings::of("interface", name);
-            all.push(findings.problem("there is none of this name", "`ip link` lists those that there are"));
+            all.push(findings.problem("no such interface", "`ip link` lists the interfaces"));
             continue;
         };
         all.push(state(name, link));
@@ -42,7 +42,7 @@ fn state(name: &str, link: &LinkInfo) -> Findings {
     match (link.up, link.ready) {
         (true, true) => findings.ok("up"),
         (true, false) => findings.warn(
-            "up, but nothing gets through: no carrier, or its bridge port does not forward",
+            "up, but passes no packets: no carrier, or its bridge port is not forwarding",
             format!("look at `ip -d link show {name}`"),
         ),
         (false, _) => findings.problem("down", format!("ip link set {name} up")),
@@ -53,31 +53,30 @@ fn driver(name: &str) -> Findings {
     let findings = Findings::of("driver", name);
     match offload::driver(name) {
         Ok(driver) => findings.ok(driver),
-        Err(error) => findings.ok(format!("not told ({error}); any driver works")),
+        Err(error) => findings.ok(format!("the driver is not known ({error}); any driver works")),
     }
 }
 
 fn offloads(name: &str) -> Vec<Findings> {
     let joined = Findings::of("receive offload", name);
     let joined = match offload::get(name, Offload::GenericReceive) {
-        Ok(true) => joined.ok("GRO on: segments come joined, which costs least"),
+        Ok(true) => joined.ok("GRO on: segments arrive joined, which costs the least CPU"),
         Ok(false) => joined.warn(
-            "GRO off: each segment costs as much as a joined packet of 33 KB",
-            format!("ethtool -K {name} gro on, unless packets are to be seen as on the wire"),
+            "GRO off: each segment costs as much CPU as a joined packet of 33 KB",
+            format!("ethtool -K {name} gro on, unless you want to see packets as they are on the wire"),
         ),
-        Err(error) => joined.ok(format!("not told ({error})")),
+        Err(error) => joined.ok(format!("not known ({error})")),
     };
     let cut = Findings::of("send offload", name);
     let cut = match (
         offload::get(name, Offload::TransmitChecksum),
         offload::get(name, Offload::GenericSegmentation),
     ) {
-        (Ok(false), _) => cut.warn(
-            "checksums are computed by the processor",
-            format!("ethtool -K {name} tx on, if the driver can"),
-        ),
+        (Ok(false), _) => {
+            cut.warn("the CPU computes checksums", format!("ethtool -K {name} tx on, if the driver can"))
+        }
         (_, Ok(false)) => {
-            cut.warn("GSO off: what came joined is cut by the processor", format!("ethtool -K {name} gso on"))
+            cut.warn("GSO off: the CPU cuts joined packets", format!("ethtool -K {name} gso on"))
         }
         _ => cut.ok("checksums and GSO on"),
     };
@@ -101,12 +100,12 @@ fn mtu(site: Site<'_>, wan: &LinkInfo, radio: &LinkInfo) -> Findings {
     if site.tun.is_some() {
         // A router tells the ends.
         return findings.warn(
-            format!("{told}: larger packets come back as ICMP, which must not be filtered"),
+            format!("{told}: a larger packet is answered with ICMP, which no filter may drop"),
             format!("ip link set {smaller} mtu {}, if the link can", larger.mtu),
         );
     }
     findings.problem(
-        format!("{told}: a bridge drops larger packets without a word"),
+        format!("{told}: a bridge drops larger packets silently"),
         format!("ip link set {smaller} mtu {}, or lower the other", larger.mtu),
     )
 }
@@ -117,7 +116,7 @@ fn bridge(site: Site<'_>, wan: &LinkInfo, radio: &LinkInfo) -> Findings {
     match (wan.master, radio.master) {
         (Some(one), Some(other)) if one == other => findings.ok("ports of the same bridge: fails open"),
         (None, None) => findings.warn(
-            "in no bridge: when the gateway ends, nothing joins them",
+            "not in a bridge: when the gateway ends, nothing forwards between them",
             format!("ip link add br0 type bridge; ip link set {w} master br0; ip link set {r} master br0; ip link set br0 up"),
         ),
         _ => findings.problem(
@@ -160,7 +159,7 @@ fn forwarding(key: &str, family: &str, needed: bool) -> Findings {
         Ok(other) => {
             findings.warn(format!("{key}={other}"), format!("sysctl -w {key}=1, if clients have {family}"))
         }
-        Err(_) => findings.ok(format!("no {family} here")),
+        Err(_) => findings.ok(format!("this machine has no {family}")),
     }
 }
 
@@ -172,7 +171,7 @@ fn reverse_path(name: &str) -> Findings {
     };
     match read("all").into_iter().chain(read(name)).max() {
         Some(1) => findings.warn(
-            "strict: drops packets whose sender is reached another way, as with two uplinks",
+            "strict: drops packets that arrive by another path than the one back, as with two uplinks",
             format!("sysctl -w net.ipv4.conf.{name}.rp_filter=2 (loose), unless routes are symmetric"),
         ),
         Some(2) => findings.ok("loose"),
@@ -188,7 +187,7 @@ fn conntrack() -> Findings {
     match sysctl::get(key).as_deref() {
         Err(_) => findings.ok("not loaded"),
         Ok("0") => findings.warn(
-            "it judges windows, which the gateway changes: rules that drop invalid packets would stop flows",
+            "strict about TCP windows, which the gateway changes: rules that drop invalid packets would stop flows",
             format!("sysctl -w {key}=1"),
         ),
         Ok(_) => findings.ok("liberal with windows"),

@@ -14,7 +14,7 @@ use crate::units::counted;
 const CAPABILITIES: [(&str, u32, &str); 3] = [
     ("CAP_NET_ADMIN", 12, "routes, rules and TUN devices need it"),
     ("CAP_NET_RAW", 13, "packet sockets need it"),
-    ("CAP_SYS_NICE", 23, "without it packets leave a millisecond late now and then"),
+    ("CAP_SYS_NICE", 23, "without it some packets leave a millisecond late"),
 ];
 
 pub(super) fn capabilities() -> Vec<Findings> {
@@ -47,7 +47,7 @@ pub(super) fn scheduling() -> Vec<Findings> {
     vec![match tried {
         Ok(Ok(())) => findings.ok("SCHED_FIFO is allowed"),
         Ok(Err(error)) => findings.warn(
-            format!("SCHED_FIFO is refused ({error}): packets leave a millisecond late now and then"),
+            format!("SCHED_FIFO is refused ({error}): some packets leave a millisecond late"),
             "allow CAP_SYS_NICE; in a container, let its control group have real-time time",
         ),
         Err(_) => findings.warn("SCHED_FIFO could not be tried", "look at the system's log"),
@@ -61,8 +61,8 @@ pub(super) fn running(socket: &Path) -> Option<Findings> {
     Some(match report.absent {
         None => findings.ok(format!("in place, {}", counted(report.flows.len(), "flow"))),
         Some(reason) => findings.problem(
-            format!("not in place, so that nothing is accelerated: {reason}"),
-            "bring the interface back; the gateway joins by itself",
+            format!("not in place, so nothing is accelerated: {reason}"),
+            "bring the interface back; the gateway then takes its place by itself",
         ),
     })
 }
@@ -81,7 +81,7 @@ const SLOW_CLOCKS: [&str; 3] = ["hpet", "acpi_pm", "jiffies"];
 fn judge_clock(current: &str, available: &str) -> Findings {
     let findings = Findings::of("clock source", "machine");
     if current.is_empty() {
-        return findings.ok("unknown; nothing to choose from here");
+        return findings.ok("unknown: this machine offers no choice");
     }
     if !SLOW_CLOCKS.contains(&current) {
         return findings.ok(current);

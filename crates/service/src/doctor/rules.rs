@@ -12,7 +12,7 @@ pub(super) fn rules(site: Site<'_>) -> Vec<Findings> {
     let chains = match base_chains() {
         Ok(chains) => chains,
         Err(error) => {
-            let remedy = "load nf_tables, and nft's netdev family; a bridged gateway does not start without";
+            let remedy = "load nf_tables with its netdev family; a bridged gateway does not start without it";
             return vec![match site.tun {
                 Some(_) => findings.warn(error.to_string(), remedy),
                 None => findings.problem(error.to_string(), remedy),
@@ -29,8 +29,8 @@ pub(super) fn rules(site: Site<'_>) -> Vec<Findings> {
     }
     if all.is_empty() {
         all.push(findings.ok(match others.len() {
-            0 => "no rules of others".to_owned(),
-            count => format!("{count} chains of others; none is in the way"),
+            0 => "no other rules".to_owned(),
+            count => format!("{count} other chains, none in the way"),
         }));
     }
     all
@@ -46,24 +46,26 @@ fn judge(chain: &BaseChain, tun: Option<&str>) -> Option<Findings> {
     let findings = Findings::of("rules", &name);
     let is_ip = matches!(chain.family, "ip" | "ip6" | "inet");
     match (chain.family, chain.hook) {
-        ("bridge", FORWARD | PREROUTING) if !routed && (chain.rules > 0 || chain.drops) => Some(findings.warn(
-            "TCP that the gateway forwards does not pass the bridge, nor these rules",
-            "filter on the machines beside it, or run the gateway routed (--tun)",
-        )),
+        ("bridge", FORWARD | PREROUTING) if !routed && (chain.rules > 0 || chain.drops) => {
+            Some(findings.warn(
+                "TCP that the gateway forwards bypasses the bridge and these rules",
+                "filter on the machines beside it, or run the gateway routed (--tun)",
+            ))
+        }
         ("netdev", _) if chain.rules > 0 => Some(findings.warn(
             "rules at an interface's ingress see packets before the gateway's own rule does",
-            "see that they drop no TCP of the clients",
+            "make sure that they drop none of the clients' TCP",
         )),
         (_, FORWARD) if routed && is_ip && chain.drops => Some(findings.warn(
-            "forwarding is dropped unless a rule allows it, and packets pass twice: by the gateway's TUN device, too",
+            "a rule must allow each forwarded packet, also on its way through the gateway's TUN device",
             format!(
                 "nft insert rule {name} iifname {tun} accept; nft insert rule {name} oifname {tun} accept",
                 tun = tun.unwrap_or_default()
             ),
         )),
         (_, PREROUTING) if routed && is_ip && chain.rules > 0 => Some(findings.warn(
-            "rules before routing may set marks, and the gateway needs the bit 0x8000000 of them",
-            "see that they leave it alone (meta mark set meta mark | ...)",
+            "prerouting rules may set marks; the gateway needs bit 0x8000000 of the mark",
+            "make sure that they keep it (meta mark set meta mark | ...)",
         )),
         _ => None,
     }
@@ -74,7 +76,7 @@ fn bridge_calls() -> Option<Findings> {
         sysctl::get(&format!("net/bridge/bridge-nf-call-{name}")).is_ok_and(|value| value == "1")
     })?;
     Some(Findings::of("rules", "br_netfilter").warn(
-        format!("bridged packets pass {called}, but not those that the gateway forwards: rules see half a connection"),
+        format!("bridged packets go through {called}, packets that the gateway forwards do not: rules see half of each connection"),
         format!("sysctl -w net.bridge.bridge-nf-call-{called}=0"),
     ))
 }
@@ -87,7 +89,7 @@ fn old_iptables() -> Option<Findings> {
     used.then(|| {
         Findings::of("rules", "iptables-legacy").warn(
             "there are rules that this check cannot read",
-            "see `iptables-legacy -S`: the TUN device must be allowed to forward, and the mark bit 0x8000000 be left alone",
+            "check `iptables-legacy -S`: it must allow forwarding through the TUN device, and keep mark bit 0x8000000",
         )
     })
 }

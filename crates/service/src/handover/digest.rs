@@ -38,7 +38,7 @@ pub(super) fn checked(written: &[u8]) -> io::Result<&[u8]> {
     hash.write(state);
     match hash.finish().to_le_bytes() == *digest {
         true => Ok(state),
-        false => Err(io::Error::new(io::ErrorKind::InvalidData, "it is damaged; start the gateway anew")),
+        false => Err(io::Error::new(io::ErrorKind::InvalidData, "it is damaged; restart the gateway")),
     }
 }
 

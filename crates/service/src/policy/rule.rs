@@ -145,18 +145,18 @@ impl Rule {
             || self.guaranteed.is_some()
             || self.ceiling.is_some();
         let what = match self.mode {
-            Some(Mode::Pass) if window => "`virtual-window` says nothing of a flow that passes; take it out",
+            Some(Mode::Pass) if window => "`virtual-window` has no effect on flows that pass; remove it",
             Some(Mode::Pass) if shares => {
-                "weight, priority, guaranteed rate and ceiling say nothing of a flow that passes; take them out"
+                "weight, priority, guaranteed rate and ceiling have no effect on flows that pass; remove them"
             }
             Some(Mode::Pass) if self.profile.is_some() => {
-                "`profile` says nothing of a flow that passes; take it out"
+                "`profile` has no effect on flows that pass; remove it"
             }
             _ if self.profile.is_some() && !is_split => {
-                "`profile` is what split flows send with; add mode = \"split\", or take it out"
+                "`profile` works on split flows only; add mode = \"split\", or remove it"
             }
             _ if is_split && window => {
-                "`virtual-window` is for transparent flows; of split ones split.receive-window-bytes bounds all; take it out"
+                "`virtual-window` works on transparent flows only; split.receive-window-bytes bounds all split flows; remove it"
             }
             _ => return Ok(()),
         };
@@ -168,7 +168,10 @@ impl Subscriber {
     pub(super) fn compile(&self, start: usize) -> Result<Vec<SubscriberRule>, Wrong> {
         let share = share(start, self.weight, self.priority, self.guaranteed, self.ceiling)?;
         if share == ShareConfig::default() && self.prefer.is_none() {
-            return Err((start, "it says nothing about the subscriber; add weight = 2, for one".into()));
+            return Err((
+                start,
+                "it says nothing about the subscriber; add a key, such as weight = 2".into(),
+            ));
         }
         let prefixes = each(Some(&self.client), |text| text.parse::<Prefix>())?;
         Ok(prefixes
@@ -214,7 +217,7 @@ fn ports(text: &str) -> Result<(u16, u16), String> {
         Some((first, last)) => port(first).zip(port(last)).filter(|(first, last)| first <= last),
         None => port(text).map(|port| (port, port)),
     };
-    range.ok_or_else(|| format!("`{text}` is no port; write 443, or \"8000-8999\""))
+    range.ok_or_else(|| format!("`{text}` is not a port; write 443, or \"8000-8999\""))
 }
 
 /// Names of RFC 2474, 2597, 3246 and 5865.
@@ -238,7 +241,7 @@ fn dscp(text: &str) -> Result<u8, String> {
         _ => text.parse().ok().filter(|value| *value < 64),
     };
     named.ok_or_else(|| {
-        format!("`{text}` is no DSCP; write 0 to 63, or a name such as \"ef\", \"af41\", \"cs1\"")
+        format!("`{text}` is not a DSCP; write 0 to 63, or a name such as \"ef\", \"af41\", \"cs1\"")
     })
 }
 
@@ -260,7 +263,8 @@ fn rtt(text: Option<&Spanned<String>>) -> Result<(Option<u64>, Option<u64>), Wro
         _ => None,
     };
     parsed.ok_or_else(|| {
-        let what = format!("`{value}` is no round trip; write \">200ms\", \"<50ms\" or \"50ms-200ms\"");
+        let what =
+            format!("`{value}` is not a round-trip time; write \">200ms\", \"<50ms\" or \"50ms-200ms\"");
         (text.span().start, what)
     })
 }
@@ -269,14 +273,14 @@ fn vlan(text: &str) -> Result<u16, String> {
     text.parse()
         .ok()
         .filter(|number| (1..4095).contains(number))
-        .ok_or_else(|| format!("`{text}` is no VLAN; write 1 to 4094"))
+        .ok_or_else(|| format!("`{text}` is not a VLAN; write 1 to 4094"))
 }
 
 fn window(size: Option<&Spanned<Size>>) -> Result<Option<u64>, Wrong> {
     let Some(size) = size else { return Ok(None) };
     match size.as_ref().bytes() {
         bytes @ 65_535..=1_073_741_824 => Ok(Some(bytes)),
-        _ => Err((size.span().start, "`virtual-window` is \"65535b\" to \"1gib\"".into())),
+        _ => Err((size.span().start, "`virtual-window` must be \"65535b\" to \"1gib\"".into())),
     }
 }
 

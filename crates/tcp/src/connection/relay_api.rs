@@ -1,22 +1,9 @@
 //! What a relay between two connections needs: how much may leave, what has arrived, and how much is to be shown.
 
-use paceline_wire::{Duration, Instant};
+use paceline_wire::Duration;
 
 use super::{Connection, State};
-
-/// What the peer has reported of what was sent.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct Delivery {
-    /// Bytes that have arrived, reported by SACK or cumulatively.
-    pub delivered: u64,
-    /// Bytes taken for lost, without those that a timeout gave up.
-    pub lost: u64,
-    /// The newest round-trip time of a segment that was sent once.
-    pub rtt: Option<Duration>,
-    /// When the segment sent last was sent, of those that have arrived.
-    pub sent_at: Option<Instant>,
-}
+use crate::delivery::Delivery;
 
 /// Our choice: what five rounds of slow start from ten segments send, and so more than short transfers need.
 const AT_ONCE: u64 = 524_288;

@@ -6,7 +6,7 @@ use paceline_wire::Instant;
 
 use super::accounting::{Accounting, Rtts};
 use crate::congestion::{AckSample, Window};
-use crate::connection::Delivery;
+use crate::delivery::Delivery;
 use crate::event::{Event, Observer};
 
 /// What is told.
