@@ -92,10 +92,7 @@ fn several_workers_behind_a_tun_are_refused_in_one_line() {
         .args(["--tun", "t0", "--clients", "10.0.0.0/8"])
         .assert()
         .code(2)
-        .stderr(
-            is_match("^paceline: several workers stand between two ports of a bridge only.*--tun\n$")
-                .unwrap(),
-        );
+        .stderr(is_match("^paceline: several workers need a bridge.*--tun\n$").unwrap());
 }
 
 #[test]

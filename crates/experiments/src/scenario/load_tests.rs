@@ -53,7 +53,7 @@ fn bad_values_are_refused_with_line_and_example() {
     let error = parse_text(&GOOD.replace("\"7.2mbit\"", "7.2")).unwrap_err().to_string();
     assert!(error.starts_with("x.toml:7: ") && error.contains("such as \"7.2mbit\""), "{error}");
     let error = parse_text(&GOOD.replace("\"100ms\"", "100")).unwrap_err().to_string();
-    assert!(error.starts_with("x.toml:5: integer `100` where text belongs"), "{error}");
+    assert!(error.starts_with("x.toml:5: found integer `100` where text is expected"), "{error}");
     let error = parse_text(&GOOD.replace("\"full\"", "\"ful\"")).unwrap_err().to_string();
     assert_eq!(error, "x.toml:16: variant `accelerated`: unknown value `ful`; did you mean `full`?");
     refused(
