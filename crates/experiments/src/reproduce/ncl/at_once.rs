@@ -38,7 +38,7 @@ fn paths() -> Vec<(String, WirelessPath)> {
         (format!("one flow, {percent} % errors"), path)
     };
     let mut all = MODEL_ERRORS_PERCENT.map(last_hop).to_vec();
-    let flows = MODEL_FLOWS as u32;
+    let flows = MODEL_FLOWS;
     all.push((
         format!("{flows} flows, no errors"),
         WirelessPath::Dumbbell(Dumbbell { flows, ..Dumbbell::default() }),
