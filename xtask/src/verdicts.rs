@@ -24,7 +24,7 @@ enum Verdict {
     Said(&'static str),
 }
 
-const PAGES: [(&str, &str, Verdict); 13] = [
+const PAGES: [(&str, &str, Verdict); 14] = [
     ("results.md", "Does the gateway keep its bounds with real TCP?", Verdict::Bounds),
     ("reproduction.md", "Do published experiments come out as printed?", Verdict::Bounds),
     (
@@ -45,6 +45,11 @@ const PAGES: [(&str, &str, Verdict); 13] = [
         "split.md",
         "Do kernels agree with the simulator about the gateway's own senders?",
         Verdict::Sums("| in | runs |", &[("virtual time", 4, 5), ("live", 4, 5)], "cells agree"),
+    ),
+    (
+        "live-papers.md",
+        "And about TCP-NCL's family, its rivals and DRWA at the gateway?",
+        Verdict::Line("if seeds are not paired."),
     ),
     (
         "map.md",

@@ -1,5 +1,6 @@
 //! TCP-NCL: Figs. 3 to 5, 7 and 9. The figures themselves are missing from the text; what it says of them is judged.
 
+mod at_once;
 mod bounds;
 mod cells;
 mod figures;
@@ -37,6 +38,11 @@ pub fn command(options: &NclOptions) -> Result<()> {
         report.sections.push(section);
         report.bounds.extend(bounds);
     }
+    if plan.at_once {
+        let (section, bounds) = at_once::report(&report.cells, &records, plan.runs, plan.seconds);
+        report.sections.push(section);
+        report.bounds.extend(bounds);
+    }
     if plan.whole {
         report.sections.push(time(&records, options));
     }
@@ -46,8 +52,9 @@ pub fn command(options: &NclOptions) -> Result<()> {
 /// What is to be run.
 struct Plan {
     cells: Vec<Cell>,
-    /// And the model's probabilities.
+    /// And the model's probabilities, and its answer of 0.
     sts: bool,
+    at_once: bool,
     runs: u64,
     seconds: u64,
     /// Nothing was left out.
@@ -77,13 +84,23 @@ impl Plan {
             }
         }
         let whole = options.figure.is_empty() && NclPart::ALL.iter().all(|part| parts.contains(part));
-        Plan { cells, sts: parts.contains(&NclPart::Sts), runs, seconds, whole }
+        Plan {
+            cells,
+            sts: parts.contains(&NclPart::Sts),
+            at_once: parts.contains(&NclPart::Model),
+            runs,
+            seconds,
+            whole,
+        }
     }
 
     fn jobs(&self) -> Vec<Job<'_>> {
         let mut jobs = cells::jobs(&self.cells);
         if self.sts {
             jobs.extend(sts::jobs(self.runs, self.seconds));
+        }
+        if self.at_once {
+            jobs.extend(at_once::jobs(self.runs, self.seconds));
         }
         jobs
     }
@@ -116,5 +133,5 @@ const PUBLISHED_SECONDS: f64 = 2_000.0;
 /// Every run, for samples of the page.
 #[cfg(test)]
 pub(super) fn sampled(options: &NclOptions) -> Vec<Job<'static>> {
-    cells::jobs(&Box::leak(Box::new(Plan::new(options))).cells)
+    Box::leak(Box::new(Plan::new(options))).jobs()
 }

@@ -50,6 +50,13 @@ pub enum TauCd {
     Shortest,
     /// So long, whatever the RTT: to find out what would have been best.
     Fixed(Duration),
+    /// Case I of Eq. (23), 0: to find out what of it fails.
+    AtOnce {
+        /// Beta is of the shortest RTT, so that RTTs beyond tau_RD are still learnt, and not of tau_CD, of which it leaves nothing.
+        learns: bool,
+    },
+    /// As `ncl-adaptive` has it, but at least the shortest RTT: to find out whether its 0 is of use.
+    AtLeastShortest,
 }
 
 impl Default for NclConfig {
@@ -106,19 +113,32 @@ impl Ncl {
         match self.config.tau_cd {
             TauCd::Shortest => self.sts.as_ref().map_or(self.rtt_rcd.min(), Sts::tau_cd),
             TauCd::Fixed(tau) => Some(tau),
+            TauCd::AtOnce { .. } => Some(Duration::ZERO),
+            TauCd::AtLeastShortest => self.sts.as_ref().and_then(Sts::tau_cd).max(self.shortest()),
         }
+    }
+
+    fn shortest(&self) -> Option<Duration> {
+        self.sts.as_ref().map_or(self.rtt_rcd.min(), |sts| sts.rtts.min())
     }
 
     /// What beta is of: tauCD, and where that is not the shortest RTT, still that, which no answer to a retransmission undercuts.
     fn least_answer(&self) -> Option<Duration> {
-        self.sts.as_ref().map_or(self.tau_cd(), |sts| sts.rtts.min())
+        if self.learns_late() { self.shortest() } else { self.tau_cd() }
+    }
+
+    /// Where tau_CD may be shorter than any RTT, what has left cdPkts tells one, too; without it, a tau_RD that has become too short
+    /// would never grow again.
+    fn learns_late(&self) -> bool {
+        match self.config.tau_cd {
+            TauCd::AtOnce { learns } => learns,
+            _ => self.sts.is_some(),
+        }
     }
 
     /// The NRU process: whether this ACK is surely the original's, and so tells an RTT.
     fn nru(&mut self, now: Instant, packet: &Packet) {
-        // Where tau_CD may be shorter than any RTT, what has left cdPkts tells one, too; without it, a tau_RD that has become too short
-        // would never grow again.
-        let retransmitted = packet.cd.is_some() || (self.sts.is_some() && packet.rtx_time != Instant::ZERO);
+        let retransmitted = packet.cd.is_some() || (self.learns_late() && packet.rtx_time != Instant::ZERO);
         let in_cd_pkts = retransmitted
             && self.least_answer().is_some_and(|tau_cd| {
                 let beta = u64::from(self.config.beta_percent);

@@ -97,7 +97,7 @@ const MRRLS: [u32; 4] = [250, 500, 800, 1_000];
 const BETAS_PERCENT: [u32; 5] = [30, 50, 80, 95, 100];
 /// Our choice: where Figs. 3 and 9a are drawn: a packet takes less than beta times the shortest RTT for every beta, or RTTs that grow by
 /// a packet's time are never learnt.
-const LAST_HOP: LastHop = LastHop {
+pub(super) const LAST_HOP: LastHop = LastHop {
     mbps: 1.0,
     rtt: Duration::from_millis(50),
     error: 0.0,
@@ -114,9 +114,9 @@ const GRID_WINDOWS: [u32; 2] = [6, WINDOW];
 /// Fig. 3 shows where RTTs do not grow with the window.
 const WINDOW: u32 = 20;
 /// Of the dumbbell, and where times are compared: no bound, for one flow is to fill the link.
-const NO_BOUND: u32 = u32::MAX;
+pub(super) const NO_BOUND: u32 = u32::MAX;
 /// `minrto_` of ns-2 2.29, and Linux's.
-const RTO_MIN: Duration = Duration::from_millis(200);
+pub(super) const RTO_MIN: Duration = Duration::from_millis(200);
 /// Our choice: the rest of the path of Figs. 5 and 9c, so long that 0.8 of the shortest RTT covers most jumps.
 const REST: Duration = Duration::from_millis(500);
 /// Where it is shorter.
@@ -245,8 +245,8 @@ pub(super) fn of_model(runs: u64, seconds: u64) -> Vec<Cell> {
 
 /// In shortest RTTs of the path.
 const FIXED_RTTS: [f64; 8] = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0];
-const MODEL_ERRORS_PERCENT: [f64; 3] = [0.0, 3.0, 9.0];
-const MODEL_FLOWS: u32 = 5;
+pub(super) const MODEL_ERRORS_PERCENT: [f64; 3] = [0.0, 3.0, 9.0];
+pub(super) const MODEL_FLOWS: u32 = 5;
 
 /// All runs, each once.
 pub(super) fn jobs(cells: &[Cell]) -> Vec<Job<'_>> {
@@ -322,7 +322,7 @@ impl Cell {
             beta_percent: of_ncl(ncl.beta_percent),
             tau_cd_ms: match ncl.tau_cd {
                 TauCd::Fixed(tau) => Some(tau.as_secs_f64() * 1e3),
-                TauCd::Shortest => None,
+                _ => None,
             },
             mbps: path.mbps(),
             rtt_ms: self.rtt_ms(),
@@ -350,7 +350,7 @@ impl Cell {
     }
 }
 
-fn values(run: &NclRun) -> Values {
+pub(super) fn values(run: &NclRun) -> Values {
     let total: f64 = run.goodput_mbps.iter().sum();
     let mean = total / run.goodput_mbps.len().max(1) as f64;
     let squares: f64 = run.goodput_mbps.iter().map(|mbps| mbps * mbps).sum();

@@ -16,8 +16,10 @@ use crate::scenario::{Flow, Load, PathLink, Scenario, ScenarioError, TcpFlow, Tr
 /// A path, on which the assumptions hold or one of them does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StsPath {
-    /// Random errors, and datagrams that fill the link with the flow before a queue that drops early and by chance (RED): congestion that
-    /// lasts. All of them hold.
+    /// Random errors, and a bottleneck that drops by chance, whatever waits there: all of them hold.
+    Chance,
+    /// Random errors, and datagrams that fill the link with the flow before a queue that drops early (RED): congestion that lasts. All hold
+    /// but Eq. (2): a retransmission meets the average queue of its original.
     Steady,
     /// Errors in bursts that are over when a packet is sent again, and jitter: all of them hold, without congestion.
     Bursts,
@@ -87,6 +89,8 @@ const WINDOW: u32 = 30;
 const DATAGRAMS_MBPS: f64 = 6.0;
 const TAU_CD: Duration = Duration::from_secs(1);
 const ERRORS: f64 = 0.02;
+/// As many as RED drops beside the datagrams.
+const DROPS: f64 = 0.0065;
 /// RFC 6298: no answer to a retransmission comes later.
 const RTO_MIN: Duration = Duration::from_secs(1);
 const QUEUE_PACKETS: u32 = 100;
@@ -95,7 +99,8 @@ const OTHERS_ON: Duration = Duration::from_secs(20);
 
 impl StsPath {
     /// All.
-    pub const ALL: [StsPath; 7] = [
+    pub const ALL: [StsPath; 8] = [
+        StsPath::Chance,
         StsPath::Steady,
         StsPath::Bursts,
         StsPath::Red,
@@ -109,6 +114,7 @@ impl StsPath {
     pub fn name(self) -> &'static str {
         match self {
             StsPath::Errors => "jitter in order",
+            StsPath::Chance => "drops by chance",
             StsPath::Steady => "steady datagrams, RED",
             StsPath::Red => "other flows, RED",
             StsPath::DropTail => "other flows, drop tail",
@@ -121,6 +127,7 @@ impl StsPath {
     /// At which times after a retransmission, in ms: before any answer can come, while some have, and when nearly all have.
     pub fn times_ms(self) -> [u64; 4] {
         match self {
+            StsPath::Chance => [0, 20, 40, 60],
             StsPath::Errors | StsPath::Bursts | StsPath::Spells => [0, 85, 105, 120],
             StsPath::Jumps => [0, 60, 80, 110],
             StsPath::Steady => [0, 40, 60, 80],
@@ -133,9 +140,14 @@ impl StsPath {
         if self == StsPath::Jumps { NclConfig::default().mrrl } else { 20_000 }
     }
 
-    /// Whether it is as the model assumes.
+    /// Whether it is as the model assumes, but for Eq. (2).
     pub fn assumptions_hold(self) -> bool {
-        matches!(self, StsPath::Steady | StsPath::Bursts)
+        matches!(self, StsPath::Chance | StsPath::Steady | StsPath::Bursts)
+    }
+
+    /// Eq. (2): a retransmission is as likely to be lost as any packet.
+    pub fn losses_are_apart(self) -> bool {
+        matches!(self, StsPath::Chance | StsPath::Bursts)
     }
 
     fn has_others(self) -> bool {
@@ -152,7 +164,9 @@ impl StsPath {
             }),
             _ => Aqm::DropTail,
         };
+        let drops = if self == StsPath::Chance { DROPS } else { 0.0 };
         LinkConfig {
+            loss: Loss::Independent(Probability::from_fraction(drops)),
             rate: RateProcess::Constant(Rate::from_mbps(MBPS)),
             queue: QueueLimit::Packets(QUEUE_PACKETS),
             aqm,

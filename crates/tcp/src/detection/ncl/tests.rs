@@ -184,3 +184,34 @@ fn what_is_given_replaces_the_shortest_rtt() {
         (CongestionResponse::None, CongestionResponse::Reduce)
     );
 }
+
+/// Case I of Eq. (23): beta of a tau_CD of 0 leaves no ACK that tells a longer RTT.
+#[test]
+fn at_once_learns_only_where_beta_is_of_the_shortest_rtt() {
+    for (learns, tau_rd) in [(false, ms(50)), (true, ms(71))] {
+        let mut flight = Flight::with_record(DetectionName::Ncl);
+        flight.ncl.config.tau_cd = TauCd::AtOnce { learns };
+        flight.send(0);
+        flight.expire(51);
+        flight.resend(51, 0);
+        assert_eq!(flight.expire(52).response, CongestionResponse::Reduce);
+        // The original was late: its answer comes within beta x 40 ms of the retransmission.
+        flight.sack(71, 0);
+        assert_eq!(flight.ncl.tau_rd(), Some(tau_rd), "{learns}");
+    }
+}
+
+#[test]
+fn at_least_the_shortest_rtt_is_never_at_once() {
+    let mut flight = Flight::new(DetectionName::NclAdaptive);
+    flight.ncl.config.tau_cd = TauCd::AtLeastShortest;
+    for n in 0..200 {
+        flight.send(100 * n);
+        flight.sack(100 * n + 40 + 40 * (n % 2), n);
+    }
+    let sts = flight.ncl.sts.as_mut().unwrap();
+    (0..40).for_each(|_| _ = sts.on_loss(20));
+    assert_eq!(sts.tau_cd(), Some(Duration::ZERO));
+    assert_eq!(flight.ncl.tau_cd(), flight.ncl.shortest());
+    assert!(flight.ncl.shortest() > Some(ms(30)));
+}
