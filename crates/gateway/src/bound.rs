@@ -81,6 +81,8 @@ pub struct BoundSample {
     pub rtt: Option<Duration>,
     /// Time since the newest transmission among them left, even if it was a later copy or is only inferred.
     pub age: Option<Duration>,
+    /// Round-trip time between the sender and the gateway.
+    pub server_rtt: Duration,
     /// Bytes outstanding after this acknowledgement.
     pub outstanding: u64,
     /// Flows that share the bound.
@@ -279,6 +281,7 @@ impl QueueBound {
             lowered: self.gives_way,
             rate_known: !self.delivery.forecast().is_zero(),
             outstanding: sample.outstanding,
+            server_rtt: sample.server_rtt,
             path: self.path(rtt_min),
             rtt: self.last_rtt,
             rtt_min,
@@ -409,7 +412,11 @@ impl QueueBound {
             let queue = forecast.bytes_in(self.config.target).max(MIN_QUEUE);
             forecast.bytes_in(rtt_min) + queue + self.error_queue(rtt_min)
         };
-        let tested = if self.loss_test.is_under_way() { self.path(rtt_min) } else { u64::MAX };
+        // While the rate grows, what the path was seen to hold is a round trip old. Held to that, BBR, which starts only once (draft-ietf-ccwg-bbr,
+        // Section 4.3.1.2), had .3 to .5 of its rate for 15 s where both sides lose packets. Our choice: what slow start has next; four times in place
+        // of twice gave the same.
+        let grown = if self.loss_test.lets_grow() { 2 } else { 1 };
+        let tested = if self.loss_test.is_under_way() { grown * self.path(rtt_min) } else { u64::MAX };
         let whole = limit;
         let limit = self.backoff.apply(now, limit).min(tested).max(self.floor());
         self.gives_way = limit < whole;

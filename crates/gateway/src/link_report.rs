@@ -18,6 +18,8 @@ pub(crate) struct LinkReport {
     /// Time since the departure of the last packet that arrived. While a hole is open, arrivals are counted rather than
     /// named, so it may be off by some packets, but there is no other word of the queue then.
     pub(crate) age: Option<Duration>,
+    /// Round-trip time between server and gateway; none where the gateway itself sends.
+    pub(crate) server_rtt: Duration,
     /// How long the report itself waited on the uplink.
     pub(crate) uplink: Duration,
     /// Its packets leave at a rate of their own, within the bound.

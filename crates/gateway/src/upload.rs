@@ -274,6 +274,7 @@ impl UploadBound {
             delivered,
             rtt: Some(rtt),
             age: Some(rtt),
+            server_rtt: Duration::ZERO,
             outstanding,
             flows,
             limited,

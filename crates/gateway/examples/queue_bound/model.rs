@@ -367,6 +367,7 @@ impl Model<'_> {
         self.acked += packets.len() as u64;
         let sample = BoundSample {
             flows: 1,
+            server_rtt: Duration::ZERO,
             now: self.now,
             delivered,
             rtt: Some(self.now.saturating_since(newest.sent)),

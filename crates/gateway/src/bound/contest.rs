@@ -263,6 +263,7 @@ mod tests {
         let rtt = ms(rtt_ms);
         let sample = BoundSample {
             flows: 1,
+            server_rtt: Duration::ZERO,
             now: *now,
             delivered,
             rtt: Some(rtt),

@@ -72,7 +72,7 @@ impl Tally {
 enum Phase {
     #[default]
     Watch,
-    /// Waits until no more is outstanding than the path holds.
+    /// Waits until the rate grows no more, and no more is outstanding than the path holds.
     Lower,
     /// Counts what becomes of packets sent since.
     Listen { since: Instant, tally: Tally },
@@ -106,6 +106,8 @@ pub(super) struct LossSample {
     pub(super) outstanding: u64,
     /// What the path holds without a queue.
     pub(super) path: u64,
+    /// Round-trip time between the sender and the gateway.
+    pub(super) server_rtt: Duration,
     /// Newest and shortest round trip.
     pub(super) rtt: Duration,
     pub(super) rtt_min: Duration,
@@ -156,6 +158,9 @@ pub(super) struct LossTest {
     full_bw: Rate,
     #[cfg_attr(feature = "serde", serde(default))]
     full_bw_count: u32,
+    /// The best rate since this round of the sender began.
+    #[cfg_attr(feature = "serde", serde(default))]
+    sender_round: (Instant, Rate),
 }
 
 impl LossTest {
@@ -167,6 +172,12 @@ impl LossTest {
     /// The rate still grows as in slow start: in the last three rounds by a quarter.
     pub(super) fn grows(&self) -> bool {
         self.full_bw_count < 3
+    }
+
+    /// A test lets what is outstanding grow as slow start does. Our choice: where the rate grew in the last round or the one before; a round more let
+    /// the slow start of four flows lose twice as much in front of 15 KB.
+    pub(super) fn lets_grow(&self) -> bool {
+        self.full_bw_count < 2
     }
 
     /// A buffer was found twice in a row, not so long ago that it is to be found out anew. By chance a radio link, too, seems to be one now
@@ -190,6 +201,7 @@ impl LossTest {
         self.review(sample, empty);
         self.hold(sample);
         let (lost, lost_empty) = if empty { (0, sample.lost) } else { (sample.lost, 0) };
+        let grows = self.lets_grow();
         match &mut self.phase {
             Phase::Watch => {
                 self.tally.delivered += sample.delivered;
@@ -202,7 +214,7 @@ impl LossTest {
                 return self.watch(sample);
             }
             Phase::Lower => {
-                if sample.outstanding <= sample.path {
+                if sample.outstanding <= sample.path && !grows {
                     // For two round trips more, losses of before are found, and their room makes bursts.
                     let since = sample.now + sample.rtt_min * 2;
                     self.phase = Phase::Listen { since, tally: Tally::default() };
@@ -267,13 +279,21 @@ impl LossTest {
             let elapsed = elapsed.max(sample.sent.saturating_since(self.round_sent));
             let rate = Rate::from_bytes_in(self.round_delivered, elapsed);
             self.best[0] = self.best[0].max(rate);
-            self.note_growth(rate);
+            self.note_growth(sample, rate);
             (self.round_start, self.round_sent, self.round_delivered) = (Some(sample.now), sample.sent, 0);
         }
     }
 
-    /// A round had this rate. Unlike BBR's, the start may come again, after a hand-over or a break.
-    fn note_growth(&mut self, rate: Rate) {
+    /// A round of the link had this rate. Slow start grows once in a round of the sender, which may be many of the link. Unlike BBR's, the start may
+    /// come again, after a hand-over or a break.
+    fn note_growth(&mut self, sample: &LossSample, rate: Rate) {
+        let (since, best) = self.sender_round;
+        let rate = best.max(rate);
+        if sample.now.saturating_since(since) < sample.rtt_min + sample.server_rtt {
+            self.sender_round.1 = rate;
+            return;
+        }
+        self.sender_round = (sample.now, Rate::ZERO);
         if rate >= self.full_bw.mul_ratio(5, 4) {
             (self.full_bw, self.full_bw_count) = (rate, 0);
             return;
@@ -285,13 +305,15 @@ impl LossTest {
     }
 
     fn watch(&mut self, sample: &LossSample) -> Option<u64> {
-        let LossSample { now, rtt_min, rate_known, .. } = *sample;
+        let LossSample { now, rtt_min, server_rtt, rate_known, .. } = *sample;
         let tally = self.tally;
         if tally.lost + tally.lost_empty < LOST_MIN && tally.all() < SEEN_MAX {
             return None;
         }
         self.tally = Tally::default();
-        let starts = self.first_lost.is_some_and(|at| now.saturating_since(at) < rtt_min * SLOW_START_ENDS);
+        let starts = self
+            .first_lost
+            .is_some_and(|at| now.saturating_since(at) < (rtt_min + server_rtt) * SLOW_START_ENDS);
         if !tally.is_odd(rate_known) || (!rate_known && starts) {
             self.outstanding_max = 0;
             return None;
@@ -346,6 +368,7 @@ mod tests {
             lost,
             untimed: false,
             lost_sent: now - RTT,
+            server_rtt: Duration::ZERO,
             limited: true,
             lowered: false,
             rate_known: true,
@@ -367,6 +390,28 @@ mod tests {
             is_buffer |= test.is_buffer(now);
         }
         is_buffer
+    }
+
+    /// BBR doubles its rate once in 300 ms; the link has 50 ms. A twentieth is lost by chance: there is a test, and it lets the rate grow.
+    #[test]
+    fn a_test_lets_a_sender_of_long_rounds_grow() {
+        let mut test = LossTest::default();
+        let (mut now, mut tested) = (Instant::ZERO + Duration::from_secs(1), 0);
+        for round in 0..6 {
+            let packets = 20 << round;
+            for n in 0..packets {
+                now += Duration::from_millis(300) / packets;
+                let lost = if n % 20 == 7 { SEGMENT } else { 0 };
+                let server_rtt = Duration::from_millis(250);
+                let rtt = RTT + Duration::from_millis(10);
+                test.on_report(&LossSample { server_rtt, ..report(now, lost, 2 * PATH, rtt) });
+                if round > 0 && test.is_under_way() {
+                    tested += 1;
+                    assert!(test.lets_grow(), "round {round}, packet {n}");
+                }
+            }
+        }
+        assert!(tested > 0);
     }
 
     /// The first round begins when what it reports left, not with the clock: else its rate is next to nothing, and a flow paced by it stands still.

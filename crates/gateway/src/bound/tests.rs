@@ -87,6 +87,7 @@ impl Link {
             let rtt = Some(now.saturating_since(sent));
             bound.on_ack(&BoundSample {
                 flows: 1,
+                server_rtt: Duration::ZERO,
                 now,
                 delivered: PACKET,
                 rtt,
@@ -275,6 +276,7 @@ fn servers_that_send_little_do_not_lower_the_rate() {
             let left = outstanding.len() as u64 * PACKET;
             bound.on_ack(&BoundSample {
                 flows: 1,
+                server_rtt: Duration::ZERO,
                 now,
                 delivered: PACKET,
                 rtt,
@@ -301,6 +303,7 @@ fn odd_samples_do_no_harm() {
     let mut bound = QueueBound::new(QueueBoundConfig::default());
     let zero = BoundSample {
         flows: 1,
+        server_rtt: Duration::ZERO,
         now: Instant::ZERO,
         delivered: 0,
         rtt: None,
@@ -332,6 +335,7 @@ fn after_flights(flights: &[u64]) -> QueueBound {
             let rtt = ms(100 + turn) + packet * n;
             bound.on_ack(&BoundSample {
                 flows: 1,
+                server_rtt: Duration::ZERO,
                 now: at(100 * round as u64) + rtt,
                 delivered: PACKET,
                 rtt: Some(rtt),
@@ -364,6 +368,7 @@ fn send_at(bound: &mut QueueBound, mbps: f64, from_ms: u64, to_ms: u64, acked: i
         let (rtt, outstanding) = (age, Rate::from_mbps(mbps).bytes_in(ms(60)));
         bound.on_ack(&BoundSample {
             flows: 1,
+            server_rtt: Duration::ZERO,
             now,
             delivered: PACKET,
             rtt,
@@ -406,6 +411,7 @@ fn forecast_held_by_turns(paced: bool) -> f64 {
         let rtt = Some(ms(if by_turns || n == 0 { 50 } else { 60 }));
         bound.on_ack(&BoundSample {
             flows: 1,
+            server_rtt: Duration::ZERO,
             now: at(1_000 + n),
             delivered: if by_turns { 12_210 } else { 11_100 },
             rtt,
@@ -433,6 +439,7 @@ fn a_loss_among_few_packets_does_not_hold_the_link_down() {
     let mut ack = |now, rtt, outstanding, limited| {
         bound.on_ack(&BoundSample {
             flows: 1,
+            server_rtt: Duration::ZERO,
             now: at(now),
             delivered: PACKET,
             rtt: Some(ms(rtt)),

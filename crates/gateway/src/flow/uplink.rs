@@ -163,6 +163,7 @@ impl Flow {
             lost_sent: lost.sent_at,
             rtt,
             age,
+            server_rtt: self.round_trips.of_server(),
             uplink: self.uplink_queue(),
             paced: false,
             upload: None,

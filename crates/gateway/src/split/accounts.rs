@@ -27,6 +27,7 @@ impl SplitFlow {
             lost_sent: None,
             rtt: delivery.rtt,
             age: delivery.sent_at.map(|sent| now.saturating_since(sent)),
+            server_rtt: Duration::ZERO,
             uplink: self.uplink.queue(),
             paced: may_be_held && client.connection.is_paced(),
             upload,

@@ -205,6 +205,7 @@ impl Downlink {
             delivered: report.delivered + around.arrived,
             rtt: report.rtt.map(|rtt| rtt.saturating_sub(report.uplink)),
             age: report.age.map(|age| age.saturating_sub(report.uplink)),
+            server_rtt: report.server_rtt,
             outstanding: self.outstanding.saturating_sub(answered),
             flows: around.flows,
             limited: self.limited,
