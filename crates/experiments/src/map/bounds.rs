@@ -25,6 +25,12 @@ pub(super) enum Measure {
         least: f64,
         short: f64,
     },
+    /// The same of all that arrives by TCP. Each web object begins after the one before: where they are sooner there are more of them, and what
+    /// they have the downloads lack.
+    Payload {
+        least: f64,
+        short: f64,
+    },
     /// p95 of the path's delay: at most so much more, and so many segments of each download more on links below 3 Mbit/s.
     Delay {
         more_ms: f64,
@@ -80,6 +86,7 @@ pub(super) const TABLE: &[Bound] = &[
     bound(PATH, &["split"], Measure::Throughput { least: 0.98, short: 0.98 }, 97.0),
     bound(PATH, &["split"], Measure::Throughput { least: 0.85, short: 0.85 }, 100.0),
     bound(MIXED, ALL, Measure::Throughput { least: 0.98, short: 0.95 }, 97.0),
+    bound(MIXED, ALL, Measure::Payload { least: 0.98, short: 0.95 }, 97.0),
     bound(MIXED, ALL, Measure::Drops { times: 1.5, more: 50.0 }, 100.0),
     bound(MIXED, ALL, Measure::Storm { times: 1.1 }, 100.0),
     bound(MIXED, ALL, Measure::Delay { more_ms: 30.0, segments: 4.0 }, 100.0),
@@ -185,13 +192,17 @@ impl Measure {
             let ratio = pairs.ratio(value);
             (pairs.mean_off(|run| run.objects) > 0.0).then(|| below(ratio.value, ratio.half_width, times))
         };
+        let at_least = |value: fn(&Outcome) -> f64, least: f64, short: f64| {
+            let ratio = pairs.ratio(value);
+            let wait = pairs.ratio(|run| run.delay_p95_ms).value;
+            let least = if wait < 1.0 / 3.0 { short } else { least };
+            below(-ratio.value, ratio.half_width, -least)
+        };
         match self {
             Measure::Throughput { least, short } => {
-                let ratio = pairs.ratio(Outcome::mbps);
-                let wait = pairs.ratio(|run| run.delay_p95_ms).value;
-                let least = if wait < 1.0 / 3.0 { short } else { least };
-                (cell.point.load == Load::Bulk).then(|| below(-ratio.value, ratio.half_width, -least))
+                (cell.point.load == Load::Bulk).then(|| at_least(Outcome::mbps, least, short))
             }
+            Measure::Payload { least, short } => Some(at_least(|run| run.bytes, least, short)),
             Measure::Delay { more_ms, segments } => {
                 let slow = cell.point.radio_mbps < SLOW_MBPS;
                 let segments = if slow { segments * f64::from(cell.point.downloads) } else { 0.0 };
@@ -227,6 +238,7 @@ impl fmt::Display for Measure {
         match self {
             Measure::Throughput { least, short } if least == short => write!(f, "throughput >= {least}"),
             Measure::Throughput { least, short } => write!(f, "throughput >= {least} ({short} if p95 < 1/3)"),
+            Measure::Payload { least, short } => write!(f, "all payload >= {least} ({short} if p95 < 1/3)"),
             Measure::Delay { more_ms, segments: 0.0 } => write!(f, "delay p95 <= +{more_ms} ms"),
             Measure::Delay { more_ms, segments } => {
                 write!(f, "delay p95 <= +{more_ms} ms, {segments} segments if slow")
