@@ -320,9 +320,9 @@ impl Split {
         flow.settle(ctx);
         // What it has advertised before is its own.
         let subscriber = table.memory_use_of_subscriber(flow.place);
-        flow.bound(ctx, subscriber, table.limit_of_subscriber(flow.place));
-        let wants = flow.is_held();
-        let (path, own) = table.after_split_event(flow.place, ctx.now, flow.send_demand(wants), &report);
+        let demand = flow.send_demand(flow.is_held());
+        flow.bound(ctx, subscriber, table.share_of_limit(flow.place, demand.in_flight));
+        let (path, own) = table.after_split_event(flow.place, ctx.now, demand, &report);
         flow.limit_upload(&path.upload, own);
         if let Some(rtt) = report.rtt {
             ctx.observer.on_event(ctx.now, &flow.key, &Event::Measured { rtt, rtt_min: path.rtt });

@@ -226,9 +226,9 @@ impl Table {
         }
     }
 
-    /// What the subscriber of an entry may have outstanding; `u64::MAX` where nothing bounds it.
-    pub(crate) fn limit_of_subscriber(&self, id: u32) -> u64 {
-        self.subscribers[self.entries[id as usize].scheduled.subscriber() as usize].downlink.limit()
+    /// What the subscriber of an entry may have outstanding, and an entry that has `own` in flight; `u64::MAX` where nothing bounds it.
+    pub(crate) fn share_of_limit(&self, id: u32, own: u64) -> u64 {
+        self.subscribers[self.entries[id as usize].scheduled.subscriber() as usize].share_of_limit(own)
     }
 
     /// Bytes that an entry may send side by side: without end where no other flow of its subscriber has anything to send.

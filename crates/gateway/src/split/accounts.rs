@@ -51,7 +51,7 @@ impl SplitFlow {
         ctx.counters.peak_buffered_bytes = ctx.counters.peak_buffered_bytes.max(*ctx.buffered);
     }
 
-    /// What bounds it, as of now: `subscriber` holds so much memory, and may have `limit` outstanding.
+    /// What bounds it, as of now: `subscriber` holds so much memory; this flow may have `limit` outstanding.
     pub(super) fn bound(&mut self, ctx: &Context<'_>, subscriber: MemoryUse, limit: u64) {
         self.bounds.in_flight = if self.measures_one_way() { u64::MAX } else { limit };
         if ctx.config.virtual_window.mode != VirtualWindowMode::Sized {
