@@ -16,6 +16,8 @@ mod westwood;
 
 use alloc::boxed::Box;
 
+use crate::snapshot::snapshot;
+
 pub use abc::Abc;
 pub use bbr::Bbr;
 pub use copa::Copa;
@@ -32,6 +34,8 @@ pub use vegas::Vegas;
 pub use veno::Veno;
 pub use westwood::Westwood;
 
+snapshot!(CongestionState of AnyCongestion, CongestionControl: Reno, Cubic, Veno, Westwood, Vegas, Bbr, Rre, Copa, Abc,);
+
 impl CongestionName {
     /// Those among which seeds choose. Our choice: the list does not grow, because with another one each seed would mean another
     /// run.
@@ -46,7 +50,7 @@ impl CongestionName {
     ];
 
     /// A new instance. `hystart` is CUBIC's; `seed` is BBR's, for the phase in which it starts to probe.
-    pub fn build(self, hystart: HystartName, seed: u64) -> Box<dyn CongestionControl> {
+    pub fn build(self, hystart: HystartName, seed: u64) -> Box<dyn AnyCongestion> {
         match self {
             CongestionName::Reno => Box::new(Reno),
             CongestionName::Cubic => Box::new(Cubic::new(hystart)),

@@ -19,6 +19,8 @@ mod tracked;
 
 use alloc::boxed::Box;
 
+use crate::snapshot::snapshot;
+
 pub use fack::Fack;
 pub(crate) use interface::mark_below;
 pub use interface::{
@@ -32,9 +34,11 @@ pub use tcp_dcr::TcpDcr;
 pub use tcp_door::TcpDoor;
 pub use tcp_pr::TcpPr;
 
+snapshot!(DetectionState of AnyDetection, LossDetection: Rfc6675, Fack, Rack, Ncl, TcpDcr, TcpDoor, TcpPr, RrTcp,);
+
 impl DetectionName {
     /// A new instance. `ncl` is for TCP-NCL and its variants.
-    pub fn build(self, ncl: NclConfig) -> Box<dyn LossDetection> {
+    pub fn build(self, ncl: NclConfig) -> Box<dyn AnyDetection> {
         match self {
             DetectionName::Rfc6675 => Box::new(Rfc6675::default()),
             DetectionName::Fack => Box::new(Fack::default()),

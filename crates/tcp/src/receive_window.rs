@@ -10,6 +10,7 @@ mod interface;
 mod window_rtt;
 
 use crate::config::Config;
+use crate::snapshot::snapshot;
 use alloc::boxed::Box;
 
 pub use drs::Drs;
@@ -18,9 +19,11 @@ pub use drwa::Drwa;
 pub use fixed::Fixed;
 pub use interface::{Arrival, PathView, ReceiveWindow, ReceiveWindowName};
 
+snapshot!(ReceiveWindowState of AnyReceiveWindow, ReceiveWindow: DrsLinux, Fixed, Drs, Drwa,);
+
 impl ReceiveWindowName {
     /// A new instance, in bytes of payload.
-    pub fn build(self, config: &Config) -> Box<dyn ReceiveWindow> {
+    pub fn build(self, config: &Config) -> Box<dyn AnyReceiveWindow> {
         match self {
             ReceiveWindowName::DrsLinux => Box::new(DrsLinux::new(config.receive_buffer, config.mss)),
             ReceiveWindowName::Fixed => Box::new(Fixed::new(config.receive_buffer)),

@@ -10,6 +10,8 @@ mod rfc6675;
 
 use alloc::boxed::Box;
 
+use crate::snapshot::snapshot;
+
 pub use barr::Barr;
 pub use interface::{Entry, Holes, RateReduction, ReductionName};
 pub use opportunistic::Opportunistic;
@@ -17,6 +19,8 @@ pub use prr::Prr;
 pub use qarr::Qarr;
 pub use rate_halving::RateHalving;
 pub use rfc6675::Halving;
+
+snapshot!(ReductionState of AnyReduction, RateReduction: Halving, RateHalving, Prr, Qarr, Barr, Opportunistic,);
 
 impl ReductionName {
     /// The algorithm that it is a form of, as we recommend it.
@@ -38,8 +42,8 @@ impl ReductionName {
     }
 
     /// A new instance, with or without opportunistic retransmission.
-    pub fn build(self, opportunistic: bool) -> Box<dyn RateReduction> {
-        let plain: Box<dyn RateReduction> = match self.base() {
+    pub fn build(self, opportunistic: bool) -> Box<dyn AnyReduction> {
+        let plain: Box<dyn AnyReduction> = match self.base() {
             ReductionName::Rfc6675 => Box::new(Halving),
             ReductionName::Rh => Box::new(RateHalving),
             ReductionName::Prr => Box::new(Prr::default()),

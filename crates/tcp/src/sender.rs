@@ -29,7 +29,7 @@ use paceline_wire::{Duration, Instant};
 
 use crate::config::Config;
 use crate::congestion::{AckSample, CongestionControl, CongestionEvent, Sending};
-use crate::detection::LossDetection;
+use crate::detection::AnyDetection;
 use crate::rate_sample::DeliveryRate;
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
@@ -46,7 +46,7 @@ pub(crate) struct Sender {
     pub(crate) rate: DeliveryRate,
     #[cfg_attr(feature = "serde", serde(flatten))]
     pub(crate) control: control::WindowControl,
-    detection: Box<dyn LossDetection>,
+    detection: Box<dyn AnyDetection>,
     /// The detection says when congestion is answered.
     #[cfg_attr(feature = "serde", serde(rename = "separate"))]
     owns_response: bool,

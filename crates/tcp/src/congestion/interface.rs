@@ -6,7 +6,6 @@ use paceline_wire::{Duration, Instant, Rate};
 
 use crate::names::named;
 use crate::rate_sample::RateSample;
-use crate::snapshot::{CongestionState, Snapshot};
 
 named! {
     /// A congestion control by name.
@@ -35,7 +34,7 @@ named! {
 
 /// How much may be in flight, and how fast. An instance belongs to one connection, knows nothing of it but what it is
 /// given, and returns the new window.
-pub trait CongestionControl: Debug + Send + Snapshot<CongestionState> {
+pub trait CongestionControl: Debug + Send {
     /// Which one it is.
     fn name(&self) -> CongestionName;
 

@@ -7,7 +7,6 @@ use paceline_wire::{Duration, Instant};
 use crate::congestion::CaState;
 use crate::names::named;
 use crate::scoreboard::{Mark, Scoreboard, Segment};
-use crate::snapshot::{DetectionState, Snapshot};
 
 named! {
     /// A loss detection by name.
@@ -37,7 +36,7 @@ named! {
 }
 
 /// Marks segments as lost. It never sends, and never touches cwnd.
-pub trait LossDetection: Debug + Send + Snapshot<DetectionState> {
+pub trait LossDetection: Debug + Send {
     /// Which one it is.
     fn name(&self) -> DetectionName;
 

@@ -5,7 +5,6 @@ use core::fmt::Debug;
 use paceline_wire::{Duration, Instant};
 
 use crate::names::named;
-use crate::snapshot::{ReceiveWindowState, Snapshot};
 
 named! {
     /// How the advertised window is sized, by name.
@@ -31,7 +30,7 @@ named! {
 }
 
 /// How much may be advertised. The receiver sees to it that the right edge never moves back and moves by whole segments.
-pub trait ReceiveWindow: Debug + Send + Snapshot<ReceiveWindowState> {
+pub trait ReceiveWindow: Debug + Send {
     /// Which one it is.
     fn name(&self) -> ReceiveWindowName;
 

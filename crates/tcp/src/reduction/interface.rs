@@ -6,7 +6,6 @@ use paceline_wire::{Duration, Instant};
 
 use crate::congestion::{AckSample, Window};
 use crate::names::named;
-use crate::snapshot::{ReductionState, Snapshot};
 
 named! {
     /// A rate reduction by name.
@@ -50,7 +49,7 @@ named! {
 }
 
 /// What cwnd does during fast recovery.
-pub trait RateReduction: Debug + Send + Snapshot<ReductionState> {
+pub trait RateReduction: Debug + Send {
     /// Which one it is.
     fn name(&self) -> ReductionName;
 

@@ -5,17 +5,17 @@ use alloc::boxed::Box;
 use super::Sender;
 use super::ack::Flags;
 use crate::config::Config;
-use crate::congestion::{AckSample, CaState, CongestionControl, CongestionEvent, SSTHRESH_INFINITE, Window};
+use crate::congestion::{AckSample, AnyCongestion, CaState, CongestionEvent, SSTHRESH_INFINITE, Window};
 use crate::detection::DUP_THRESH;
-use crate::reduction::{Entry, RateReduction};
+use crate::reduction::{AnyReduction, Entry};
 
 /// The window, and both that move it.
 #[derive(Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct WindowControl {
     pub(crate) window: Window,
-    pub(super) congestion: Box<dyn CongestionControl>,
-    pub(super) reduction: Box<dyn RateReduction>,
+    pub(super) congestion: Box<dyn AnyCongestion>,
+    pub(super) reduction: Box<dyn AnyReduction>,
 }
 
 impl WindowControl {
