@@ -22,7 +22,7 @@ use cells::Cell;
 use scenarios::{Outcomes, Wanted};
 
 /// Runs what is asked for, prints it beside what was published, and judges the bounds.
-pub fn command(options: &AcceleratorOptions) -> Result<()> {
+pub(crate) fn command(options: &AcceleratorOptions) -> Result<()> {
     interrupt::watch()?;
     let plan = Plan::new(options);
     super::make_folder(&options.how)?;
