@@ -5,7 +5,6 @@ mod agreement;
 mod bounds;
 mod cells;
 mod figures;
-mod in_text;
 mod published;
 mod scenarios;
 mod series;
@@ -58,7 +57,7 @@ impl Plan {
         };
         Plan {
             whole: !some && AcceleratorPart::ALL.iter().all(|part| parts.contains(part)),
-            figures: figures::ALL.iter().filter(of_figure).collect(),
+            figures: published::PAPER.figures.iter().filter(of_figure).collect(),
             cells: published::published().into_iter().filter(of_cell).collect(),
             parts,
         }
