@@ -233,6 +233,19 @@ mod tests {
     }
 
     #[test]
+    fn what_a_macro_names_first_is_defined_there() {
+        let arrows = arrows(&[
+            ("lib.rs", "mod a;\nmod b;"),
+            (
+                "a.rs",
+                "named! {\n/// One.\n#[derive(Clone)]\nOne { A = \"a\", } }\nlist!(Two of Three, B: C,);\nmacro_rules! x { () => { Four } }",
+            ),
+            ("b.rs", "use crate::a::{One, Three};\nfn f(_: One) {}\npub struct B;"),
+        ]);
+        assert_eq!(used(&arrows, "b.rs"), ["a.rs"]);
+    }
+
+    #[test]
     fn tests_have_no_arrows() {
         let arrows = arrows(&[
             ("lib.rs", "mod a;\n#[cfg(test)]\nmod kit;\npub fn f() {}"),
