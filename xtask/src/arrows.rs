@@ -46,10 +46,7 @@ const ARROWS: [(&str, &[&str]); 16] = [
             "paceline-terminal",
         ],
     ),
-    (
-        "paceline-cli",
-        &["paceline-path", "paceline-linux", "paceline-service", "paceline-terminal", "paceline-experiments"],
-    ),
+    ("paceline-cli", &["paceline-linux", "paceline-service", "paceline-terminal", "paceline-experiments"]),
     ("xtask", &["paceline-judge"]),
 ];
 

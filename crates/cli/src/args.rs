@@ -1,14 +1,6 @@
 //! The command line.
 
 mod gateway;
-#[cfg(feature = "lab")]
-mod lab;
-#[cfg(feature = "lab")]
-mod map;
-#[cfg(feature = "lab")]
-mod profiles;
-#[cfg(feature = "lab")]
-mod reproduce;
 
 use std::path::PathBuf;
 
@@ -17,19 +9,7 @@ use clap::{Args, Parser, Subcommand};
 pub(crate) use gateway::TopArgs;
 pub(crate) use gateway::{CaptureArgs, DoctorArgs, FlowsArgs, GatewayAction, GatewayArgs, GatewayCommand};
 #[cfg(feature = "lab")]
-pub(crate) use lab::{
-    Batch, BenchArgs, BenchCommand, CompareArgs, DemoArgs, EmulateArgs, LabCommand, PredictArgs, RunArgs,
-    Selection, SweepArgs, TraceCommand, TraceConvert, TraceGenerate, TraceInput, TracePlot,
-};
-#[cfg(feature = "lab")]
-pub(crate) use map::MapArgs;
-#[cfg(feature = "lab")]
-pub(crate) use profiles::ProfilesArgs;
-#[cfg(feature = "lab")]
-pub(crate) use reproduce::{
-    ReproduceAcceleratorArgs, ReproduceCommand, ReproduceDrwaArgs, ReproduceHow, ReproduceKept,
-    ReproduceNclArgs, ReproduceOrArgs, ReproducePrintedArgs, ReproduceRreArgs,
-};
+use paceline_experiments::options::LabCommand;
 
 /// A gateway that makes TCP fast over mobile access links, and the tools to measure it.
 #[derive(Debug, Parser)]

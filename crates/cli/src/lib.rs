@@ -10,8 +10,6 @@ pub mod exercise;
 mod flows;
 mod gateway;
 mod help_files;
-#[cfg(feature = "lab")]
-mod lab;
 #[cfg(feature = "top")]
 mod top;
 
@@ -39,7 +37,7 @@ pub fn main() -> ExitCode {
 fn dispatch(command: Command) -> Result<()> {
     match command {
         #[cfg(feature = "lab")]
-        Command::Lab(command) => lab::command(command),
+        Command::Lab(command) => paceline_experiments::command(&command),
         Command::Gateway(command) => gateway::command(&command),
         Command::Doctor(args) => Err(Error::input(format!(
             "the doctor is a part of the gateway command; run: {}",

@@ -29,7 +29,7 @@ use load::{Amount, Load};
 use report::{Gateway, Idle, Machine, Report, Run, Spread};
 
 /// Measures every kind of forwarder, and prints and keeps what each costs.
-pub fn command(options: &BenchOptions) -> Result<()> {
+pub(crate) fn command(options: &BenchOptions) -> Result<()> {
     interrupt::watch()?;
     paceline_lab::netns::check_permitted().map_err(Error::system)?;
     let mtu = u32::try_from(options.mtu.bytes()).unwrap_or(u32::MAX);

@@ -19,7 +19,7 @@ use rows::{Row, pick, undominated};
 pub(crate) use schemes::scenario_of_trace;
 
 /// Runs every scheme, and prints and draws how they compare.
-pub fn command(options: &CompareOptions) -> Result<()> {
+pub(crate) fn command(options: &CompareOptions) -> Result<()> {
     let dimensions = schemes::dimensions(options)?;
     let file = load(options, &dimensions)?;
     let folder: PathBuf = options

@@ -20,7 +20,7 @@ use crate::run::lab::{self, Watch};
 use crate::scenario::{ScenarioFile, Variant, parse};
 
 /// Makes both downloads, and prints and draws the difference.
-pub fn command(options: &DemoOptions) -> Result<()> {
+pub(crate) fn command(options: &DemoOptions) -> Result<()> {
     let file: ScenarioFile = parse(Path::new("demo.toml"), SCENARIO, Some(options.duration))?;
     interrupt::watch()?;
     paceline_lab::netns::check_permitted().map_err(Error::system)?;

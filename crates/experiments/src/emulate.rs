@@ -19,7 +19,7 @@ use crate::scenario::Path;
 use crate::toml_text::{explain, line_of};
 
 /// Carries packets until a signal comes, and prints what the link did.
-pub fn command(options: &EmulateOptions) -> Result<()> {
+pub(crate) fn command(options: &EmulateOptions) -> Result<()> {
     let (path, folder) = described(options)?;
     let [downlink, uplink] = path.resolve(folder).map_err(Error::input)?;
     let termination = Termination::block().map_err(|error| Error::io("watch for signals", &error))?;

@@ -1,32 +1,60 @@
 //! Experiments: what `paceline` runs, measures, computes and draws in the simulator and in the lab. Each command of the program is
-//! one function here, which is told by [`options`] what to do.
+//! one function here, which is told by [`options`] what to do; [`command`] calls it.
 
-pub mod bench;
-pub mod choices;
-pub mod compare;
+mod bench;
+mod choices;
+mod compare;
 mod cpu_time;
-pub mod demo;
+mod demo;
 #[cfg(test)]
 mod documented;
-pub mod emulate;
+mod emulate;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod exercise;
 mod kept;
-pub mod map;
+mod map;
 pub mod options;
 mod plot;
 mod pool;
-pub mod predict;
-pub mod profiles;
-pub mod reproduce;
+mod predict;
+mod profiles;
+mod reproduce;
 mod result;
-pub mod run;
+mod run;
 #[cfg(test)]
 mod samples;
 mod scenario;
-pub mod sweep;
-pub mod trace;
+mod sweep;
+mod trace;
 
+use options::{BenchCommand, LabCommand, ReproduceCommand};
 use paceline_service::{error, files, percentiles, toml_text, units};
 use paceline_terminal::{interrupt, output, profile, table};
+
+/// Does what the arguments say.
+///
+/// # Errors
+/// Of the command.
+pub fn command(command: &LabCommand) -> error::Result<()> {
+    match command {
+        LabCommand::Demo(options) => demo::command(options),
+        LabCommand::Run(options) => run::command(options),
+        LabCommand::Sweep(options) => sweep::command(options),
+        LabCommand::Compare(options) => compare::command(options),
+        LabCommand::Profiles(options) => profiles::command(options),
+        LabCommand::Map(options) => map::command(options),
+        LabCommand::Reproduce(ReproduceCommand::Or(options)) => reproduce::or::command(options),
+        LabCommand::Reproduce(ReproduceCommand::Ncl(options)) => reproduce::ncl::command(options),
+        LabCommand::Reproduce(ReproduceCommand::Accelerator(options)) => {
+            reproduce::accelerator::command(options)
+        }
+        LabCommand::Reproduce(ReproduceCommand::Rre(options)) => reproduce::rre::command(options),
+        LabCommand::Reproduce(ReproduceCommand::Drwa(options)) => reproduce::drwa::command(options),
+        LabCommand::Reproduce(ReproduceCommand::Printed(options)) => reproduce::printed::command(options),
+        LabCommand::Predict(options) => predict::command(options),
+        LabCommand::Emulate(options) => emulate::command(options),
+        LabCommand::Trace(task) => trace::command(task),
+        LabCommand::Bench(BenchCommand::Gateway(options)) => bench::command(options),
+    }
+}

@@ -32,12 +32,12 @@ use crate::pool::cores;
 use crate::result::SCHEMA;
 use crate::run::simulated;
 use judge::{Cell, judged};
-pub use point::Kind;
+pub(crate) use point::Kind;
 use point::{PROFILES, Plan, Point};
 use work::{Runs, Wanted};
 
 /// Draws the points, runs them, and prints what the gateway does to each kind.
-pub fn command(options: &MapOptions) -> Result<()> {
+pub(crate) fn command(options: &MapOptions) -> Result<()> {
     let kinds = if options.kind.is_empty() { Kind::ALL.to_vec() } else { options.kind.clone() };
     let rate_max = options.rate_max.map_or(f64::INFINITY, |rate| rate.to_wire().as_mbps());
     let plan = |kind| Plan { kind, seed: options.seed, duration: options.duration, rate_max };

@@ -88,7 +88,7 @@ struct FlowRow {
 }
 
 /// Computes and prints what the formulas say.
-pub fn command(options: &PredictOptions) -> Result<()> {
+pub(crate) fn command(options: &PredictOptions) -> Result<()> {
     let prediction = Prediction::new(options)?;
     if options.json {
         let text =

@@ -15,7 +15,7 @@ use crate::table::new_table;
 use judge::{Cell, Verdict};
 
 /// Runs every profile over every cell, and judges `auto`.
-pub fn command(options: &ProfilesOptions) -> Result<()> {
+pub(crate) fn command(options: &ProfilesOptions) -> Result<()> {
     let (mut all, mut failed) = (Vec::new(), Vec::new());
     for path in &options.files {
         let file = cells::load(path, options)?;

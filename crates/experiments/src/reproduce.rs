@@ -1,13 +1,13 @@
 //! `paceline reproduce`: published experiments run anew in the simulator, side by side with what was published.
 
-pub mod accelerator;
-pub mod drwa;
-pub mod ncl;
-pub mod or;
+pub(crate) mod accelerator;
+pub(crate) mod drwa;
+pub(crate) mod ncl;
+pub(crate) mod or;
 mod pool;
-pub mod printed;
+pub(crate) mod printed;
 mod report;
-pub mod rre;
+pub(crate) mod rre;
 
 use serde::Serialize;
 

@@ -46,7 +46,7 @@ pub(crate) fn links_table(directions: &[DirectionReport], duration: Duration) ->
 }
 
 /// Runs the variants where they are asked for, prints the results, and judges the bounds.
-pub fn command(options: &RunOptions) -> Result<()> {
+pub(crate) fn command(options: &RunOptions) -> Result<()> {
     let file = load_file(&options.scenario, options.of.duration)?;
     let variants = select(&file, &options.of.only)?;
     if options.list {

@@ -18,7 +18,7 @@ use means::Means;
 use values::Dimension;
 
 /// Runs every combination, and prints and keeps the means.
-pub fn command(options: &SweepOptions) -> Result<()> {
+pub(crate) fn command(options: &SweepOptions) -> Result<()> {
     let dimensions: Vec<Dimension> =
         options.vary.iter().map(|text| Dimension::parse(text)).collect::<Result<_>>()?;
     let further: Vec<_> = dimensions.iter().map(Dimension::to_vary).collect();

@@ -11,17 +11,17 @@ use paceline_wire::{Duration, Rate};
 use crate::choices::{GapsChoice, ModelChoice, TraceFormatChoice};
 use crate::error::{Error, Result};
 use crate::files::write_whole;
-use crate::options::{TraceConvert, TraceGenerate, TraceInput, TracePlot, TraceTask};
+use crate::options::{TraceCommand, TraceConvert, TraceGenerate, TraceInput, TracePlot};
 use crate::output::say;
 use crate::plot::{self, Line, Panel};
 
 /// Does the task.
-pub fn command(command: &TraceTask) -> Result<()> {
+pub(crate) fn command(command: &TraceCommand) -> Result<()> {
     match command {
-        TraceTask::Info(input) => info(input),
-        TraceTask::Generate(options) => generate(options),
-        TraceTask::Convert(options) => convert(options),
-        TraceTask::Plot(options) => draw(options),
+        TraceCommand::Info(input) => info(input),
+        TraceCommand::Generate(options) => generate(options),
+        TraceCommand::Convert(options) => convert(options),
+        TraceCommand::Plot(options) => draw(options),
     }
 }
 

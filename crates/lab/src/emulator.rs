@@ -8,7 +8,7 @@ mod series;
 
 use std::collections::VecDeque;
 
-use paceline_path::{ConfigError, LinkConfig, Loss, QueueLimit, RateProcess};
+use paceline_path::{ConfigError, LinkConfig, RateProcess};
 use paceline_wire::{Flags, Instant, Node, Packet, PortId};
 
 use direction::{Direction, Exit};
@@ -32,18 +32,11 @@ pub struct DuplexConfig {
     pub uplink: LinkConfig<RateProcess>,
     /// Seeds of the random choices, downlink and uplink.
     pub seeds: [u64; 2],
-    /// Super-packets are split before the link, as the model wants it. Where [`treats_all_alike`] says so for both
-    /// directions they may as well pass whole, which costs less and shows the gateway what a receiver's offload would.
+    /// Super-packets are split before the link, as the model wants it. Where a link treats all alike they may as well pass whole, which
+    /// costs less and shows the gateway what a receiver's offload would.
     pub split: bool,
     /// What is not IP (ARP) and IPv6 neighbour discovery only meet the propagation delay: never the queue or a loss.
     pub spare_neighbour_discovery: bool,
-}
-
-/// True for a link on which the segments of a super-packet would arrive together and in order anyway.
-pub fn treats_all_alike(link: &LinkConfig<RateProcess>) -> bool {
-    let limited = link.rate != RateProcess::Unlimited || link.queue != QueueLimit::Unlimited;
-    let impaired = link.loss != Loss::None || link.reorder.is_some() || !link.duplicate.is_zero();
-    !limited && !impaired && link.jitter.is_none() && link.outage.is_empty()
 }
 
 /// What to emulate and to measure.

@@ -1,7 +1,7 @@
 //! Named network namespaces, laid out as `ip netns` does so that a user can look inside.
 //!
-//! A namespace lives as a bind mount below `/run/netns`, which outlives its maker. Three things take it away: the drop of
-//! [`Netns`], [`remove_own`] on exits that run no destructors, and [`sweep`] at the next start after a `kill -9`. A process
+//! A namespace lives as a bind mount below `/run/netns`, which outlives its maker. Two things take it away: the drop of [`Netns`], and
+//! [`sweep`] at the next start after an exit that runs no destructors. A process
 //! counts as alive while it holds the lock on its file below `/run/paceline`: process numbers are used again, locks are not.
 
 use std::fs::{self, File, OpenOptions};
@@ -91,12 +91,6 @@ impl Drop for Netns {
     fn drop(&mut self) {
         remove(&self.name);
     }
-}
-
-/// Removes every namespace that this process still has. For exits that run no destructors; safe to call repeatedly.
-pub fn remove_own() {
-    let names = std::mem::take(&mut registry().names);
-    names.iter().for_each(|name| unmount(name));
 }
 
 /// Removes the namespaces of processes that died without doing it, and returns their names.

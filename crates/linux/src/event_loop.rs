@@ -9,7 +9,6 @@ use paceline_wire::{BufferPool, Duration, Instant, Node, Packet, PortId};
 use crate::clock;
 use crate::netlink::LinkWatch;
 use crate::port::{Device, Port, PortCounters};
-use crate::quantiles::Quantiles;
 use crate::signal::{StopHandle, Termination};
 use crate::timer::Timer;
 
@@ -63,7 +62,6 @@ pub struct EventLoop {
     housekeeping_due: Instant,
     ended: Option<Ended>,
     counters: LoopCounters,
-    lateness: Quantiles,
 }
 
 /// Why an event loop ended.
@@ -111,7 +109,6 @@ impl EventLoop {
             housekeeping_due: Instant::ZERO,
             ended: None,
             counters: LoopCounters::default(),
-            lateness: Quantiles::new(),
         })
     }
 
@@ -249,11 +246,6 @@ impl EventLoop {
         self.counters
     }
 
-    /// How late the timer woke the thread.
-    pub fn timer_lateness(&self) -> &Quantiles {
-        &self.lateness
-    }
-
     fn note_events(&mut self, events: &[EpollEvent]) -> Readable {
         let mut readable = Readable::default();
         for event in events {
@@ -280,9 +272,6 @@ impl EventLoop {
         let fired = self.fired.take();
         let (mut now, latest) = if self.reads_clock {
             let now = clock::now();
-            if let Some(deadline) = fired {
-                self.lateness.record(now.saturating_since(deadline));
-            }
             (now, now)
         } else {
             (self.time.max(fired.unwrap_or(Instant::ZERO)), FAR_FUTURE)

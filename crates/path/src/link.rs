@@ -153,7 +153,7 @@ impl Link {
         }
     }
 
-    /// Hands a copy of a packet to the link: with [`advance_by_ref`](Link::advance_by_ref) packets, which are large, keep
+    /// Hands a copy of a packet to the link: with [`arrive_by_ref`](Link::arrive_by_ref) packets, which are large, keep
     /// their places in memory.
     #[inline]
     pub fn send_copy(&mut self, now: Instant, packet: &Packet) {
@@ -212,16 +212,9 @@ impl Link {
         }
     }
 
-    /// As [`advance`](Link::advance), and keeps the memory of the packets.
-    #[inline]
-    pub fn advance_by_ref(&mut self, now: Instant, sink: &mut impl FnMut(&Delivered)) {
-        self.serve_until(now);
-        self.arrive_by_ref(now, sink);
-    }
-
     /// Gives `sink` what has arrived until `now`, and leaves the bottleneck alone. For a driver whose two ends go on by
     /// turns: until `now` is [`least_delay`](Link::least_delay) after the last [`serve_until`](Link::serve_until) or `send`,
-    /// it is the same as `advance_by_ref`.
+    /// it is the same as [`advance`](Link::advance), and keeps the memory of the packets.
     #[inline]
     pub fn arrive_by_ref(&mut self, now: Instant, sink: &mut impl FnMut(&Delivered)) {
         while let Some(flight) = self.in_flight.take(now) {

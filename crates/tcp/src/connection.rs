@@ -5,6 +5,7 @@ mod ecn;
 mod handshake;
 mod incoming;
 mod output;
+mod parts;
 mod relay_api;
 #[cfg(feature = "serde")]
 mod seam;
@@ -97,16 +98,16 @@ pub struct Connection {
     iss: u64,
     /// What the handshake settled.
     agreed: Agreed,
-    handshake: handshake::Handshake,
-    timers: timers::Timers,
-    output: output::Pending,
+    handshake: parts::Handshake,
+    timers: parts::Timers,
+    output: parts::Pending,
     /// TS.Recent and when it was taken (RFC 7323, Section 4.3).
     ts_recent: u32,
     ts_recent_at: Instant,
     last_received: Instant,
     passive: bool,
     #[cfg_attr(feature = "serde", serde(default))]
-    echo: ecn::Echo,
+    echo: parts::Echo,
 }
 
 /// What the two SYNs agreed on.
@@ -159,7 +160,7 @@ impl Connection {
 
     fn answer(config: &Config, syn: &Packet, numbers: u64, now: Instant) -> Option<Connection> {
         let incoming = Incoming::parse(syn)?;
-        if !handshake::opens(&incoming) {
+        if !parts::opens(&incoming) {
             return None;
         }
         let key = syn.flow_key()?.reversed();
@@ -188,14 +189,14 @@ impl Connection {
             queue: SendQueue::new(iss + 1, buffer),
             iss,
             agreed: Agreed::default(),
-            handshake: handshake::Handshake::default(),
-            timers: timers::Timers::default(),
-            output: output::Pending::default(),
+            handshake: parts::Handshake::default(),
+            timers: parts::Timers::default(),
+            output: parts::Pending::default(),
             ts_recent: 0,
             ts_recent_at: Instant::ZERO,
             last_received: Instant::ZERO,
             passive: false,
-            echo: ecn::Echo::default(),
+            echo: parts::Echo::default(),
         }
     }
 

@@ -73,7 +73,7 @@ mod segment;
 mod send_buffer;
 mod send_queue;
 mod sender;
-pub mod snapshot;
+mod snapshot;
 mod status;
 
 pub use config::{Config, KeepAlive, ReceiveBuffer, RtoName, TimestampClock, ValidationName};

@@ -10,7 +10,7 @@ use alloc::boxed::Box;
 use paceline_wire::{Duration, Instant, Payload};
 
 use crate::config::Config;
-use crate::receive_window::{Arrival, PathView, ReceiveWindow};
+use crate::receive_window::{AnyReceiveWindow, Arrival, PathView};
 pub(crate) use acks::AckPolicy;
 use reassembly::{Inserted, Reassembly};
 
@@ -35,7 +35,7 @@ pub(crate) struct Receiver {
     /// RFC 2883.
     dsack: Option<(u64, u64)>,
     pub(crate) acks: AckPolicy,
-    space: Box<dyn ReceiveWindow>,
+    space: Box<dyn AnyReceiveWindow>,
     /// The largest window that the field can say.
     window_max: u64,
     /// What may be offered, whatever there is room for.

@@ -1,6 +1,7 @@
 //! The sending half of a connection: what Linux keeps in struct tcp_sock for it, and the order of work of its tcp_ack.
 //!
-//! Each part owns its fields and has a file. `ack` says in which order an ACK goes through them, `transmit` what may leave.
+//! Each part of its state owns its fields, has a file and knows nothing of the whole. The rules lie above: `ack` says in which order an
+//! ACK goes through the parts, `transmit` what may leave, `timeouts` what happens when nothing comes.
 
 mod accounting;
 mod ack;
@@ -8,6 +9,7 @@ mod congestion_response;
 mod control;
 mod episode;
 mod hack1;
+mod messages;
 mod newreno;
 mod next_seg;
 mod pacer;
@@ -15,10 +17,13 @@ mod peer_window;
 mod recovery;
 mod reordering;
 mod report;
+mod rounds;
 mod sacks;
 mod suppression;
 mod tail_probe;
-mod timers;
+mod timeouts;
+mod timer;
+mod transitions;
 mod transmit;
 mod undo;
 mod usage;
@@ -29,13 +34,12 @@ use paceline_wire::{Duration, Instant};
 
 use crate::config::Config;
 use crate::congestion::{AckSample, CongestionControl, CongestionEvent, Sending};
-use crate::detection::LossDetection;
+use crate::detection::AnyDetection;
 use crate::rate_sample::DeliveryRate;
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
 
-pub(crate) use ack::{AckInput, AckVerdict};
-pub(crate) use transmit::{Supply, Transmission};
+pub(crate) use messages::{AckInput, AckVerdict, Supply, Transmission};
 
 /// The sending half. Parts are written flat, so that programs from before there were parts read them, and the other way round.
 #[derive(Debug)]
@@ -46,7 +50,7 @@ pub(crate) struct Sender {
     pub(crate) rate: DeliveryRate,
     #[cfg_attr(feature = "serde", serde(flatten))]
     pub(crate) control: control::WindowControl,
-    detection: Box<dyn LossDetection>,
+    detection: Box<dyn AnyDetection>,
     /// The detection says when congestion is answered.
     #[cfg_attr(feature = "serde", serde(rename = "separate"))]
     owns_response: bool,
@@ -55,9 +59,9 @@ pub(crate) struct Sender {
     #[cfg_attr(feature = "serde", serde(flatten))]
     pub(crate) reordering: reordering::Reordering,
     #[cfg_attr(feature = "serde", serde(flatten))]
-    tail_probe: tail_probe::TailProbe,
+    tail_probe: timer::TailProbe,
     #[cfg_attr(feature = "serde", serde(flatten))]
-    pub(crate) timer: timers::Timer,
+    pub(crate) timer: timer::Timer,
     #[cfg_attr(feature = "serde", serde(flatten))]
     pub(crate) peer: peer_window::PeerWindow,
     #[cfg_attr(feature = "serde", serde(flatten))]
@@ -65,7 +69,7 @@ pub(crate) struct Sender {
     #[cfg_attr(feature = "serde", serde(flatten))]
     pub(crate) report: report::Report,
     /// What must be sent whatever cwnd says: the probe of the tail, the first segment after a timeout.
-    forced: Option<transmit::Forced>,
+    forced: Option<messages::Forced>,
     hack1: hack1::Hack1,
     next_seg: next_seg::NextSeg,
     newreno: newreno::NewReno,
@@ -123,8 +127,8 @@ impl Sender {
             detection,
             episode: episode::Episode::new(start),
             reordering: reordering::Reordering::default(),
-            tail_probe: tail_probe::TailProbe::default(),
-            timer: timers::Timer::default(),
+            tail_probe: timer::TailProbe::default(),
+            timer: timer::Timer::default(),
             peer: peer_window::PeerWindow::new(config),
             pacer: pacer::Pacer::default(),
             report: report::Report::default(),

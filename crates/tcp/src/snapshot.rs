@@ -1,28 +1,9 @@
 //! Snapshots of the algorithms behind their traits: to be copied and, with the feature `serde`, to be written down and read.
 
-use alloc::boxed::Box;
-
-use crate::congestion::{Abc, Bbr, CongestionControl, Copa, Cubic, Reno, Rre, Vegas, Veno, Westwood};
-use crate::detection::{Fack, LossDetection, Ncl, Rack, Rfc6675, RrTcp, TcpDcr, TcpDoor, TcpPr};
-use crate::receive_window::{Drs, DrsLinux, Drwa, Fixed, ReceiveWindow};
-use crate::reduction::{Barr, Halving, Opportunistic, Prr, Qarr, RateHalving, RateReduction};
-
-/// What gives a snapshot of itself as a value of type `S`, everything that it knows included.
-pub trait Snapshot<S> {
-    /// The snapshot.
-    fn to_state(&self) -> S;
-}
-
-impl<S, T: Clone + Into<S>> Snapshot<S> for T {
-    fn to_state(&self) -> S {
-        self.clone().into()
-    }
-}
-
 /// All that implement a trait.
 macro_rules! snapshot {
-    ($(#[$doc:meta])* $state:ident of $seam:ident { $($type:ident,)+ }) => {
-        $(#[$doc])*
+    ($state:ident of $any:ident, $seam:ident: $($type:ident,)+) => {
+        #[doc = concat!("A [`", stringify!($seam), "`] of the list, everything that it knows included.")]
         #[derive(Clone, Debug)]
         #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
         pub enum $state {
@@ -31,7 +12,7 @@ macro_rules! snapshot {
 
         impl $state {
             /// The algorithm, which goes on from here.
-            pub fn build(self) -> Box<dyn $seam> {
+            pub fn build(self) -> Box<dyn $any> {
                 match self { $($state::$type(algorithm) => algorithm,)+ }
             }
         }
@@ -42,21 +23,33 @@ macro_rules! snapshot {
             }
         })+
 
-        impl Clone for Box<dyn $seam> {
+        #[doc = concat!("A [`", stringify!($seam), "`] that can be copied and written down.")]
+        pub trait $any: $seam {
+            /// A snapshot.
+            fn to_state(&self) -> $state;
+        }
+
+        impl<T: $seam + Clone + Into<$state>> $any for T {
+            fn to_state(&self) -> $state {
+                self.clone().into()
+            }
+        }
+
+        impl Clone for Box<dyn $any> {
             fn clone(&self) -> Self {
                 (**self).to_state().build()
             }
         }
 
         #[cfg(feature = "serde")]
-        impl serde::Serialize for dyn $seam {
+        impl serde::Serialize for dyn $any {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 self.to_state().serialize(serializer)
             }
         }
 
         #[cfg(feature = "serde")]
-        impl<'de> serde::Deserialize<'de> for Box<dyn $seam> {
+        impl<'de> serde::Deserialize<'de> for Box<dyn $any> {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 $state::deserialize(deserializer).map($state::build)
             }
@@ -64,25 +57,7 @@ macro_rules! snapshot {
     };
 }
 
-snapshot! {
-    /// A congestion control.
-    CongestionState of CongestionControl { Reno, Cubic, Veno, Westwood, Vegas, Bbr, Rre, Copa, Abc, }
-}
-
-snapshot! {
-    /// A rate reduction.
-    ReductionState of RateReduction { Halving, RateHalving, Prr, Qarr, Barr, Opportunistic, }
-}
-
-snapshot! {
-    /// A loss detection.
-    DetectionState of LossDetection { Rfc6675, Fack, Rack, Ncl, TcpDcr, TcpDoor, TcpPr, RrTcp, }
-}
-
-snapshot! {
-    /// A receive window.
-    ReceiveWindowState of ReceiveWindow { DrsLinux, Fixed, Drs, Drwa, }
-}
+pub(crate) use snapshot;
 
 /// Arrays of any length; serde itself goes as far as 32.
 #[cfg(feature = "serde")]

@@ -42,6 +42,13 @@ impl Source {
                 }
                 "{" => depth += 1,
                 "}" => depth = depth.saturating_sub(1),
+                word if depth == 0
+                    && is_name(word)
+                    && word != "macro_rules"
+                    && rest.get(1).is_some_and(|mark| mark == "!") =>
+                {
+                    source.defines.extend(made(&rest[2..]));
+                }
                 word if depth == 0 && KINDS.contains(&word) => {
                     let name = rest[1..].iter().find(|word| is_name(word) && *word != "fn" && *word != "mut");
                     source.defines.extend(name.cloned());
@@ -96,6 +103,17 @@ impl Source {
             self.imports.insert(name.clone(), path.clone());
         }
     }
+}
+
+/// What a macro makes, by our macros' way of naming it: the types that stand first in its braces, attributes apart.
+fn made(mut words: &[String]) -> Vec<String> {
+    words = words.get(1..).unwrap_or_default();
+    while words.first().is_some_and(|word| word == "#") {
+        let end = words.iter().position(|word| word == "]").map_or(words.len(), |end| end + 1);
+        words = &words[end..];
+    }
+    let named = words.iter().take_while(|word| is_name(word));
+    named.filter(|word| word.starts_with(char::is_uppercase)).cloned().collect()
 }
 
 /// What stands between the outermost commas.

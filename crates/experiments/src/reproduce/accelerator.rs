@@ -5,7 +5,6 @@ mod agreement;
 mod bounds;
 mod cells;
 mod figures;
-mod in_text;
 mod published;
 mod scenarios;
 mod series;
@@ -22,7 +21,7 @@ use cells::Cell;
 use scenarios::{Outcomes, Wanted};
 
 /// Runs what is asked for, prints it beside what was published, and judges the bounds.
-pub fn command(options: &AcceleratorOptions) -> Result<()> {
+pub(crate) fn command(options: &AcceleratorOptions) -> Result<()> {
     interrupt::watch()?;
     let plan = Plan::new(options);
     super::make_folder(&options.how)?;
@@ -58,7 +57,7 @@ impl Plan {
         };
         Plan {
             whole: !some && AcceleratorPart::ALL.iter().all(|part| parts.contains(part)),
-            figures: figures::ALL.iter().filter(of_figure).collect(),
+            figures: published::PAPER.figures.iter().filter(of_figure).collect(),
             cells: published::published().into_iter().filter(of_cell).collect(),
             parts,
         }

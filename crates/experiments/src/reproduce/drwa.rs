@@ -22,7 +22,7 @@ use part::Part;
 use table3::CellResult;
 
 /// Runs what is asked for, prints it beside what was published, and judges the bounds.
-pub fn command(options: &DrwaOptions) -> Result<()> {
+pub(crate) fn command(options: &DrwaOptions) -> Result<()> {
     interrupt::watch()?;
     let plan = Plan::new(options);
     let out = &options.kept.how.out;

@@ -18,7 +18,7 @@ use crate::options::NclOptions;
 use cells::Cell;
 
 /// Runs what is asked for, prints it beside what was published, and judges the bounds.
-pub fn command(options: &NclOptions) -> Result<()> {
+pub(crate) fn command(options: &NclOptions) -> Result<()> {
     interrupt::watch()?;
     let plan = Plan::new(options);
     let out = &options.kept.how.out;

@@ -24,7 +24,7 @@ use cells::CellResult;
 use job::{cost, values};
 
 /// Runs what is asked for, prints it beside what was published, and judges the bounds.
-pub fn command(options: &OrOptions) -> Result<()> {
+pub(crate) fn command(options: &OrOptions) -> Result<()> {
     interrupt::watch()?;
     let plan = Plan::new(options);
     let out = &options.kept.how.out;

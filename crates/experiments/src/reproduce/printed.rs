@@ -12,7 +12,7 @@ use crate::options::PrintedOptions;
 use case::{Case, GOODPUT, Measured, PAIR_COLUMNS, TIMEOUTS};
 
 /// Runs what is asked for, prints it beside what was published, and judges the bounds.
-pub fn command(options: &PrintedOptions) -> Result<()> {
+pub(crate) fn command(options: &PrintedOptions) -> Result<()> {
     interrupt::watch()?;
     let runs = u64::from(options.kept.how.runs);
     let all = Groups::new(options);

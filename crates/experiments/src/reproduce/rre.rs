@@ -21,7 +21,7 @@ use crate::table::new_table;
 use shown::{Cell, Shown, cell, distribution, percent_of, quantile, sorted, values};
 
 /// Runs what is asked for, prints it beside what was published, and judges the bounds.
-pub fn command(options: &RreOptions) -> Result<()> {
+pub(crate) fn command(options: &RreOptions) -> Result<()> {
     interrupt::watch()?;
     let out = &options.kept.how.out;
     let runs = u64::from(options.kept.how.runs);

@@ -1,7 +1,7 @@
 use std::net::SocketAddr;
 
-use paceline_path::Delay;
 use paceline_path::random::Probability;
+use paceline_path::{Delay, Loss};
 use paceline_wire::{Buffer, Checksum, Duration, FlowKey, Payload, Rate, TcpRepr};
 
 use super::*;
@@ -75,7 +75,6 @@ fn super_packets_are_split_and_stay_partial() {
 
 #[test]
 fn a_wire_may_pass_super_packets_whole() {
-    assert!(treats_all_alike(&LinkConfig::default()) && !treats_all_alike(&slow()));
     let mut emulator = emulator(LinkConfig::default(), false);
     emulator.handle_packet(ms(0), SERVER, tcp_packet(3000, Some(1460)));
     let out = run(&mut emulator);

@@ -1,5 +1,7 @@
 //! A made-up path for tests of congestion controls without a connection: every packet is acknowledged one RTT later.
 
+use paceline_wire::{Duration, Instant};
+
 use super::*;
 
 /// Feeds rounds of ACKs to an algorithm. Positions advance by `mss` per packet.

@@ -12,19 +12,6 @@ use crate::congestion::CongestionName;
 use crate::segment::Incoming;
 use crate::sender::Transmission;
 
-/// What the receiving half owes the peer.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub(super) struct Echo {
-    /// ECE in every segment, until the peer says that it has reduced its window (Linux TCP_ECN_DEMAND_CWR).
-    due: bool,
-    /// Segments with data that came marked.
-    pub(super) ce_received: u64,
-    /// The last data came as ECT(1). `None` before any did.
-    #[cfg_attr(feature = "serde", serde(default))]
-    accelerate: Option<bool>,
-}
-
 const BOTH: Flags = Flags::ECE.union(Flags::CWR);
 
 impl Connection {

@@ -4,69 +4,8 @@ use paceline_wire::{Duration, Flags, Instant, Payload};
 
 use super::{CloseReason, Connection, State};
 use crate::event::Event;
-use crate::rtt::{RTO_INITIAL, RTO_MAX};
 use crate::segment::Incoming;
 use crate::sender;
-
-/// The SYN or SYN-ACK, until it is acknowledged.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub(super) struct Handshake {
-    /// It is to be sent.
-    pub(super) due: bool,
-    /// When it was first sent.
-    pub(super) first_sent: Option<Instant>,
-    /// When it goes again.
-    pub(super) timer: Option<Instant>,
-    pub(super) retransmissions: u32,
-    /// It was sent more than once, by its timer or because the peer's SYN came again.
-    #[cfg_attr(feature = "serde", serde(default))]
-    resent: bool,
-    /// It leaves again only when somebody asks for it.
-    #[cfg_attr(feature = "serde", serde(default))]
-    on_demand: bool,
-    peer_mss: Option<u16>,
-}
-
-impl Handshake {
-    pub(super) fn start(&mut self) {
-        self.due = true;
-    }
-
-    /// It left (RFC 6298, Section 2.1: one second, then doubled).
-    pub(super) fn on_sent(&mut self, now: Instant) {
-        self.due = false;
-        self.resent |= self.first_sent.is_some();
-        self.first_sent.get_or_insert(now);
-        let delay = match self.on_demand {
-            true => DEMAND_MAX,
-            false => (RTO_INITIAL * (1 << self.retransmissions.min(10))).min(RTO_MAX),
-        };
-        self.timer = Some(now + delay);
-    }
-
-    /// What is due. False when it was sent too often.
-    pub(super) fn on_timeout(&mut self, now: Instant, retries: u32) -> bool {
-        if self.timer.is_none_or(|at| at > now) {
-            return true;
-        }
-        self.timer = None;
-        if self.on_demand {
-            return false;
-        }
-        self.retransmissions += 1;
-        self.due = true;
-        self.retransmissions <= retries
-    }
-}
-
-/// Linux waits so long after the last but one of its SYNs (net.ipv4.tcp_syn_retries): whoever has not asked again by then has given up.
-const DEMAND_MAX: Duration = Duration::from_secs(64);
-
-/// Whether a segment asks for a connection.
-pub(super) fn opens(incoming: &Incoming) -> bool {
-    incoming.has(Flags::SYN) && !incoming.flags.intersects(Flags::ACK | Flags::RST | Flags::FIN)
-}
 
 impl Connection {
     /// The SYN leaves again with [`retransmit_syn`](Self::retransmit_syn) only: for a relay, which

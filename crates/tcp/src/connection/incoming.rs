@@ -2,7 +2,7 @@
 
 use paceline_wire::{Duration, Flags, Instant, Payload};
 
-use super::{CloseReason, Connection, State, handshake};
+use super::{CloseReason, Connection, State, parts};
 use crate::segment::Incoming;
 use crate::sender::{AckInput, AckVerdict};
 
@@ -26,7 +26,7 @@ impl Connection {
 
     fn on_synchronised(&mut self, now: Instant, incoming: &Incoming, payload: &Payload) {
         let seq = incoming.seq.unwrap_near(self.receiver.nxt);
-        if self.state == State::SynReceived && self.passive && handshake::opens(incoming) {
+        if self.state == State::SynReceived && self.passive && parts::opens(incoming) {
             if seq + 1 == self.receiver.nxt {
                 // Our SYN-ACK was lost.
                 self.handshake.due = true;

@@ -1,59 +1,12 @@
 //! Segments that leave.
 
-use paceline_wire::{
-    Duration, Flags, Instant, Packet, Payload, SackBlocks, Seq, TcpFields, TcpOptionsRepr, TcpRepr,
-};
+use paceline_wire::{Flags, Instant, Packet, Payload, SackBlocks, Seq, TcpFields, TcpOptionsRepr, TcpRepr};
 
 use super::{Connection, State};
 use crate::sender::{Supply, Transmission};
 
-/// What waits to be sent beside data and ACKs.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub(super) struct Pending {
-    /// A reset at this number.
-    reset: Option<Seq>,
-    /// A reset of the connection.
-    abort: bool,
-    challenge: bool,
-    last_challenge: Option<Instant>,
-    /// A segment that the peer must answer: a probe of an idle peer.
-    pub(super) keep_alive: bool,
-}
-
 /// Of a packet at most: IPv6 and TCP with all options.
 const HEADERS_MAX: u64 = 100;
-
-/// Linux net.ipv4.tcp_invalid_ratelimit.
-const CHALLENGE_INTERVAL: Duration = Duration::from_millis(500);
-
-impl Pending {
-    /// Refuses a segment (RFC 9293, Section 3.5.2).
-    pub(super) fn reset_at(&mut self, seq: Seq) {
-        self.reset = Some(seq);
-    }
-
-    /// Tells the peer that all is over.
-    pub(super) fn abort(&mut self) {
-        self.abort = true;
-    }
-
-    fn resets(&self) -> bool {
-        self.reset.is_some() || self.abort
-    }
-
-    fn is_empty(&self) -> bool {
-        !self.resets() && !self.challenge && !self.keep_alive
-    }
-
-    /// A challenge ACK, not too often (RFC 5961, Section 10).
-    pub(super) fn challenge(&mut self, now: Instant) {
-        if self.last_challenge.is_none_or(|last| now.saturating_since(last) >= CHALLENGE_INTERVAL) {
-            self.last_challenge = Some(now);
-            self.challenge = true;
-        }
-    }
-}
 
 impl Connection {
     /// The next packet to send; `None` when there is nothing to send at `now`.

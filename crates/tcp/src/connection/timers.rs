@@ -1,31 +1,8 @@
 //! Timers of the connection as a whole.
 
-use paceline_wire::{Duration, Instant};
+use paceline_wire::Instant;
 
 use super::{CloseReason, Connection, State};
-
-/// What is not the sender's or the receiver's.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub(super) struct Timers {
-    time_wait: Option<Instant>,
-    keep_alive_probes: u32,
-    /// When the last probe was sent.
-    keep_alive_sent: Option<Instant>,
-}
-
-impl Timers {
-    /// TIME-WAIT begins, or begins anew.
-    pub(super) fn restart_time_wait(&mut self, now: Instant, length: Duration) {
-        self.time_wait = Some(now + length);
-    }
-
-    /// The peer is alive.
-    pub(super) fn on_received(&mut self) {
-        self.keep_alive_probes = 0;
-        self.keep_alive_sent = None;
-    }
-}
 
 impl Connection {
     /// Does what is due at `now`. Early or repeated calls do nothing.

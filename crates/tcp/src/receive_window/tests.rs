@@ -1,5 +1,6 @@
 use std::vec::Vec;
 
+use paceline_wire::{Duration, Instant};
 use proptest::prelude::*;
 
 use super::*;

@@ -2,19 +2,19 @@
 
 use alloc::boxed::Box;
 
-use super::{Entry, Holes, RateReduction, ReductionName};
+use super::{AnyReduction, Entry, Holes, RateReduction, ReductionName};
 use crate::congestion::{AckSample, Window};
 
 /// Lets new data go beyond the advertised window during recovery, by what the receiver will free once its holes are filled.
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Opportunistic {
-    inner: Box<dyn RateReduction>,
+    inner: Box<dyn AnyReduction>,
 }
 
 impl Opportunistic {
     /// With this rate reduction.
-    pub fn new(inner: Box<dyn RateReduction>) -> Self {
+    pub fn new(inner: Box<dyn AnyReduction>) -> Self {
         Opportunistic { inner }
     }
 }

@@ -4,81 +4,12 @@ use paceline_wire::{Duration, Instant};
 
 use super::Sender;
 use super::accounting::{Accounting, Rtts};
+use super::messages::{AckInput, AckVerdict, Flags};
 use crate::config::ValidationName;
 use crate::congestion::{AckKind, AckSample, CaState};
-use crate::detection::LossSample;
+use crate::detection::{DUP_THRESH, LossSample};
 use crate::schedule::Answer;
 use crate::scoreboard::Mark;
-
-/// An ACK as the connection hands it over, positions unwrapped, the window in bytes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct AckInput<'a> {
-    pub(crate) now: Instant,
-    pub(crate) seq: u64,
-    pub(crate) ack: u64,
-    pub(crate) window: u64,
-    /// SACK blocks in wire order.
-    pub(crate) sacks: &'a [(u64, u64)],
-    pub(crate) tsval: Option<u32>,
-    pub(crate) tsecr: Option<u32>,
-    /// The time since `tsecr` was sent, if the peer echoes timestamps.
-    pub(crate) echo_rtt: Option<Duration>,
-    /// The segment brings data or a FIN.
-    pub(crate) data: bool,
-    /// It echoes that a packet met congestion (ECN).
-    pub(crate) ece: bool,
-    /// It echoes an accelerate, or a brake (ABC).
-    pub(crate) accelerate: Option<bool>,
-}
-
-/// Whether it could be taken.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum AckVerdict {
-    /// It was.
-    Taken,
-    /// It is old, and so says nothing but by SACK.
-    Old,
-    /// Older than any window: an attack or a mistake (RFC 5961, Section 5).
-    TooOld,
-    /// It acknowledges what was never sent.
-    Unsent,
-}
-
-/// What an ACK turned out to be (Linux FLAG_*).
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Flags {
-    pub(super) una_advanced: bool,
-    pub(super) data_sacked: bool,
-    pub(super) original_delivered: bool,
-    pub(super) dsack: bool,
-    pub(super) dsack_of_probe: bool,
-    pub(super) dsack_of_reordering: bool,
-    pub(super) window_update: bool,
-    pub(super) data: bool,
-    /// Below SND.UNA: it came late, and says nothing but by SACK (RFC 5681, Section 2: a duplicate ACK has SND.UNA).
-    pub(super) old: bool,
-    /// It echoes congestion.
-    pub(super) ece: bool,
-    pub(super) set_timer: bool,
-    pub(super) lost_retransmission: bool,
-}
-
-impl Flags {
-    /// It acknowledges, brings data or opens the window (FLAG_NOT_DUP).
-    pub(super) fn not_duplicate(self) -> bool {
-        self.una_advanced || self.data || self.window_update
-    }
-
-    /// A pure duplicate ACK.
-    pub(super) fn duplicate(self) -> bool {
-        !self.not_duplicate() && !self.dsack && !self.old
-    }
-
-    /// It may have news of loss or congestion.
-    fn is_dubious(self) -> bool {
-        !self.not_duplicate() || self.data_sacked || self.dsack || self.ece
-    }
-}
 
 /// What the board says that an ACK has delivered.
 #[derive(Clone, Copy, Debug)]
@@ -326,5 +257,28 @@ impl Sender {
             // As Linux 3.10: the window is used when no more than so many packets are missing.
             ValidationName::Linux310 => prior_in_flight + 3 >= self.control.window.cwnd,
         }
+    }
+
+    /// Who moves the window.
+    pub(super) fn move_window(&mut self, sample: &AckSample, flags: Flags) {
+        if self.control.is_owned() {
+            self.control.on_ack(sample);
+            if self.control.congestion.limits_application() {
+                self.rate.on_app_limited(sample.in_flight);
+            }
+        } else if self.episode.state.in_reduction() {
+            if sample.delivered > 0 && !self.episode.suppressed {
+                self.control.reduce(sample);
+            }
+        } else if self.may_raise_window(flags) {
+            self.control.on_ack(sample);
+        }
+    }
+
+    /// Whether the window may grow, as Linux has it: with much reordering any progress will do, else SND.UNA must move. So will it where a hole is no
+    /// sign of congestion: TCP-NCL counts a packet as acknowledged by SACK, too.
+    fn may_raise_window(&self, flags: Flags) -> bool {
+        let any_progress = self.owns_response || self.reordering.distance > DUP_THRESH;
+        flags.una_advanced || (any_progress && flags.data_sacked)
     }
 }

@@ -3,7 +3,7 @@
 use paceline_wire::Instant;
 
 use super::Sender;
-use super::ack::Flags;
+use super::messages::Flags;
 use crate::congestion::CaState;
 use crate::detection::{CongestionResponse, Sent};
 use crate::scoreboard::Mark;

@@ -2,20 +2,17 @@
 
 use alloc::boxed::Box;
 
-use super::Sender;
-use super::ack::Flags;
 use crate::config::Config;
-use crate::congestion::{AckSample, CaState, CongestionControl, CongestionEvent, SSTHRESH_INFINITE, Window};
-use crate::detection::DUP_THRESH;
-use crate::reduction::{Entry, RateReduction};
+use crate::congestion::{AckSample, AnyCongestion, CaState, CongestionEvent, SSTHRESH_INFINITE, Window};
+use crate::reduction::{AnyReduction, Entry};
 
 /// The window, and both that move it.
 #[derive(Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct WindowControl {
     pub(crate) window: Window,
-    pub(super) congestion: Box<dyn CongestionControl>,
-    pub(super) reduction: Box<dyn RateReduction>,
+    pub(super) congestion: Box<dyn AnyCongestion>,
+    pub(super) reduction: Box<dyn AnyReduction>,
 }
 
 impl WindowControl {
@@ -54,7 +51,7 @@ impl WindowControl {
     }
 
     /// Outside an episode.
-    fn on_ack(&mut self, sample: &AckSample) {
+    pub(super) fn on_ack(&mut self, sample: &AckSample) {
         self.window = self.congestion.on_ack(sample, self.window);
     }
 
@@ -102,30 +99,5 @@ impl WindowControl {
     pub(super) fn undo(&mut self, prior_cwnd: u32, prior_ssthresh: u32) {
         self.window.cwnd = self.congestion.undo(self.window, prior_cwnd).min(self.window.clamp);
         self.window.ssthresh = self.window.ssthresh.max(prior_ssthresh);
-    }
-}
-
-impl Sender {
-    /// Who moves the window.
-    pub(super) fn move_window(&mut self, sample: &AckSample, flags: Flags) {
-        if self.control.is_owned() {
-            self.control.on_ack(sample);
-            if self.control.congestion.limits_application() {
-                self.rate.on_app_limited(sample.in_flight);
-            }
-        } else if self.episode.state.in_reduction() {
-            if sample.delivered > 0 && !self.episode.suppressed {
-                self.control.reduce(sample);
-            }
-        } else if self.may_raise_window(flags) {
-            self.control.on_ack(sample);
-        }
-    }
-
-    /// Whether the window may grow, as Linux has it: with much reordering any progress will do, else SND.UNA must move. So will it where a hole is no
-    /// sign of congestion: TCP-NCL counts a packet as acknowledged by SACK, too.
-    fn may_raise_window(&self, flags: Flags) -> bool {
-        let any_progress = self.owns_response || self.reordering.distance > DUP_THRESH;
-        flags.una_advanced || (any_progress && flags.data_sacked)
     }
 }

@@ -1,11 +1,6 @@
 //! What may go in recovery when nothing that is lost waits and no new data may be sent: NextSeg(), rules (3) and (4) of
 //! RFC 6675, Section 4.
 
-use paceline_wire::Instant;
-
-use super::Sender;
-use super::transmit::Transmission;
-use crate::congestion::CaState;
 use crate::scoreboard::{Mark, Scoreboard};
 
 /// State of NextSeg.
@@ -33,7 +28,7 @@ impl NextSeg {
     }
 
     /// Rule (3): missing, not sent again, and below something that has arrived, but by fewer than DupThresh segments.
-    fn unreported_hole(&mut self, board: &Scoreboard) -> Option<u32> {
+    pub(super) fn unreported_hole(&mut self, board: &Scoreboard) -> Option<u32> {
         if board.sacked_out() == 0 {
             return None;
         }
@@ -55,37 +50,12 @@ impl NextSeg {
     }
 
     /// Rule (4): once in a recovery, the highest segment that has not arrived.
-    fn rescue(&mut self, board: &Scoreboard, high_seq: u64) -> Option<u32> {
+    pub(super) fn rescue(&mut self, board: &Scoreboard, high_seq: u64) -> Option<u32> {
         if self.rescue_rxt.is_some_and(|rescue| board.una() <= rescue) {
             return None;
         }
         let last = board.iter().rev().position(|segment| !segment.mark.contains(Mark::SACKED))?;
         self.rescue_rxt = Some(high_seq.max(board.una()));
         Some(board.numbers().1.wrapping_sub(1 + last as u32))
-    }
-}
-
-impl Sender {
-    /// A segment that is not known to be lost, once more.
-    pub(super) fn poll_early_retransmission(&mut self, now: Instant) -> Option<Transmission> {
-        if self.episode.state != CaState::Recovery { None } else { self.find_early_retransmission(now) }
-    }
-
-    #[inline(never)]
-    fn find_early_retransmission(&mut self, now: Instant) -> Option<Transmission> {
-        let may = self.detection.retransmits_early() && self.in_flight() < self.control.window.cwnd;
-        if !may {
-            return None;
-        }
-        let hole = self.next_seg.unreported_hole(&self.board);
-        if hole.is_some() && !self.pacer.allows() {
-            return None;
-        }
-        let number = match hole {
-            Some(number) => number,
-            None if self.pacer.allowance == 0 => return None,
-            None => self.next_seg.rescue(&self.board, self.episode.high_seq)?,
-        };
-        self.retransmit(now, number)
     }
 }

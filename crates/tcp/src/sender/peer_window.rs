@@ -2,7 +2,7 @@
 
 use paceline_wire::Instant;
 
-use super::ack::AckInput;
+use super::messages::AckInput;
 use crate::config::Config;
 use crate::schedule::Accelerated;
 

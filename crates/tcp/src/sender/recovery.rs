@@ -3,10 +3,10 @@
 use paceline_wire::{Duration, Instant};
 
 use super::Sender;
-use super::ack::{AckInput, Flags};
-use super::timers::TimerKind;
+use super::messages::{AckInput, Flags, Forced};
+use super::timer::TimerKind;
 use crate::congestion::{CaState, current_ssthresh};
-use crate::detection::LossSample;
+use crate::detection::{DUP_THRESH, LossSample};
 use crate::scoreboard::Mark;
 
 /// As Linux: half an SRTT, at least 10 ms, for the receiver to think again.
@@ -230,5 +230,51 @@ impl Sender {
             self.timer.set(TimerKind::Retransmission, now + delay);
         }
         reneged
+    }
+
+    /// OR, Section VIII, Hack 1: duplicate ACKs without news by SACK answer data beyond the window, so the retransmission
+    /// that should have opened it is lost. After DupThresh the first segment goes again.
+    ///
+    /// As printed (`hack1_text`) that is all, and the count has to exceed DupThresh. Ours adds two rules: [`super::hack1::Hack1::mark_discarded`] and
+    /// [`super::hack1::Hack1::may_exceed_window`].
+    pub(super) fn detect_discards(&mut self, flags: Flags) {
+        let text = self.config.hack1_text;
+        if !self.config.hack1 && !text {
+            return;
+        }
+        if flags.lost_retransmission && !text {
+            self.hack1.doubted_to = self.board.nxt();
+        }
+        if flags.una_advanced || flags.data_sacked {
+            self.hack1.stray_duplicates = 0;
+            return;
+        }
+        if flags.not_duplicate() {
+            return;
+        }
+        self.hack1.stray_duplicates += 1;
+        if text {
+            if self.hack1.stray_duplicates <= DUP_THRESH {
+                return;
+            }
+        } else {
+            let edge = self.board.una() + self.peer.snd_wnd;
+            self.hack1.mark_discarded(&mut self.board, edge);
+            if self.hack1.stray_duplicates < DUP_THRESH {
+                return;
+            }
+            self.hack1.doubted_to = self.board.nxt();
+        }
+        self.hack1.stray_duplicates = 0;
+        let Some(first) = self.board.first() else { return };
+        let Some(segment) = self.board.get(first) else { return };
+        // Our choice: not again within a round trip of the last time, because the answer cannot have come.
+        let answered = segment.sent_at + self.rtt.srtt() <= self.peer.last_arrival;
+        let lost_again = segment.mark.contains(Mark::RETRANSMITTED) && answered;
+        if segment.is_lost_and_waiting() || (lost_again && self.board.mark_lost(first)) {
+            self.totals.hack1 += 1;
+            // A fast retransmit, whatever cwnd says: what went beyond the window still counts as in flight.
+            self.forced = Some(Forced::Lost);
+        }
     }
 }

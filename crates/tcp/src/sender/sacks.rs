@@ -2,7 +2,7 @@
 
 use super::Sender;
 use super::accounting::Accounting;
-use super::ack::{AckInput, Flags};
+use super::messages::{AckInput, Flags};
 use crate::congestion::CaState;
 use crate::scoreboard::Mark;
 

@@ -3,24 +3,11 @@
 use paceline_wire::Instant;
 
 use super::Sender;
-use super::ack::Flags;
-use super::timers::TimerKind;
-use super::transmit::{Forced, Supply, Transmission};
+use super::messages::{Flags, Forced, Supply, Transmission};
+use super::timer::TimerKind;
 use crate::congestion::CaState;
 use crate::event::Event;
 use crate::rtt::RTO_INITIAL;
-
-/// The probe that is out.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub(super) struct TailProbe {
-    /// SND.NXT when it left (TLP.end_seq).
-    #[cfg_attr(feature = "serde", serde(rename = "tlp_high_seq"))]
-    pub(super) high_seq: Option<u64>,
-    /// It was a segment sent before (TLP.is_retrans).
-    #[cfg_attr(feature = "serde", serde(rename = "tlp_retransmitted"))]
-    pub(super) retransmitted: bool,
-}
 
 impl Sender {
     /// When to probe for a lost tail (RFC 8985, Section 7.2). `advancing`: the timeout would start anew now.

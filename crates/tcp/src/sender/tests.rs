@@ -3,7 +3,7 @@ use std::vec::Vec;
 
 use proptest::prelude::*;
 
-use super::timers::TimerKind;
+use super::timer::TimerKind;
 use super::*;
 use crate::congestion::{CaState, CongestionName, Window};
 use crate::detection::DetectionName;

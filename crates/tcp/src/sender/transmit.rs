@@ -4,48 +4,12 @@
 use paceline_wire::{Duration, Instant};
 
 use super::Sender;
-use super::timers::TimerKind;
+use super::messages::{Forced, Supply, Transmission};
+use super::timer::TimerKind;
 use crate::congestion::CaState;
 use crate::event::Event;
 use crate::reduction::Holes;
 use crate::scoreboard::Mark;
-
-/// What must be sent whatever cwnd says.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub(super) enum Forced {
-    /// A probe of the tail.
-    Probe,
-    /// The first segment, after a timeout.
-    First,
-    /// The segment that fast recovery begins with (RFC 6675, Section 5, step 4.3).
-    Lost,
-    /// As much of the next segment as the window holds.
-    Part,
-}
-
-/// A segment to send.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Transmission {
-    pub(crate) start: u64,
-    pub(crate) end: u64,
-    /// Its last position is the FIN.
-    pub(crate) fin: bool,
-    pub(crate) retransmission: bool,
-}
-
-/// What the application has given.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Supply {
-    /// The position after its last byte, or after the FIN.
-    pub(crate) end: u64,
-    /// The last position is a FIN.
-    pub(crate) fin: bool,
-    /// The application has more, but found the send buffer full.
-    pub(crate) blocked: bool,
-    /// New segments end here at the latest.
-    pub(crate) piece: u64,
-}
 
 impl Sender {
     /// The next segment to send at `now`; `None` when nothing may go. In this order: what must go whatever the window says, what is lost,
@@ -289,5 +253,28 @@ impl Sender {
         let first = self.totals.segments_sent <= u64::from(self.config.initial_cwnd);
         self.pacer.on_sent(now, end - start, &mut self.control, first);
         self.report.emit(now, Event::Sent { start, end, retransmission });
+    }
+
+    /// A segment that is not known to be lost, once more.
+    pub(super) fn poll_early_retransmission(&mut self, now: Instant) -> Option<Transmission> {
+        if self.episode.state != CaState::Recovery { None } else { self.find_early_retransmission(now) }
+    }
+
+    #[inline(never)]
+    fn find_early_retransmission(&mut self, now: Instant) -> Option<Transmission> {
+        let may = self.detection.retransmits_early() && self.in_flight() < self.control.window.cwnd;
+        if !may {
+            return None;
+        }
+        let hole = self.next_seg.unreported_hole(&self.board);
+        if hole.is_some() && !self.pacer.allows() {
+            return None;
+        }
+        let number = match hole {
+            Some(number) => number,
+            None if self.pacer.allowance == 0 => return None,
+            None => self.next_seg.rescue(&self.board, self.episode.high_seq)?,
+        };
+        self.retransmit(now, number)
     }
 }

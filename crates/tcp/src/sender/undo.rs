@@ -5,52 +5,6 @@ use paceline_wire::Instant;
 use super::Sender;
 use crate::congestion::CaState;
 use crate::event::Event;
-use crate::scoreboard::Scoreboard;
-
-/// What is needed to take a reduction back.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub(super) struct Undo {
-    /// SND.UNA when the reduction began; `None` when nothing can be taken back.
-    pub(super) marker: Option<u64>,
-    /// Retransmissions of the episode that no D-SACK has answered; `None` before the first.
-    pub(super) retrans: Option<u32>,
-    /// The timestamp of the episode's first retransmission.
-    pub(super) retrans_stamp: Option<u32>,
-}
-
-impl Undo {
-    /// An episode begins (tcp_init_undo).
-    pub(super) fn begin(&mut self, board: &Scoreboard) {
-        self.marker = Some(board.una());
-        let out = board.retrans_out();
-        self.retrans = (out > 0).then_some(out);
-    }
-
-    /// A segment is sent again, with this timestamp.
-    pub(super) fn on_retransmitted(&mut self, stamp: u32) {
-        self.retrans_stamp.get_or_insert(stamp);
-        self.retrans = Some(self.retrans.unwrap_or(0) + 1);
-    }
-
-    /// The stamp has no meaning when nothing is there any more that was sent again.
-    pub(super) fn check_stamp(&mut self, board: &Scoreboard) {
-        if !board.any_retransmitted() {
-            self.retrans_stamp = None;
-        }
-    }
-
-    /// The ACK answers what was sent before the first retransmission (tcp_packet_delayed).
-    fn is_answered_early(&self, tsecr: Option<u32>) -> bool {
-        let pair = self.retrans_stamp.zip(tsecr);
-        pair.is_some_and(|(stamp, tsecr)| (tsecr.wrapping_sub(stamp) as i32) < 0)
-    }
-
-    /// D-SACKs have answered every retransmission.
-    fn is_answered_twice(&self) -> bool {
-        self.marker.is_some() && self.retrans == Some(0)
-    }
-}
 
 impl Sender {
     fn packet_delayed(&self, tsecr: Option<u32>) -> bool {

@@ -1,19 +1,16 @@
-//! Rounds of sending: how windows are used, what holds the sender back, and when the probe of the tail is set.
+//! How the windows are used, and what holds the sender back.
 
 use paceline_wire::{Duration, Instant};
 
-use super::Sender;
-use super::transmit::Supply;
-use crate::congestion::{CaState, CongestionEvent, Window};
-use crate::event::Event;
+use crate::congestion::Window;
 
 /// How the windows are used (tcp_cwnd_validate), and what holds the sender back (Linux chronographs).
 #[derive(Clone, Copy, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Usage {
-    is_cwnd_limited: bool,
-    max_packets_out: u32,
-    cwnd_usage_seq: u64,
+    pub(super) is_cwnd_limited: bool,
+    pub(super) max_packets_out: u32,
+    pub(super) cwnd_usage_seq: u64,
     pub(super) cwnd_used: u32,
     pub(super) stamp: Instant,
     /// Something happened since the sender last ran dry.
@@ -22,8 +19,8 @@ pub(crate) struct Usage {
     /// Something was sent since the probe of the tail was last set.
     #[cfg_attr(feature = "serde", serde(default))]
     pub(super) unprobed: bool,
-    stalled: bool,
-    recovery_stalled: bool,
+    pub(super) stalled: bool,
+    pub(super) recovery_stalled: bool,
     limit: Option<(Limit, Instant)>,
     /// Times spent, by [`Limit`].
     spent: [Duration; 3],
@@ -73,13 +70,13 @@ impl Usage {
         (spent[0] + spent[1] + spent[2], spent[1], spent[2])
     }
 
-    fn note(&mut self, limited: bool, packets_out: u32, nxt: u64) {
+    pub(super) fn note(&mut self, limited: bool, packets_out: u32, nxt: u64) {
         self.is_cwnd_limited = limited;
         self.max_packets_out = packets_out;
         self.cwnd_usage_seq = nxt;
     }
 
-    fn set_limit(&mut self, now: Instant, limit: Option<Limit>) {
+    pub(super) fn set_limit(&mut self, now: Instant, limit: Option<Limit>) {
         if self.limit.map(|(limit, _)| limit) == limit {
             return;
         }
@@ -87,159 +84,5 @@ impl Usage {
             self.spent[old as usize] += now.saturating_since(since);
         }
         self.limit = limit.map(|limit| (limit, now));
-    }
-}
-
-impl Sender {
-    /// After a turn of sending, which the pacer may end, too.
-    pub(super) fn probe_after_sending(&mut self, now: Instant) {
-        if core::mem::take(&mut self.usage.unprobed) {
-            self.schedule_probe(now, false);
-        }
-    }
-
-    /// The windows would let more go, and something else does not. The round goes on when that has room again.
-    #[cold]
-    pub(super) fn pause_round(&mut self, now: Instant) {
-        self.probe_after_sending(now);
-        if core::mem::take(&mut self.usage.sent_in_round) {
-            // Our choice: as in slow start (tcp_is_cwnd_limited), cwnd may grow to twice what is used, so that it is not what
-            // binds when the link gets faster, and no further, so that it binds when nothing else does.
-            let packets_out = self.board.packets_out();
-            if self.control.window.cwnd < packets_out.saturating_mul(2) {
-                self.usage.note(true, packets_out, self.board.nxt());
-            }
-            self.usage.cwnd_used = 0;
-            self.usage.stamp = now;
-        }
-    }
-
-    /// More may go, and is not asked for.
-    pub(crate) fn pause(&mut self, now: Instant, supply: Supply) {
-        if core::mem::take(&mut self.usage.sent_in_round) {
-            self.validate_window(now, self.in_flight() >= self.control.window.cwnd, supply);
-        }
-        if supply.end > self.board.nxt() && self.board.is_empty() {
-            self.wait_for_device(now);
-        }
-    }
-
-    /// Nothing more may go: was the window used, and what held the sender back?
-    #[inline(never)]
-    pub(super) fn finish_round(&mut self, now: Instant, supply: Supply) {
-        self.usage.round_open = false;
-        let sent = core::mem::take(&mut self.usage.sent_in_round);
-        let in_flight = self.in_flight();
-        let cwnd_limited = in_flight >= self.control.window.cwnd;
-        if sent || cwnd_limited {
-            self.validate_window(now, cwnd_limited, supply);
-        }
-        self.probe_after_sending(now);
-        let unsent = supply.end > self.board.nxt();
-        let window_limited = unsent && !cwnd_limited && self.next_full_exceeds_window(supply);
-        if unsent && self.board.is_empty() {
-            self.check_persist(now);
-        }
-        let starved = !unsent && supply.blocked && !cwnd_limited;
-        let repaired = self.board.lost_out() <= self.board.retrans_out();
-        if !unsent && !cwnd_limited && !supply.fin && repaired {
-            self.rate.on_app_limited(in_flight);
-        }
-        let limit = match (self.board.is_empty() && !unsent, window_limited, starved) {
-            (_, true, _) => Some(Limit::ReceiveWindow),
-            (_, _, true) => Some(Limit::SendBuffer),
-            (true, ..) => None,
-            _ => Some(Limit::Busy),
-        };
-        self.usage.set_limit(now, limit);
-        self.note_stall(now, starved && self.has_room());
-    }
-
-    fn next_full_exceeds_window(&self, supply: Supply) -> bool {
-        let next = supply.end.min(self.board.nxt() + u64::from(self.peer.segment_max(self.mss)));
-        next > self.window_end()
-    }
-
-    /// Windows would let another full segment go.
-    fn has_room(&self) -> bool {
-        self.board.nxt() + u64::from(self.mss) <= self.window_end()
-    }
-
-    /// An application stall (OR, Definition 1): room to send, nothing to send, and an application that was not woken.
-    fn note_stall(&mut self, now: Instant, stalled: bool) {
-        if stalled && !self.usage.stalled {
-            self.totals.stalls += 1;
-            self.report.emit(now, Event::ApplicationStall);
-        }
-        self.usage.stalled = stalled;
-        if stalled && self.episode.state == CaState::Recovery && !self.usage.recovery_stalled {
-            self.usage.recovery_stalled = true;
-            self.totals.stalled_recoveries += 1;
-        }
-    }
-
-    /// Linux tcp_cwnd_validate (RFC 7661, in its way): remembers how much of the window was used.
-    fn validate_window(&mut self, now: Instant, limited: bool, supply: Supply) {
-        let packets_out = self.board.packets_out();
-        let usage = &mut self.usage;
-        if self.board.una() >= usage.cwnd_usage_seq
-            || limited
-            || (!usage.is_cwnd_limited && packets_out > usage.max_packets_out)
-        {
-            usage.note(limited, packets_out, self.board.nxt());
-        }
-        if usage.is_cwnd_limited(self.control.window) {
-            usage.cwnd_used = 0;
-            usage.stamp = now;
-            return;
-        }
-        usage.cwnd_used = usage.cwnd_used.max(packets_out);
-        let idle = now.saturating_since(usage.stamp) >= self.rto();
-        if self.config.slow_start_after_idle && idle && !self.control.is_owned() {
-            self.application_limited(now, supply);
-        }
-    }
-
-    /// As Linux, where the application is the limit: half way down to what was used.
-    #[cold]
-    fn application_limited(&mut self, now: Instant, supply: Supply) {
-        if self.episode.state == CaState::Open && !supply.blocked {
-            let used = self.usage.cwnd_used.max(self.config.initial_cwnd);
-            if used < self.control.window.cwnd {
-                self.control.window.ssthresh = self.current_ssthresh();
-                self.control.window.cwnd = (self.control.window.cwnd + used) / 2;
-            }
-            self.usage.cwnd_used = 0;
-        }
-        self.usage.stamp = now;
-    }
-
-    /// The first packet after nothing was in flight (tcp_event_data_sent, tcp_slow_start_after_idle_check).
-    #[cold]
-    pub(super) fn before_first(&mut self, now: Instant) {
-        let idle = now.saturating_since(self.pacer.last_send);
-        if self.config.slow_start_after_idle
-            && self.totals.segments_sent > 0
-            && !self.control.is_owned()
-            && idle > self.rto()
-        {
-            self.restart_window(now, idle);
-        }
-        self.congestion_event(now, CongestionEvent::TransmissionStart);
-    }
-
-    /// RFC 5681, Section 4.1; Linux tcp_cwnd_restart: half for every timeout that has passed.
-    fn restart_window(&mut self, now: Instant, idle: Duration) {
-        let restart = self.config.initial_cwnd.min(self.control.window.cwnd);
-        self.congestion_event(now, CongestionEvent::WindowRestart);
-        self.control.window.ssthresh = self.current_ssthresh();
-        let (mut left, rto) = (idle, self.rto());
-        while left > rto && self.control.window.cwnd > restart {
-            left -= rto;
-            self.control.window.cwnd >>= 1;
-        }
-        self.control.window.cwnd = self.control.window.cwnd.max(restart);
-        self.usage.stamp = now;
-        self.usage.cwnd_used = 0;
     }
 }

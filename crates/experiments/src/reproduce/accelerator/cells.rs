@@ -1,7 +1,7 @@
 //! Published numbers and the runs that answer them.
 
 use paceline_judge::Sample;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::scenarios::{Outcome, Outcomes};
@@ -49,14 +49,15 @@ pub(super) struct Published {
 }
 
 /// How a run answers.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(super) enum Measure {
     /// A number of the result, times a factor.
-    Metric(&'static str, f64),
+    Metric(String, f64),
     /// Bit/s of payload of the download from a time on.
     Since(f64),
     /// Ratio of the bytes of two flows in a stretch of the run, to those of the first flow.
-    Ratio(&'static str, &'static str, f64, f64),
+    Ratio(String, String, f64, f64),
     /// Share of a constant rate of datagrams that did not arrive.
     Missing(f64),
     /// The largest congestion window, MB.
@@ -114,15 +115,15 @@ impl Published {
 
 impl Measure {
     /// One value for each run, of those that need time series for the first run only.
-    fn of(self, outcome: &Outcome, variant: &str) -> Result<Vec<f64>> {
+    fn of(&self, outcome: &Outcome, variant: &str) -> Result<Vec<f64>> {
         let of_run =
             |measure: &dyn Fn(&Run) -> Option<f64>| outcome.of(variant).filter_map(measure).collect();
         let series = || outcome.files(variant).map(|files| Series::read(&files)).transpose();
         let of_series = |measure: &dyn Fn(&Series) -> Option<f64>| -> Result<Vec<f64>> {
             Ok(series()?.as_ref().and_then(measure).into_iter().collect())
         };
-        match self {
-            Measure::Metric(name, factor) => {
+        match *self {
+            Measure::Metric(ref name, factor) => {
                 Ok(of_run(&|run| Some(mean(&values(run, name, None))? * factor)))
             }
             Measure::Missing(mbps) => Ok(of_run(&|run| {
@@ -134,7 +135,7 @@ impl Measure {
                 let to_s = series.senders.last()?.time_s;
                 Some(series.bytes("download", from_s, to_s) * 8.0 / (to_s - from_s))
             }),
-            Measure::Ratio(flow, to, from_s, to_s) => {
+            Measure::Ratio(ref flow, ref to, from_s, to_s) => {
                 of_series(&|series| Some(series.bytes(flow, from_s, to_s) / series.bytes(to, from_s, to_s)))
             }
             Measure::LargestWindow => of_series(&|series| {

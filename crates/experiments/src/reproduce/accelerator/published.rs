@@ -1,16 +1,33 @@
-//! The published numbers: those of the files in published/, and the run that answers each.
+//! The published numbers: those of the files in published/, and those of the text in paper.toml, where stands which run answers each.
+
+use std::sync::LazyLock;
 
 use serde::Deserialize;
 use serde_json::json;
 
 use super::cells::{Measure, Published};
-use super::in_text;
+use super::figures::Figure;
+
+/// paper.toml.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Paper {
+    #[serde(rename = "figure")]
+    pub(super) figures: Vec<Figure>,
+    text: Vec<InText>,
+    #[serde(rename = "row")]
+    rows: Vec<Answer>,
+}
+
+#[expect(clippy::expect_used, reason = "the file is part of the program, and a test reads it")]
+pub(super) static PAPER: LazyLock<Paper> =
+    LazyLock::new(|| toml::from_str(include_str!("paper.toml")).expect("paper.toml is as described here"));
 
 /// Every number of the published files, and those of the text that belong to a figure.
 pub(super) fn published() -> Vec<Published> {
     let mut all = losses();
     all.extend(tables());
-    all.extend(in_text::published());
+    all.extend(PAPER.text.iter().map(InText::published));
     all
 }
 
@@ -67,25 +84,25 @@ fn tables() -> Vec<Published> {
     let mut all = Vec::new();
     for row in rows {
         let Some(answer) =
-            ANSWERS.iter().find(|answer| answer.case == row.case && answer.metric == row.metric)
+            PAPER.rows.iter().find(|answer| answer.case == row.case && answer.metric == row.metric)
         else {
             continue;
         };
         let table = if row.table.fract() == 0.0 { json!(row.table as u64) } else { json!(row.table) };
         let columns = [("without", row.without_accelerator), ("with", row.with_accelerator)];
-        for ((accelerator, published), variant) in columns.into_iter().zip(answer.variants) {
+        for ((accelerator, published), variant) in columns.into_iter().zip(&answer.variants) {
             all.push(Published {
                 table: table.clone(),
                 figure: None,
                 case: row.case.clone(),
-                metric: answer.metric,
+                metric: &answer.metric,
                 accelerator,
                 sending_rate_mbps: None,
                 published: Some(published),
-                scenario: answer.scenario,
+                scenario: &answer.scenario,
                 variant,
-                measure: answer.measure,
-                note: answer.note,
+                measure: answer.measure.clone(),
+                note: &answer.note,
             });
         }
     }
@@ -93,97 +110,66 @@ fn tables() -> Vec<Published> {
 }
 
 /// How a row of the published file is answered.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Answer {
-    case: &'static str,
-    metric: &'static str,
-    scenario: &'static str,
+    case: String,
+    metric: String,
+    scenario: String,
     /// Without and with the accelerator.
-    variants: [&'static str; 2],
+    variants: [String; 2],
     measure: Measure,
-    note: &'static str,
+    note: String,
 }
 
-const EQUAL: [&str; 2] = ["unaccelerated,equal", "accelerated,equal"];
-const FAIRNESS_NOTE: &str = "no random loss, queue of 1,000 packets, which the text leaves open; over the time in which both flows ran, \
-                             from two seconds after the second began";
-const HANDSET_NOTE: &str = "128 KB of buffer and the rate at which the application reads are chosen so that the accelerated handset \
-                            reaches what was published: the text says that it processes slowly, not how slowly";
+/// A number of the text, and how it is answered.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct InText {
+    figure: u8,
+    case: String,
+    #[serde(default = "throughput")]
+    metric: String,
+    published: Option<f64>,
+    #[serde(default = "steps")]
+    scenario: String,
+    variant: String,
+    #[serde(default = "goodput")]
+    measure: Measure,
+    #[serde(default)]
+    note: String,
+}
 
-const ANSWERS: [Answer; 9] = [
-    Answer {
-        case: "fairness 1000 ms",
-        metric: "jain_index",
-        scenario: "fairness",
-        variants: EQUAL,
-        measure: Measure::Metric("fairness.jain_1s", 1.0),
-        note: FAIRNESS_NOTE,
-    },
-    Answer {
-        case: "fairness 100 ms",
-        metric: "jain_index",
-        scenario: "fairness",
-        variants: EQUAL,
-        measure: Measure::Metric("fairness.jain_100ms", 1.0),
-        note: FAIRNESS_NOTE,
-    },
-    Answer {
-        case: "fairness 10 ms",
-        metric: "jain_index",
-        scenario: "fairness",
-        variants: EQUAL,
-        measure: Measure::Metric("fairness.jain_10ms", 1.0),
-        note: FAIRNESS_NOTE,
-    },
-    Answer {
-        case: "overall",
-        metric: "throughput_bps",
-        scenario: "transfer",
-        variants: ["unaccelerated", "accelerated"],
-        measure: Measure::Metric("goodput_mbps", 1e6),
-        note: "5.4 Mbit/s and 0.6 % loss as measured in Section 8.2; round trip of 85 ms, which the 17 KB client's throughput implies",
-    },
-    Answer {
-        case: "steady state",
-        metric: "throughput_bps",
-        scenario: "transfer",
-        variants: ["unaccelerated", "accelerated"],
-        measure: Measure::Since(5.0),
-        note: "from 5 s on: when the ramp-up ends is not said; one run",
-    },
-    Answer {
-        case: "iPhone 3G",
-        metric: "throughput_mbps",
-        scenario: "receiver-buffers",
-        variants: ["unaccelerated,client=iphone-3g", "accelerated,client=iphone-3g"],
-        measure: Measure::Metric("goodput_mbps", 1.0),
-        note: HANDSET_NOTE,
-    },
-    Answer {
-        case: "iPhone 3GS",
-        metric: "throughput_mbps",
-        scenario: "receiver-buffers",
-        variants: ["unaccelerated,client=iphone-3gs", "accelerated,client=iphone-3gs"],
-        measure: Measure::Metric("goodput_mbps", 1.0),
-        note: HANDSET_NOTE,
-    },
-    Answer {
-        case: "Nexus One",
-        metric: "throughput_mbps",
-        scenario: "receiver-buffers",
-        variants: ["unaccelerated,client=nexus-one", "accelerated,client=nexus-one"],
-        measure: Measure::Metric("goodput_mbps", 1.0),
-        note: "81 KB from the start: how the handset adapts is not said; 0.6 % of independent losses leave an unaccelerated sender less",
-    },
-    Answer {
-        case: "fairness measured network 100 ms",
-        metric: "jain_index",
-        scenario: "fairness",
-        variants: ["unaccelerated,measured", "accelerated,measured"],
-        measure: Measure::Metric("fairness.jain_100ms", 1.0),
-        note: "128 KB of window without, 17 KB with the accelerator, as published; without, independent losses keep both flows small \
-               and even",
-    },
-];
+fn throughput() -> String {
+    "throughput_mbps".into()
+}
+
+fn steps() -> String {
+    "steps".into()
+}
+
+fn goodput() -> Measure {
+    Measure::Metric("goodput_mbps".into(), 1.0)
+}
+
+impl InText {
+    fn published(&'static self) -> Published {
+        let is_without = self.scenario == "datagrams" || self.variant.starts_with("unaccelerated");
+        Published {
+            table: json!(format!("Fig. {}", self.figure)),
+            figure: Some(self.figure),
+            case: self.case.clone(),
+            metric: &self.metric,
+            accelerator: if is_without { "without" } else { "with" },
+            sending_rate_mbps: None,
+            published: self.published,
+            scenario: &self.scenario,
+            variant: &self.variant,
+            measure: self.measure.clone(),
+            note: &self.note,
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -5,14 +5,14 @@ use paceline_sim::reproduce::ncl::{NclExperiment, NclRun, Scheme};
 use paceline_sim::wireless::{AdHocPath, Dumbbell, LastHop, VaryingDelay, WirelessHops, WirelessPath};
 use paceline_tcp::{NclConfig, TauCd};
 use paceline_wire::Duration;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Job, Records, Values};
 use crate::output::say;
 use crate::table::new_table;
 
 /// A figure, or what stands beside it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Figure {
     Fig3,

@@ -1,7 +1,9 @@
 //! The figures as plots.
 
 use std::path::Path;
+use std::sync::LazyLock;
 
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::cells::{CellResult, Figure};
@@ -9,82 +11,31 @@ use crate::error::Result;
 use crate::plot::{self, Across, Line, Panel};
 use crate::reproduce::report::{Section, number};
 
-/// How a figure is drawn.
-struct Drawing {
-    figure: Figure,
-    name: &'static str,
-    title: &'static str,
-    across: &'static str,
-    text: &'static str,
+/// figures.toml.
+#[derive(Deserialize)]
+struct Drawings {
+    drawing: Vec<Drawing>,
 }
 
-const DRAWINGS: [Drawing; 8] = [
-    Drawing {
-        figure: Figure::Fig3,
-        name: "ncl-fig-3",
-        title: "Fig. 3: TCP-NCL over a wireless last hop, by MRRL and beta",
-        across: "errors (%)",
-        text: "Published: serious loss with beta = 1; the same high goodput for every beta from 0.3 to 0.95, MRRL and error rate.",
-    },
-    Drawing {
-        figure: Figure::Fig4,
-        name: "ncl-fig-4",
-        title: "Fig. 4: TCP-NCL over four wireless hops, by MRRL and beta",
-        across: "errors of each attempt (%)",
-        text: "Published: essentially the same goodput for every MRRL and beta.",
-    },
-    Drawing {
-        figure: Figure::Fig5,
-        name: "ncl-fig-5",
-        title: "Fig. 5: TCP-NCL over a wired bottleneck of varying delay, by MRRL and beta",
-        across: "longest delay (ms)",
-        text: "Published: slightly worse with beta = 1; about the same for MRRL from 300 on; best with MRRL 250 and beta from 0.5 to \
-               0.95, lower again with MRRL 250 and beta 0.3.",
-    },
-    Drawing {
-        figure: Figure::Fig7,
-        name: "ncl-fig-7",
-        title: "Fig. 7: flows of TCP-NCL over one bottleneck",
-        across: "flows",
-        text: "10 Mbit/s, 100 ms, a queue of one round trip (83 packets), no bound on the window, so that one flow fills the link. \
-               Published: every normalised goodput is about one, and the total stays high.",
-    },
-    Drawing {
-        figure: Figure::Fig9a,
-        name: "ncl-fig-9a",
-        title: "Fig. 9a: wireless last hop",
-        across: "errors (%)",
-        text: "1 Mbit/s, 50 ms, windows to 20 packets (ns-2's default), no link-layer retransmission. Published: TCP-NCL keeps its \
-               goodput from 0 to 15 %, Westwood falls gently, all others drastically.",
-    },
-    Drawing {
-        figure: Figure::Fig9b,
-        name: "ncl-fig-9b",
-        title: "Fig. 9b: four wireless hops",
-        across: "errors of each attempt (%)",
-        text: "2 Mbit/s and 12.5 ms each, windows to 20 packets, up to three link-layer retransmissions, which reorder. Published: \
-               TCP-DCR, TCP-NCL and TCP-PR are best below 9 %; then TCP-NCL slightly above TCP-PR, and TCP-DCR far below; TCP-DOOR is frozen nearly all the time.",
-    },
-    Drawing {
-        figure: Figure::Fig9c,
-        name: "ncl-fig-9c",
-        title: "Fig. 9c: wired bottleneck of varying delay",
-        across: "longest delay (ms)",
-        text: "2 Mbit/s, windows to 20 packets; the delay towards the receiver is drawn anew from 50 ms to the longest every 20 s (ns-2's `delay` changes \
-               one direction), the rest of the path takes 550 ms there and back. Published: RR-TCP, TCP-NCL and TCP-PR are best.",
-    },
-    Drawing {
-        figure: Figure::Fig9d,
-        name: "ncl-fig-9d",
-        title: "Fig. 9d: mobile ad-hoc network",
-        across: "highest speed (m/s)",
-        text: "16 stations, 2 Mbit/s, as docs/evidence/ad-hoc.md has it. Published: all below 15 % of the rate, TCP-NCL generally best.",
-    },
-];
+/// How a figure is drawn.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Drawing {
+    figure: Figure,
+    name: String,
+    title: String,
+    across: String,
+    text: String,
+}
+
+#[expect(clippy::expect_used, reason = "the file is part of the program, and a test reads it")]
+static DRAWINGS: LazyLock<Drawings> = LazyLock::new(|| {
+    toml::from_str(include_str!("figures.toml")).expect("figures.toml is as described here")
+});
 
 pub(super) fn draw(cells: &[CellResult], folder: &Path) -> Result<Vec<Section>> {
     let mut sections = Vec::new();
-    for drawing in &DRAWINGS {
+    for drawing in &DRAWINGS.drawing {
         let of: Vec<&CellResult> = cells.iter().filter(|cell| cell.figure == drawing.figure).collect();
         if !of.is_empty() {
             sections.push(drawing.section(&of, folder)?);
@@ -94,21 +45,21 @@ pub(super) fn draw(cells: &[CellResult], folder: &Path) -> Result<Vec<Section>> 
 }
 
 impl Drawing {
-    fn section(&self, cells: &[&CellResult], folder: &Path) -> Result<Section> {
+    fn section(&'static self, cells: &[&CellResult], folder: &Path) -> Result<Section> {
         let file = format!("{}.svg", self.name);
         plot::write_across(
             &folder.join(&file),
-            self.title,
-            Across::Linear(self.across),
+            &self.title,
+            Across::Linear(&self.across),
             &self.panels(cells),
         )?;
         let (columns, rows) = match self.figure {
             Figure::Fig3 | Figure::Fig4 | Figure::Fig5 => by_setting(cells),
-            _ => by_scheme(self.across, cells),
+            _ => by_scheme(&self.across, cells),
         };
         Ok(Section {
-            name: self.name,
-            title: self.title.into(),
+            name: &self.name,
+            title: self.title.clone(),
             text: format!("{} Goodput in Mbit/s.", self.text),
             columns,
             rows,
@@ -215,4 +166,18 @@ fn panel(
         }
     }
     Panel { title: title.into(), lines }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_figure_of_the_paper_is_drawn_once() {
+        let mut figures: Vec<Figure> = DRAWINGS.drawing.iter().map(|drawing| drawing.figure).collect();
+        figures.dedup();
+        assert!(
+            figures.is_sorted() && figures.len() == 8 && figures.iter().all(|figure| figure.number() > 0)
+        );
+    }
 }

@@ -2,126 +2,126 @@
 
 use std::path::PathBuf;
 
+use crate::choices::{AcceleratorPart, DetectionChoice, DrwaPart, NclPart, OrPart};
 use clap::{Args, Subcommand};
-use paceline_experiments::choices::{AcceleratorPart, DetectionChoice, DrwaPart, NclPart, OrPart};
 
-#[derive(Debug, Subcommand)]
-pub(crate) enum ReproduceCommand {
+#[derive(Clone, Debug, Subcommand)]
+pub enum ReproduceCommand {
     /// Opportunistic retransmission: Tables 1 to 15 and Figs. 3 to 5
-    Or(ReproduceOrArgs),
+    Or(OrOptions),
     /// The mobile accelerator: Figs. 4 to 25, Tables 1 to 4, bounds, and the virtual-time lab beside the simulator
-    Accelerator(ReproduceAcceleratorArgs),
+    Accelerator(AcceleratorOptions),
     /// TCP-NCL: Figs. 3 to 5, 7 and 9, the range over which they hold, and the model
-    Ncl(ReproduceNclArgs),
+    Ncl(NclOptions),
     /// TCP-RRE, a sender without ACK clock: Figs. 7 to 16
-    Rre(ReproduceRreArgs),
+    Rre(RreOptions),
     /// Dynamic receive window adjustment: Figs. 3 to 18, Table 3, and a lambda that follows the link
-    Drwa(ReproduceDrwaArgs),
+    Drwa(DrwaOptions),
     /// Algorithms as printed beside our recommended forms, and the effect of each of our changes
-    Printed(ReproducePrintedArgs),
+    Printed(PrintedOptions),
 }
 
 /// How any paper is reproduced.
-#[derive(Debug, Args)]
-pub(crate) struct ReproduceHow {
+#[derive(Clone, Debug, Args)]
+pub struct How {
     /// Runs of each cell, with seeds from 1. A cell without random choices has one run
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000))]
-    pub(crate) runs: u32,
+    pub runs: u32,
     /// Parallel runs [default: one for each core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
-    pub(crate) jobs: Option<u32>,
+    pub jobs: Option<u32>,
     /// Folder for plots, series and the results of each run
     #[arg(long, value_name = "DIR", default_value = "results/reproduce")]
-    pub(crate) out: PathBuf,
+    pub out: PathBuf,
     /// Print one JSON object instead of tables
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
     /// Fail (exit code 1) if a bound is missed
     #[arg(long)]
-    pub(crate) check: bool,
+    pub check: bool,
 }
 
 /// How a paper is reproduced whose runs are kept.
-#[derive(Debug, Args)]
-pub(crate) struct ReproduceKept {
+#[derive(Clone, Debug, Args)]
+pub struct KeptHow {
     /// Repeat finished runs
     #[arg(long)]
-    pub(crate) fresh: bool,
+    pub fresh: bool,
     #[command(flatten)]
-    pub(crate) how: ReproduceHow,
+    pub how: How,
 }
 
-#[derive(Debug, Args)]
-pub(crate) struct ReproduceAcceleratorArgs {
+#[derive(Clone, Debug, Args)]
+pub struct AcceleratorOptions {
     /// Only this figure: 4, 5, 6, 8, 9, 13, 15, 16, 18 to 22, 24 or 25 (repeatable)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(4..=25))]
-    pub(crate) figure: Vec<u8>,
+    pub figure: Vec<u8>,
     /// Only this table, 1 to 4 (repeatable)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=4))]
-    pub(crate) table: Vec<u8>,
+    pub table: Vec<u8>,
     /// Only this part (repeatable) [default: all, or figures if one is named]
     #[arg(long, value_enum)]
-    pub(crate) part: Vec<AcceleratorPart>,
+    pub part: Vec<AcceleratorPart>,
     #[command(flatten)]
-    pub(crate) how: ReproduceHow,
+    pub how: How,
 }
 
-#[derive(Debug, Args)]
-pub(crate) struct ReproducePrintedArgs {
+#[derive(Clone, Debug, Args)]
+pub struct PrintedOptions {
     /// Run only what has this in its name: `Table 14`, `BARR`, `why`, `DRWA` (repeatable)
     #[arg(long, value_name = "PART")]
-    pub(crate) only: Vec<String>,
+    pub only: Vec<String>,
     #[command(flatten)]
-    pub(crate) kept: ReproduceKept,
+    pub kept: KeptHow,
 }
 
-#[derive(Debug, Args)]
-pub(crate) struct ReproduceRreArgs {
+#[derive(Clone, Debug, Args)]
+pub struct RreOptions {
     /// Only this figure, 7 to 16 (repeatable)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(7..=16))]
-    pub(crate) figure: Vec<u8>,
+    pub figure: Vec<u8>,
     #[command(flatten)]
-    pub(crate) kept: ReproduceKept,
+    pub kept: KeptHow,
 }
 
-#[derive(Debug, Args)]
-pub(crate) struct ReproduceDrwaArgs {
+#[derive(Clone, Debug, Args)]
+pub struct DrwaOptions {
     /// Only this figure: 3 to 12, or 14 to 18 (14 is Table 3) (repeatable)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(3..=18))]
-    pub(crate) figure: Vec<u8>,
+    pub figure: Vec<u8>,
     /// Only this part (repeatable) [default: all, or figures if one is named]
     #[arg(long, value_enum)]
-    pub(crate) part: Vec<DrwaPart>,
+    pub part: Vec<DrwaPart>,
     #[command(flatten)]
-    pub(crate) kept: ReproduceKept,
+    pub kept: KeptHow,
 }
 
-#[derive(Debug, Args)]
-pub(crate) struct ReproduceOrArgs {
+#[derive(Clone, Debug, Args)]
+pub struct OrOptions {
     /// Only this table, 1 to 15 (repeatable)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=15))]
-    pub(crate) table: Vec<u8>,
+    pub table: Vec<u8>,
     /// Only this part (repeatable) [default: all, or tables if --table is given]
     #[arg(long, value_enum)]
-    pub(crate) part: Vec<OrPart>,
+    pub part: Vec<OrPart>,
     /// Loss detection of the sender of the tables. `both` takes twice as long
     #[arg(long, value_enum, default_value_t = DetectionChoice::Fack)]
-    pub(crate) detection: DetectionChoice,
+    pub detection: DetectionChoice,
     #[command(flatten)]
-    pub(crate) kept: ReproduceKept,
+    pub kept: KeptHow,
 }
 
-#[derive(Debug, Args)]
-pub(crate) struct ReproduceNclArgs {
+#[derive(Clone, Debug, Args)]
+pub struct NclOptions {
     /// Only this figure, 3, 4, 5, 7 or 9 (repeatable)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(3..=9))]
-    pub(crate) figure: Vec<u8>,
+    pub figure: Vec<u8>,
     /// Only this part (repeatable) [default: all, or figures if one is named]
     #[arg(long, value_enum)]
-    pub(crate) part: Vec<NclPart>,
+    pub part: Vec<NclPart>,
     /// Length of each run. Its second half counts. The paper has 20 runs of 2000 s
     #[arg(long, value_name = "SECONDS", default_value_t = 400, value_parser = clap::value_parser!(u32).range(20..=100_000))]
-    pub(crate) seconds: u32,
+    pub seconds: u32,
     #[command(flatten)]
-    pub(crate) kept: ReproduceKept,
+    pub kept: KeptHow,
 }

@@ -4,78 +4,15 @@
 use paceline_wire::{Duration, Instant};
 
 use super::Sender;
-use super::ack::Flags;
-use super::transmit::Forced;
+use super::messages::{Flags, Forced};
+use super::timer::TimerKind;
 use crate::congestion::{AckSample, CaState};
 use crate::detection::LossOutcome;
 use crate::event::Event;
 use crate::rtt::RTO_MAX;
-use crate::scoreboard::Scoreboard;
-
-/// What the timer is set for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub(crate) enum TimerKind {
-    /// RFC 6298.
-    Retransmission,
-    /// RFC 8985, Section 6.2, step 5.
-    Reordering,
-    /// RFC 8985, Section 7.
-    Probe,
-    /// RFC 9293, Section 3.8.6.1.
-    Persist,
-}
 
 /// As Linux: how soon to try again what the machine itself kept back.
 const RESOURCE_PROBE_INTERVAL: Duration = Duration::from_millis(500);
-
-/// The timer, and what counts its expiries.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub(crate) struct Timer {
-    #[cfg_attr(feature = "serde", serde(rename = "timer"))]
-    pub(super) due: Option<(TimerKind, Instant)>,
-    pub(crate) backoff: u32,
-    pub(crate) retransmits: u32,
-    /// For how long what was sent may stay unacknowledged, if the application has said so (RFC 9293, Section 3.8.3: R2).
-    #[cfg_attr(feature = "serde", serde(default))]
-    pub(crate) user_timeout: Option<Duration>,
-    /// Since when the peer owes an answer; of a meaning while `retransmits` or `probes_out` count.
-    #[cfg_attr(feature = "serde", serde(default))]
-    unanswered_since: Instant,
-    pub(crate) probes_out: u32,
-    pub(crate) window_probe: bool,
-}
-
-impl Timer {
-    /// Sets it, but no later than the application waits (tcp_clamp_rto_to_user_timeout).
-    pub(super) fn set(&mut self, kind: TimerKind, at: Instant) {
-        let end = match self.user_timeout {
-            Some(limit) if self.retransmits > 0 => self.unanswered_since + limit,
-            _ => at,
-        };
-        self.due = Some((kind, at.min(end)));
-    }
-
-    pub(super) fn set_reordering(&mut self, at: Instant) {
-        self.due = Some((TimerKind::Reordering, at));
-    }
-
-    pub(super) fn is(&self, kind: TimerKind) -> bool {
-        self.due.is_some_and(|(set, _)| set == kind)
-    }
-
-    /// The first segment is about to be sent again.
-    pub(super) fn note_unanswered(&mut self, now: Instant, board: &Scoreboard) {
-        self.unanswered_since = board.head().map_or(now, |segment| segment.sent_at);
-    }
-
-    /// After so many tries, or after as long as the application has said.
-    fn gives_up(&self, now: Instant, tries: u32, most: u32) -> bool {
-        let waited = now.saturating_since(self.unanswered_since);
-        tries >= most || self.user_timeout.is_some_and(|limit| tries > 0 && waited >= limit)
-    }
-}
 
 impl Sender {
     /// When the timer expires.

@@ -7,31 +7,31 @@ use clap::Args;
 use super::{Batch, Selection};
 use crate::units::Time;
 
-#[derive(Debug, Args)]
-pub(crate) struct ProfilesArgs {
+#[derive(Clone, Debug, Args)]
+pub struct ProfilesOptions {
     /// Scenario files (.toml), or traces of the radio downlink's rate
     #[arg(value_name = "SCENARIO.toml|TRACE", required = true)]
-    pub(crate) files: Vec<PathBuf>,
+    pub files: Vec<PathBuf>,
     /// Profile (repeatable) [default: every profile]
     #[arg(long, value_name = "NAME")]
-    pub(crate) profile: Vec<String>,
+    pub profile: Vec<String>,
     /// Round-trip time without queues, for a trace
     #[arg(long, value_name = "TIME", default_value = "100ms")]
-    pub(crate) rtt: Time,
+    pub rtt: Time,
     /// Limit of the queue before the radio link, for a trace
     #[arg(long, value_name = "LIMIT", default_value = "1000packets")]
-    pub(crate) queue: String,
+    pub queue: String,
     /// Runs of each cell; each run has the next seed
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub(crate) runs: u32,
+    pub runs: u32,
     #[command(flatten)]
-    pub(crate) of: Selection,
+    pub of: Selection,
     /// Folder for the runs and profiles.json. Runs that it already holds are not repeated
     #[arg(long, value_name = "DIR", default_value = "results/profiles")]
-    pub(crate) out: PathBuf,
+    pub out: PathBuf,
     #[command(flatten)]
-    pub(crate) batch: Batch,
+    pub batch: Batch,
     /// Fail (exit code 1) if `auto` misses a bound
     #[arg(long)]
-    pub(crate) check: bool,
+    pub check: bool,
 }
