@@ -103,10 +103,12 @@ impl Subscriber {
     /// What a flow may have outstanding of which `own` is in flight. Our choice: on a full link an even part or what it has, whichever is more; the
     /// rest is that of others. With all of it for each, four split downloads of 5 Mbit/s had 100 ms of data waiting here in place of 20.
     pub(crate) fn share_of_limit(&self, own: u64) -> u64 {
-        match self.downlink.limit() {
-            limit if limit == u64::MAX || !self.downlink.is_full() => limit,
-            limit => (limit / u64::from((self.flows - self.ended).max(1))).max(own),
+        let limit = self.downlink.limit();
+        if limit == u64::MAX {
+            return limit;
         }
+        let grown = if self.downlink.is_full() { own } else { own.saturating_mul(2) };
+        (limit / u64::from((self.flows - self.ended).max(1))).max(grown).min(limit)
     }
 
     /// Bytes that it has sent up, without those of acknowledgements.
