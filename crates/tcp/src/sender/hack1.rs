@@ -3,6 +3,7 @@
 use super::Sender;
 use super::ack::Flags;
 use super::transmit::Forced;
+use crate::config::Hack1Changes;
 use crate::detection::DUP_THRESH;
 use crate::scoreboard::{Mark, Scoreboard};
 
@@ -58,14 +59,15 @@ impl Sender {
     /// OR, Section VIII, Hack 1: duplicate ACKs without news by SACK answer data beyond the window, so the retransmission
     /// that should have opened it is lost. After DupThresh the first segment goes again.
     ///
-    /// As printed (`hack1_text`) that is all, and the count has to exceed DupThresh. Ours adds two rules: [`Hack1::mark_discarded`] and
-    /// [`Hack1::may_exceed_window`].
+    /// As printed (`hack1_text`) that is all, and the count has to exceed DupThresh. What is ours beyond that has a switch each in
+    /// [`Hack1Changes`]; docs/evidence/reproduction.md says what it is worth.
     pub(super) fn detect_discards(&mut self, flags: Flags) {
-        let text = self.config.hack1_text;
-        if !self.config.hack1 && !text {
-            return;
-        }
-        if flags.lost_retransmission && !text {
+        let changes = match (self.config.hack1, self.config.hack1_text) {
+            (_, true) => self.config.hack1_changes,
+            (true, false) => Hack1Changes::ALL,
+            (false, false) => return,
+        };
+        if flags.lost_retransmission && changes.holds {
             self.hack1.doubted_to = self.board.nxt();
         }
         if flags.una_advanced || flags.data_sacked {
@@ -76,16 +78,14 @@ impl Sender {
             return;
         }
         self.hack1.stray_duplicates += 1;
-        if text {
-            if self.hack1.stray_duplicates <= DUP_THRESH {
-                return;
-            }
-        } else {
+        if changes.marks {
             let edge = self.board.una() + self.peer.snd_wnd;
             self.hack1.mark_discarded(&mut self.board, edge);
-            if self.hack1.stray_duplicates < DUP_THRESH {
-                return;
-            }
+        }
+        if self.hack1.stray_duplicates < DUP_THRESH + u32::from(!changes.at_third) {
+            return;
+        }
+        if changes.holds {
             self.hack1.doubted_to = self.board.nxt();
         }
         self.hack1.stray_duplicates = 0;
