@@ -61,10 +61,16 @@ named! {
         BarrTextSlowStart = "barr-text-slow-start",
         /// The same as printed, left with no less than the cwnd of before.
         BarrTextKeeps = "barr-text-keeps",
+        /// QARR as printed, at ACKs that move SND.UNA alone.
+        QarrTextCumulative = "qarr-text-cumulative",
     }
 }
 
 impl ReductionName {
+    /// Those among which seeds choose. Our choice: the list does not grow, because with another one each seed would mean another
+    /// run.
+    pub const DRAWN: &'static [ReductionName] = ReductionName::ALL.split_at(17).0;
+
     /// The algorithm that it is a form of, as we recommend it.
     pub fn base(self) -> ReductionName {
         match self {
@@ -72,7 +78,8 @@ impl ReductionName {
             | ReductionName::QarrTextRaises
             | ReductionName::QarrTextRecord
             | ReductionName::QarrTextRound
-            | ReductionName::QarrTextShortest => ReductionName::Qarr,
+            | ReductionName::QarrTextShortest
+            | ReductionName::QarrTextCumulative => ReductionName::Qarr,
             ReductionName::BarrText
             | ReductionName::BarrTextDelivered
             | ReductionName::BarrTextHighest
