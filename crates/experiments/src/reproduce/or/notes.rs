@@ -67,7 +67,7 @@ const NOTES: &[Note] = &[
         text: "by experiment (`reproduce printed`): with Eq. (2) on every ACK, as printed, all such cells fall far below the published ones \
                (Table 7, Vegas, 200 ms: 35 %, published 57, ours 76), and once a round trip, by the last RTT or by the shortest, they \
                come to what the window allows, as BARR's do. The paper's module moved W more often than once a round trip and less \
-               than on every ACK, which the text does not say",
+               than on every ACK, which the text does not say (docs/evidence/printed-forms.md)",
     },
     Note {
         tables: &[6, 7, 10, 11, 14, 15],
@@ -108,7 +108,8 @@ const NOTES: &[Note] = &[
         side: Side::Above,
         text: "by experiment, two runs of QARR at 1 Gbit/s: as printed (`hack1-text`) 61 % with 9 timeouts a run, published 77, ours 89 with \
                none. Once a retransmission was lost ours sends nothing more beyond the window until it is repaired (our choice, \
-               crates/tcp/src/sender/hack1.rs); what a receiver threw away has to be sent again",
+               crates/tcp/src/sender/hack1.rs); what a receiver threw away has to be sent again. What each of our three changes brings alone \
+               stands in docs/evidence/printed-forms.md",
     },
 ];
 
