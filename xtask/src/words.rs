@@ -3,7 +3,7 @@
 use std::path::Path;
 
 /// As git matches them: a star is any characters, slashes too.
-const PAGES: [&str; 15] = [
+const PAGES: [&str; 16] = [
     "README.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
@@ -16,6 +16,7 @@ const PAGES: [&str; 15] = [
     "docs/evidence/fuzz.md",
     "docs/evidence/map.md",
     "docs/evidence/packetdrill.md",
+    "docs/evidence/printed-forms.md",
     "docs/evidence/scale.md",
     "docs/evidence/speed.md",
     "tests/kernel-lab/README.md",

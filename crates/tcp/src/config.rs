@@ -49,6 +49,9 @@ pub struct Config {
     /// Hack 1 as printed, without what is ours in it; `hack1` is on with it.
     #[cfg_attr(feature = "serde", serde(default))]
     pub hack1_text: bool,
+    /// Which of our changes the printed Hack 1 has all the same: for experiments that say what each is worth.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub hack1_changes: Hack1Changes,
     /// How much may be outstanding, beside the congestion window.
     pub schedule: ScheduleName,
     /// Loss detection.
@@ -115,6 +118,25 @@ pub struct Config {
     pub time_wait: Duration,
 }
 
+/// What is ours in Hack 1, one switch each (crates/tcp/src/sender/hack1.rs).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Hack1Changes {
+    /// The third duplicate is enough; as printed their number has to exceed DupThresh.
+    pub at_third: bool,
+    /// A duplicate without news marks a segment beyond the window as lost.
+    pub marks: bool,
+    /// Nothing new goes beyond the window while a lost retransmission is repaired.
+    pub holds: bool,
+}
+
+impl Hack1Changes {
+    /// As printed.
+    pub const NONE: Hack1Changes = Hack1Changes { at_third: false, marks: false, holds: false };
+    /// As we recommend.
+    pub const ALL: Hack1Changes = Hack1Changes { at_third: true, marks: true, holds: true };
+}
+
 /// The receive buffer, in bytes of payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -161,6 +183,7 @@ impl Default for Config {
             opportunistic: false,
             hack1: false,
             hack1_text: false,
+            hack1_changes: Hack1Changes::NONE,
             schedule: ScheduleName::Window,
             detection: DetectionName::RackTlp,
             ncl: NclConfig::default(),

@@ -76,7 +76,7 @@ mod sender;
 mod snapshot;
 mod status;
 
-pub use config::{Config, KeepAlive, ReceiveBuffer, RtoName, TimestampClock, ValidationName};
+pub use config::{Config, Hack1Changes, KeepAlive, ReceiveBuffer, RtoName, TimestampClock, ValidationName};
 pub use congestion::{CaState, CongestionControl, CongestionName, HystartName};
 pub use connection::{CloseReason, Connection, Origin, State};
 pub use delivery::Delivery;

@@ -23,6 +23,10 @@ pub use rfc6675::Halving;
 snapshot!(ReductionState of AnyReduction, RateReduction: Halving, RateHalving, Prr, Qarr, Barr, Opportunistic,);
 
 impl ReductionName {
+    /// Those among which seeds choose. Our choice: the list does not grow, because with another one each seed would mean another
+    /// run.
+    pub const DRAWN: &'static [ReductionName] = ReductionName::ALL.split_at(17).0;
+
     /// The algorithm that it is a form of, as we recommend it.
     pub fn base(self) -> ReductionName {
         match self {
@@ -30,7 +34,8 @@ impl ReductionName {
             | ReductionName::QarrTextRaises
             | ReductionName::QarrTextRecord
             | ReductionName::QarrTextRound
-            | ReductionName::QarrTextShortest => ReductionName::Qarr,
+            | ReductionName::QarrTextShortest
+            | ReductionName::QarrTextCumulative => ReductionName::Qarr,
             ReductionName::BarrText
             | ReductionName::BarrTextDelivered
             | ReductionName::BarrTextHighest

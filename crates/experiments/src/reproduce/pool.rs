@@ -1,6 +1,6 @@
 //! Many simulations on all cores: the longest first, so that no core waits for another at the end.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use paceline_sim::{ScenarioError, Watch};
@@ -30,8 +30,10 @@ pub(super) type Work<'a> =
 #[derive(Debug, Default)]
 pub(super) struct Records(HashMap<String, Record>);
 
-/// Runs what is not kept already.
-pub(super) fn run_all(jobs: Vec<Job<'_>>, kept: &Kept, threads: u32, quiet: bool) -> Result<Records> {
+/// Runs what is not kept already. What several tables show is run once.
+pub(super) fn run_all(mut jobs: Vec<Job<'_>>, kept: &Kept, threads: u32, quiet: bool) -> Result<Records> {
+    let mut seen = HashSet::new();
+    jobs.retain(|job| seen.insert(job.key()));
     let total = jobs.len();
     let wanted: Vec<String> = jobs.iter().map(Job::key).collect();
     let mut todo: Vec<Job<'_>> =
@@ -156,7 +158,8 @@ mod tests {
                     Ok([("x".to_string(), 2.0), ("y".to_string(), f64::NAN)].into())
                 }),
             };
-            (1..=3).map(job).collect()
+            // The last one is there twice.
+            [1, 2, 3, 3].map(job).into()
         };
         for _ in 0..2 {
             let kept = Kept::open(&folder.path().join("runs"), "p", false).unwrap();

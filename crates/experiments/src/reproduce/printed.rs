@@ -1,5 +1,7 @@
 //! What is built as printed beside what we recommend: one table for each pair, and what each of our changes does alone.
 
+mod additions;
+mod assumptions;
 mod case;
 mod causes;
 mod pairs;
@@ -30,6 +32,8 @@ pub(crate) fn command(options: &PrintedOptions) -> Result<()> {
 struct Groups {
     tables: Vec<tables::Row>,
     pairs: Vec<pairs::Pair>,
+    additions: Vec<additions::Row>,
+    assumptions: Vec<assumptions::Row>,
     causes: Vec<causes::Row>,
 }
 
@@ -37,9 +41,17 @@ impl Groups {
     fn new(options: &PrintedOptions) -> Groups {
         let wanted =
             |name: &str| options.only.is_empty() || options.only.iter().any(|part| name.contains(part));
-        let mut all = Groups { tables: tables::all(), pairs: pairs::all(), causes: causes::all() };
+        let mut all = Groups {
+            tables: tables::all(),
+            pairs: pairs::all(),
+            additions: additions::all(),
+            assumptions: assumptions::all(),
+            causes: causes::all(),
+        };
         all.tables.retain(|row| wanted(&row.name));
         all.pairs.retain(|pair| wanted(&pair.name));
+        all.additions.retain(|row| wanted(&row.name));
+        all.assumptions.retain(|row| wanted(&row.name));
         all.causes.retain(|row| wanted(&row.name));
         all
     }
@@ -47,7 +59,14 @@ impl Groups {
     fn cases(&self) -> impl Iterator<Item = &Case> {
         let tables = self.tables.iter().flat_map(|row| [&row.printed, &row.improved]);
         let pairs = self.pairs.iter().flat_map(|pair| [&pair.printed, &pair.improved]);
-        tables.chain(pairs).chain(self.causes.iter().flat_map(|row| row.cases.iter()))
+        let additions = self.additions.iter().flat_map(|row| row.cases.iter());
+        let assumptions =
+            self.assumptions.iter().flat_map(|row| std::iter::once(&row.printed).chain(&row.others));
+        tables
+            .chain(pairs)
+            .chain(additions)
+            .chain(assumptions)
+            .chain(self.causes.iter().flat_map(|row| row.cases.iter()))
     }
 
     fn report(&self, measured: &Measured<'_>) -> Vec<(Section, Vec<Bound>)> {
@@ -57,6 +76,12 @@ impl Groups {
         }
         if !self.pairs.is_empty() {
             parts.push(pairs::report(&self.pairs, measured));
+        }
+        if !self.additions.is_empty() {
+            parts.push((additions::report(&self.additions, measured), Vec::new()));
+        }
+        if !self.assumptions.is_empty() {
+            parts.push(assumptions::report(&self.assumptions, measured));
         }
         if !self.causes.is_empty() {
             parts.push((causes::report(&self.causes, measured), Vec::new()));
@@ -88,7 +113,10 @@ mod tests {
             let earlier = seen.entry(case.name.clone()).or_insert_with(|| scenario.clone());
             assert_eq!(*earlier, scenario, "{}", case.name);
         }
-        assert_eq!((all.tables.len(), all.causes.len()), (128, 14));
+        assert_eq!(
+            (all.tables.len(), all.additions.len(), all.assumptions.len(), all.causes.len()),
+            (128, 16, 112, 14)
+        );
         assert!(all.pairs.iter().all(
             |pair| format!("{:?}", (pair.printed.build)(1)) != format!("{:?}", (pair.improved.build)(1))
         ));

@@ -53,7 +53,7 @@ fn draw_sender(random: &mut Random) -> Config {
     Config {
         congestion: one_of(random, CongestionName::DRAWN),
         hystart: one_of(random, HystartName::ALL),
-        reduction: one_of(random, ReductionName::ALL),
+        reduction: one_of(random, ReductionName::DRAWN),
         detection: one_of(random, DetectionName::ALL),
         frto: flip(random),
         ..Config::default()

@@ -45,6 +45,8 @@ named! {
         BarrTextSlowStart = "barr-text-slow-start",
         /// The same as printed, left with no less than the cwnd of before.
         BarrTextKeeps = "barr-text-keeps",
+        /// QARR as printed, at ACKs that move SND.UNA alone.
+        QarrTextCumulative = "qarr-text-cumulative",
     }
 }
 

@@ -40,11 +40,20 @@ struct Form {
     /// the echoed timestamp, and behind a hole a receiver echoes that of the last segment before it (RFC 7323, Section 4.3), so
     /// that the RTT seems to grow as long as the hole is open.
     by_record: bool,
+    /// An experiment, not in what we recommend: only ACKs that move SND.UNA count, as only there Linux calls the hook pkts_acked of
+    /// Section VI with an RTT. The text has every ACK.
+    cumulative: bool,
 }
 
 impl Form {
-    const TEXT: Form =
-        Form { per_round: false, shortest: false, raises: false, fills: false, by_record: false };
+    const TEXT: Form = Form {
+        per_round: false,
+        shortest: false,
+        raises: false,
+        fills: false,
+        by_record: false,
+        cumulative: false,
+    };
 
     fn of(name: ReductionName) -> Form {
         match name {
@@ -53,7 +62,15 @@ impl Form {
             ReductionName::QarrTextRecord => Form { by_record: true, ..Form::TEXT },
             ReductionName::QarrTextRound => Form { per_round: true, ..Form::TEXT },
             ReductionName::QarrTextShortest => Form { per_round: true, shortest: true, ..Form::TEXT },
-            _ => Form { per_round: true, shortest: true, raises: true, fills: true, by_record: true },
+            ReductionName::QarrTextCumulative => Form { cumulative: true, ..Form::TEXT },
+            _ => Form {
+                per_round: true,
+                shortest: true,
+                raises: true,
+                fills: true,
+                by_record: true,
+                ..Form::TEXT
+            },
         }
     }
 }
@@ -82,6 +99,9 @@ impl Qarr {
 
     /// Q_i = pipe (RTT - baseRTT) / RTT, Eq. (1).
     fn queue(form: Form, sample: &AckSample) -> Option<u32> {
+        if form.cumulative && !sample.una_advanced {
+            return None;
+        }
         let (rtt, pipe) = match form.by_record {
             true => (sample.rtt?, sample.prior_in_flight),
             false => (sample.kind.echo_rtt.or(sample.rtt)?, sample.in_flight),
@@ -216,6 +236,8 @@ mod tests {
         // By the record 200 x 25 / 125 = 40 wait.
         assert_eq!(of(ReductionName::QarrTextRecord, &[late, late]), [165, 130]);
         assert_eq!(of(ReductionName::QarrTextRound, &[late, late, short]), [110, 110, 110]);
+        let partial = AckSample { una_advanced: true, ..late };
+        assert_eq!(of(ReductionName::QarrTextCumulative, &[late, partial, late]), [200, 110, 110]);
         // The second round trip ends with the fourth ACK, whose queue is the longer one.
         let end = AckSample { una: 102, nxt: 200, ..late };
         assert_eq!(of(ReductionName::QarrTextRound, &[late, late, short, end]), [110, 110, 110, 20]);

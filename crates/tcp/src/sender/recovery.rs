@@ -5,6 +5,7 @@ use paceline_wire::{Duration, Instant};
 use super::Sender;
 use super::messages::{AckInput, Flags, Forced};
 use super::timer::TimerKind;
+use crate::config::Hack1Changes;
 use crate::congestion::{CaState, current_ssthresh};
 use crate::detection::{DUP_THRESH, LossSample};
 use crate::scoreboard::Mark;
@@ -235,14 +236,15 @@ impl Sender {
     /// OR, Section VIII, Hack 1: duplicate ACKs without news by SACK answer data beyond the window, so the retransmission
     /// that should have opened it is lost. After DupThresh the first segment goes again.
     ///
-    /// As printed (`hack1_text`) that is all, and the count has to exceed DupThresh. Ours adds two rules: [`super::hack1::Hack1::mark_discarded`] and
-    /// [`super::hack1::Hack1::may_exceed_window`].
+    /// As printed (`hack1_text`) that is all, and the count has to exceed DupThresh. What is ours beyond that has a switch each in
+    /// [`Hack1Changes`]; docs/evidence/printed-forms.md says what it is worth.
     pub(super) fn detect_discards(&mut self, flags: Flags) {
-        let text = self.config.hack1_text;
-        if !self.config.hack1 && !text {
-            return;
-        }
-        if flags.lost_retransmission && !text {
+        let changes = match (self.config.hack1, self.config.hack1_text) {
+            (_, true) => self.config.hack1_changes,
+            (true, false) => Hack1Changes::ALL,
+            (false, false) => return,
+        };
+        if flags.lost_retransmission && changes.holds {
             self.hack1.doubted_to = self.board.nxt();
         }
         if flags.una_advanced || flags.data_sacked {
@@ -253,16 +255,14 @@ impl Sender {
             return;
         }
         self.hack1.stray_duplicates += 1;
-        if text {
-            if self.hack1.stray_duplicates <= DUP_THRESH {
-                return;
-            }
-        } else {
+        if changes.marks {
             let edge = self.board.una() + self.peer.snd_wnd;
             self.hack1.mark_discarded(&mut self.board, edge);
-            if self.hack1.stray_duplicates < DUP_THRESH {
-                return;
-            }
+        }
+        if self.hack1.stray_duplicates < DUP_THRESH + u32::from(!changes.at_third) {
+            return;
+        }
+        if changes.holds {
             self.hack1.doubted_to = self.board.nxt();
         }
         self.hack1.stray_duplicates = 0;

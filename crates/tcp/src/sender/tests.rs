@@ -5,6 +5,7 @@ use proptest::prelude::*;
 
 use super::timer::TimerKind;
 use super::*;
+use crate::config::Hack1Changes;
 use crate::congestion::{CaState, CongestionName, Window};
 use crate::detection::DetectionName;
 use crate::reduction::ReductionName;
@@ -283,6 +284,49 @@ fn hack1_sends_the_first_segment_again_after_three_duplicates_without_news() {
         assert_eq!(sent.contains(&-1_000), hack1, "{sent:?}");
         assert_eq!(bench.sender.totals.hack1, u64::from(hack1));
     }
+}
+
+/// As printed the fourth duplicate without news is the first that counts. Each of our changes can be added alone.
+#[test]
+fn what_is_ours_in_hack1_has_a_switch_each() {
+    let of = |hack1_text: bool, hack1_changes: Hack1Changes| {
+        let config = Config {
+            hack1: true,
+            hack1_text,
+            hack1_changes,
+            opportunistic: true,
+            reduction: ReductionName::Qarr,
+            initial_cwnd: 20,
+            ..plain(DetectionName::Fack)
+        };
+        let mut bench = Bench::new(config, 2_000);
+        bench.send();
+        bench.now = 100;
+        for n in 4..20 {
+            bench.ack(1_000, &[(1_100, 1_100 + n * 100)]);
+            bench.send();
+        }
+        assert!(bench.sender.totals.beyond_window > 0);
+        bench.now += 110;
+        let lost = bench.sender.board.lost_total();
+        let mut sent_again = Vec::new();
+        for number in 1..=3 {
+            bench.ack(1_000, &[(1_100, 3_000)]);
+            sent_again.extend(bench.send().contains(&-1_000).then_some(number));
+        }
+        let marked = bench.sender.board.lost_total() > lost + sent_again.len() as u64;
+        bench.ack(1_000, &[(1_100, 3_000)]);
+        sent_again.extend(bench.send().contains(&-1_000).then_some(4));
+        let holds = !bench.sender.hack1.may_exceed_window(1_000);
+        (sent_again, marked, holds)
+    };
+    let (text, ours) = (Hack1Changes::NONE, Hack1Changes::ALL);
+    assert_eq!(of(true, text), (vec![4], false, false));
+    assert_eq!(of(true, Hack1Changes { at_third: true, ..text }), (vec![3], false, false));
+    assert_eq!(of(true, Hack1Changes { marks: true, ..text }), (vec![4], true, false));
+    assert_eq!(of(true, Hack1Changes { holds: true, ..text }), (vec![4], false, true));
+    assert_eq!(of(true, ours), of(false, text), "all of them are what we recommend");
+    assert_eq!(of(true, ours), (vec![3], true, true));
 }
 
 #[test]

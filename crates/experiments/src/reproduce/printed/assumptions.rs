@@ -1,0 +1,122 @@
+//! Cells that the printed forms of QARR and BARR miss: what the text leaves open is read otherwise, one reading at a time.
+
+use paceline_sim::Scenario;
+use paceline_sim::reproduce::or::{Cell, Setup, Variant};
+use paceline_tcp::{DetectionName, ReceiveBuffer, ReductionName};
+use serde_json::Value;
+
+use super::tables::{OFF_POINTS, as_printed, case, is_wanted, name, with_client, with_server};
+use super::{Case, GOODPUT, Measured, TIMEOUTS};
+use crate::reproduce::report::{Bound, Section, number};
+
+/// A published cell as printed, and read otherwise.
+pub(super) struct Row {
+    pub(super) name: String,
+    cell: Cell,
+    pub(super) printed: Case,
+    pub(super) others: [Case; 2],
+}
+
+/// Tables 6, 7, 10, 11, 14 and 15 as found.
+pub(super) fn all() -> Vec<Row> {
+    let is_one = |cell: &Cell| is_wanted(cell) && cell.variant == Variant::Original;
+    Cell::all().into_iter().filter(is_one).map(row).collect()
+}
+
+fn row(cell: Cell) -> Row {
+    let form = as_printed(&cell);
+    let setup = cell.setup();
+    let others = match form {
+        ReductionName::QarrText => [
+            case(&cell, "qarr-text-cumulative", Some(ReductionName::QarrTextCumulative), |scenario| scenario),
+            case(
+                &cell,
+                "qarr-text-record, AW = C x U",
+                Some(ReductionName::QarrTextRecord),
+                move |scenario| with_exact_window(scenario, setup),
+            ),
+        ],
+        _ => [
+            case(&cell, "barr-text-keeps", Some(ReductionName::BarrTextKeeps), |scenario| scenario),
+            case(&cell, "as printed, rfc6675", Some(form), |scenario| {
+                with_server(scenario, |server| server.detection = DetectionName::Rfc6675)
+            }),
+        ],
+    };
+    let printed = case(&cell, "as printed", Some(form), |scenario| scenario);
+    Row { name: format!("read otherwise: {}", name(&cell)), cell, printed, others }
+}
+
+/// AW is C x U in packets as the link carries them, and no more: no queue stands when the window is full.
+fn with_exact_window(scenario: Scenario, setup: Setup) -> Scenario {
+    let per_rtt = setup.rate().as_bytes_per_sec() * setup.rtt_ms / 1_000;
+    let window = u32::try_from(per_rtt / PACKET_BYTES).unwrap_or(u32::MAX).saturating_mul(SEGMENT_BYTES);
+    with_client(scenario, |client| client.receive_buffer = ReceiveBuffer::Fixed(window))
+}
+
+const PACKET_BYTES: u64 = 1_500;
+const SEGMENT_BYTES: u32 = 1_448;
+
+impl Row {
+    /// Points of utilisation that a case is above the published cell, and half of the interval.
+    fn off(&self, measured: &Measured<'_>, case: &Case) -> [f64; 2] {
+        let goodput = measured.sample(case, GOODPUT).estimate();
+        let points = |mbps: f64| mbps / self.cell.setup().mbps * 100.0;
+        let published = self.cell.published_percent.unwrap_or(f64::NAN);
+        [points(goodput.mean) - published, points(goodput.half_width)]
+    }
+
+    fn is_off(&self, measured: &Measured<'_>, case: &Case) -> bool {
+        self.off(measured, case)[0].abs() > OFF_POINTS
+    }
+
+    fn to_row(&self, measured: &Measured<'_>) -> Vec<Value> {
+        let mut row: Vec<Value> =
+            vec![name(&self.cell).into(), number(self.cell.published_percent.unwrap_or(f64::NAN), 1)];
+        for case in std::iter::once(&self.printed).chain(&self.others) {
+            row.extend(self.off(measured, case).map(|value| number(value, 1)));
+            row.push(number(measured.sample(case, TIMEOUTS).mean(), 1));
+        }
+        row
+    }
+}
+
+/// Only cells that are off as printed; and those of them that neither reading brings near.
+pub(super) fn report(rows: &[Row], measured: &Measured<'_>) -> (Section, Vec<Bound>) {
+    let off: Vec<&Row> = rows.iter().filter(|row| row.is_off(measured, &row.printed)).collect();
+    let is_open = |row: &&&Row| row.others.iter().all(|case| row.is_off(measured, case));
+    let open: Vec<String> = off.iter().filter(is_open).map(|row| name(&row.cell)).collect();
+    let section = Section {
+        name: "printed-assumptions",
+        title: "Cells that are off as printed, read otherwise".into(),
+        text: TEXT.into(),
+        columns: vec![
+            "cell",
+            "published, %",
+            "as printed: points off",
+            "±",
+            "RTO a run",
+            "cumulative, or keeps: points off",
+            "±",
+            "RTO a run",
+            "record and AW = C x U, or rfc6675: points off",
+            "±",
+            "RTO a run",
+        ],
+        rows: off.iter().map(|row| row.to_row(measured)).collect(),
+        files: Vec::new(),
+    };
+    let bound = Bound::at_most(
+        format!("of {} cells off as printed: those that no other reading brings within 10 points", off.len()),
+        0.0,
+        open.len() as f64,
+    );
+    (section, vec![if open.is_empty() { bound } else { bound.with_note(open.join("; ")) }])
+}
+
+const TEXT: &str = "\
+What the text leaves open is read otherwise; nothing else changes. QARR: only ACKs that move SND.UNA count (`-cumulative`), as only there \
+Linux calls the hook pkts_acked that Section VI lists; or RTTs come from the record of what was sent (`-record`) and AW is C x U \
+in packets of the link, 165 where the tables imply 180, so that no 15 packets stand in the queue when Q_T is 5. BARR: recovery ends \
+with the cwnd of before (`-keeps`), as in a kernel whose own handler sets cwnd to an ssthresh that was not lowered; or losses are found \
+by RFC 6675, so that a repair that is lost ends in a timeout.";
