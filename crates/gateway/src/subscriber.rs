@@ -100,8 +100,9 @@ impl Subscriber {
         }
     }
 
-    /// What a flow may have outstanding of which `own` is in flight. Our choice: on a full link an even part or what it has, whichever is more; the
-    /// rest is that of others. With all of it for each, four split downloads of 5 Mbit/s had 100 ms of data waiting here in place of 20.
+    /// What a flow may have outstanding of which `own` is in flight. Our choice: an even part, or what it has on a full link, and on another twice that
+    /// (RFC 5681, Section 3.1), whichever is more. With all of the limit for each, four split downloads of 5 Mbit/s had 100 ms of data
+    /// waiting here in place of 20.
     pub(crate) fn share_of_limit(&self, own: u64) -> u64 {
         let limit = self.downlink.limit();
         if limit == u64::MAX {
