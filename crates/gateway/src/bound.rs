@@ -281,6 +281,7 @@ impl QueueBound {
             lowered: self.gives_way,
             rate_known: !self.delivery.forecast().is_zero(),
             outstanding: sample.outstanding,
+            flows: sample.flows,
             server_rtt: sample.server_rtt,
             path: self.path(rtt_min),
             rtt: self.last_rtt,

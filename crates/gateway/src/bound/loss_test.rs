@@ -104,6 +104,8 @@ pub(super) struct LossSample {
     /// There is an estimate of the link's rate.
     pub(super) rate_known: bool,
     pub(super) outstanding: u64,
+    /// Flows that share the link.
+    pub(super) flows: u32,
     /// What the path holds without a queue.
     pub(super) path: u64,
     /// Round-trip time between the sender and the gateway.
@@ -125,6 +127,8 @@ pub(super) struct LossTest {
     first_lost: Option<Instant>,
     /// The most that was outstanding since.
     outstanding_max: u64,
+    #[cfg_attr(feature = "serde", serde(default))]
+    flows: u32,
     /// What was lost before the test, of so many bytes.
     before: Tally,
     /// What was found last, when, and for how long that holds.
@@ -174,10 +178,10 @@ impl LossTest {
         self.full_bw_count < 3
     }
 
-    /// A test lets what is outstanding grow as slow start does. Our choice: where the rate grew in the last round or the one before; a round more let
-    /// the slow start of four flows lose twice as much in front of 15 KB.
+    /// A test lets what is outstanding grow as slow start does. Our choice: where the rate grew in the last round or the one before, and of a single
+    /// flow: the slow start of four lost half as much again in front of 15 KB, and with a round more twice as much.
     pub(super) fn lets_grow(&self) -> bool {
-        self.full_bw_count < 2
+        self.full_bw_count < 2 && self.flows < 2
     }
 
     /// A buffer was found twice in a row, not so long ago that it is to be found out anew. By chance a radio link, too, seems to be one now
@@ -196,6 +200,7 @@ impl LossTest {
 
     /// What was outstanding when a buffer overflowed, if one has.
     pub(super) fn on_report(&mut self, sample: &LossSample) -> Option<u64> {
+        self.flows = sample.flows;
         self.measure(sample);
         let empty = sample.rtt <= sample.rtt_min + sample.rtt_min / 16;
         self.review(sample, empty);
@@ -373,6 +378,7 @@ mod tests {
             lowered: false,
             rate_known: true,
             outstanding,
+            flows: 1,
             path: PATH,
             rtt,
             rtt_min: RTT,
