@@ -416,7 +416,7 @@ impl QueueBound {
         // While the rate grows, what the path was seen to hold is a round trip old. Held to that, BBR, which starts only once (draft-ietf-ccwg-bbr,
         // Section 4.3.1.2), had .3 to .5 of its rate for 15 s where both sides lose packets. Our choice: what slow start has next; four times in place
         // of twice gave the same.
-        let grown = if self.loss_test.lets_grow() { 2 } else { 1 };
+        let grown = if self.loss_test.lets_grow(self.flows) { 2 } else { 1 };
         let tested = if self.loss_test.is_under_way() { grown * self.path(rtt_min) } else { u64::MAX };
         let whole = limit;
         let limit = self.backoff.apply(now, limit).min(tested).max(self.floor());

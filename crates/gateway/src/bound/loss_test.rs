@@ -127,8 +127,6 @@ pub(super) struct LossTest {
     first_lost: Option<Instant>,
     /// The most that was outstanding since.
     outstanding_max: u64,
-    #[cfg_attr(feature = "serde", serde(default))]
-    flows: u32,
     /// What was lost before the test, of so many bytes.
     before: Tally,
     /// What was found last, when, and for how long that holds.
@@ -178,10 +176,10 @@ impl LossTest {
         self.full_bw_count < 3
     }
 
-    /// A test lets what is outstanding grow as slow start does. Our choice: where the rate grew in the last round or the one before, and of a single
+    /// A test lets what is outstanding of so many flows grow as slow start does. Our choice: where the rate grew in the last round or the one before, and of a single
     /// flow: the slow start of four lost half as much again in front of 15 KB, and with a round more twice as much.
-    pub(super) fn lets_grow(&self) -> bool {
-        self.full_bw_count < 2 && self.flows < 2
+    pub(super) fn lets_grow(&self, flows: u32) -> bool {
+        self.full_bw_count < 2 && flows < 2
     }
 
     /// A buffer was found twice in a row, not so long ago that it is to be found out anew. By chance a radio link, too, seems to be one now
@@ -200,13 +198,12 @@ impl LossTest {
 
     /// What was outstanding when a buffer overflowed, if one has.
     pub(super) fn on_report(&mut self, sample: &LossSample) -> Option<u64> {
-        self.flows = sample.flows;
         self.measure(sample);
         let empty = sample.rtt <= sample.rtt_min + sample.rtt_min / 16;
         self.review(sample, empty);
         self.hold(sample);
         let (lost, lost_empty) = if empty { (0, sample.lost) } else { (sample.lost, 0) };
-        let grows = self.lets_grow();
+        let grows = self.lets_grow(sample.flows);
         match &mut self.phase {
             Phase::Watch => {
                 self.tally.delivered += sample.delivered;
@@ -413,7 +410,7 @@ mod tests {
                 test.on_report(&LossSample { server_rtt, ..report(now, lost, 2 * PATH, rtt) });
                 if round > 0 && test.is_under_way() {
                     tested += 1;
-                    assert!(test.lets_grow(), "round {round}, packet {n}");
+                    assert!(test.lets_grow(1), "round {round}, packet {n}");
                 }
             }
         }
