@@ -63,6 +63,20 @@ fn the_window_opens_by_whole_segments() {
     assert_eq!(receiver.take_window(7), 10);
 }
 
+/// A relay passes on what came, and its limit follows: the peer hears of it without sending anything.
+#[test]
+fn a_limit_that_grows_by_a_sixteenth_of_the_window_is_told() {
+    let mut receiver = receiver(100_000);
+    data(&mut receiver, 0, 30_000);
+    receiver.limit(48_000);
+    receiver.take_window(7);
+    receiver.acks.on_ack_sent();
+    receiver.limit(50_900);
+    assert!(!receiver.acks.is_due());
+    receiver.limit(51_300);
+    assert!(receiver.acks.is_due());
+}
+
 /// RFC 5681, Section 4.2; Linux __tcp_ack_snd_check compresses with SACK only.
 #[test]
 fn without_sack_no_duplicate_ack_is_kept_back() {
