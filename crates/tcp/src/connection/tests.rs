@@ -440,6 +440,26 @@ fn a_super_packet_is_acknowledged_as_the_segments_that_it_came_in() {
     assert_eq!(only(&mut connection, at(81)).tcp().unwrap().ack(), Seq(85_101));
 }
 
+/// RFC 7661: a window that is not used does not grow, whatever holds the sender back.
+#[test]
+fn what_an_allowance_leaves_unused_of_cwnd_does_not_grow() {
+    let (mut connection, mut sent) = open(Config::default());
+    connection.write_length(10_000_000);
+    let (mut now, mut cwnd) = (30, Vec::new());
+    for round in 0..60 {
+        connection.set_allowance(if round < 3 { u64::MAX } else { 1_000 });
+        while let Some(packet) = connection.poll_transmit(at(now)) {
+            sent = sent.add(packet.payload().len() as u32);
+        }
+        now += 20;
+        let ack =
+            TcpRepr { seq: Seq(101), ack: sent, flags: Flags::ACK, window: 60_000, ..TcpRepr::default() };
+        connection.handle_packet(at(now), &Packet::build_tcp(key().reversed(), &ack, Payload::Length(0)));
+        cwnd.push(connection.status(at(now)).window.snd_cwnd);
+    }
+    assert!(cwnd[2] >= 30 && cwnd[59] <= cwnd[2] + 4, "{cwnd:?}");
+}
+
 /// A repair waited for its allowance when the peer acknowledged all and closed: there is nothing to wait for any more.
 #[test]
 fn who_is_over_waits_for_no_allowance() {

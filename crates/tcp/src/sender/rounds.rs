@@ -24,8 +24,9 @@ impl Sender {
             // Our choice: as in slow start (tcp_is_cwnd_limited), cwnd may grow to twice what is used, so that it is not what
             // binds when the link gets faster, and no further, so that it binds when nothing else does.
             let packets_out = self.board.packets_out();
-            if self.control.window.cwnd < packets_out.saturating_mul(2) {
-                self.usage.note(true, packets_out, self.board.nxt());
+            let limited = self.control.window.cwnd < packets_out.saturating_mul(2);
+            if limited || self.board.una() >= self.usage.cwnd_usage_seq {
+                self.usage.note(limited, packets_out, self.board.nxt());
             }
             self.usage.cwnd_used = 0;
             self.usage.stamp = now;
