@@ -94,6 +94,11 @@ impl Share {
         [self.ceiling, self.paced].into_iter().flatten()
     }
 
+    /// What ceiling and pace let leave, if there is either.
+    pub(crate) fn most_rate(&self) -> Option<Rate> {
+        self.holds().map(|pace| pace.rate).min()
+    }
+
     /// When ceiling and pace let it send, if not now.
     pub(crate) fn held_until(&self, now: Instant) -> Option<Instant> {
         self.holds().map(|pace| pace.next).filter(|&at| at > now).max()

@@ -321,7 +321,8 @@ impl Split {
         // What it has advertised before is its own.
         let subscriber = table.memory_use_of_subscriber(flow.place);
         let demand = flow.send_demand(flow.is_held());
-        flow.bound(ctx, subscriber, table.share_of_limit(flow.place, demand.in_flight));
+        let limit = table.share_of_limit(flow.place, demand.in_flight, flow.srtt());
+        flow.bound(ctx, subscriber, limit);
         let (path, own) = table.after_split_event(flow.place, ctx.now, demand, &report);
         flow.limit_upload(&path.upload, own);
         if let Some(rtt) = report.rtt {

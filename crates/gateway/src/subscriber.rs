@@ -102,9 +102,12 @@ impl Subscriber {
 
     /// What a flow may have outstanding of which `own` is in flight. Our choice: an even part, or what it has on a full link, and on another twice that
     /// (RFC 5681, Section 3.1), whichever is more. With all of the limit for each, four split downloads of 5 Mbit/s had 100 ms of data
-    /// waiting here in place of 20.
-    pub(crate) fn share_of_limit(&self, own: u64) -> u64 {
-        let limit = self.downlink.limit();
+    /// waiting here in place of 20. Nor more than its pace lets leave within `srtt`, its smoothed RTT: where a link has no limit but a pace, cwnd
+    /// had let five seconds of data wait.
+    pub(crate) fn share_of_limit(&self, own: u64, srtt: Duration) -> u64 {
+        let round = srtt.max(self.downlink.rtt_min().unwrap_or(RTT_UNKNOWN));
+        let paced = self.share.most_rate().map_or(u64::MAX, |rate| rate.bytes_in(round));
+        let limit = self.downlink.limit().min(paced);
         if limit == u64::MAX {
             return limit;
         }

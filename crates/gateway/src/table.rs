@@ -5,7 +5,7 @@ use core::net::IpAddr;
 
 use alloc::vec::Vec;
 
-use paceline_wire::{FlowKey, Instant};
+use paceline_wire::{Duration, FlowKey, Instant};
 use slab::Slab;
 
 use crate::auto::server_prefix;
@@ -227,8 +227,8 @@ impl Table {
     }
 
     /// What the subscriber of an entry may have outstanding, and an entry that has `own` in flight; `u64::MAX` where nothing bounds it.
-    pub(crate) fn share_of_limit(&self, id: u32, own: u64) -> u64 {
-        self.subscribers[self.entries[id as usize].scheduled.subscriber() as usize].share_of_limit(own)
+    pub(crate) fn share_of_limit(&self, id: u32, own: u64, srtt: Duration) -> u64 {
+        self.subscribers[self.entries[id as usize].scheduled.subscriber() as usize].share_of_limit(own, srtt)
     }
 
     /// Bytes that an entry may send side by side: without end where no other flow of its subscriber has anything to send.

@@ -278,6 +278,11 @@ impl SplitFlow {
         self.last_packet + Duration::from_secs(idle_timeout_s)
     }
 
+    /// The smoothed RTT of its client's leg; zero before the first sample.
+    pub(super) fn srtt(&self) -> Duration {
+        self.client.as_ref().map_or(Duration::ZERO, |client| client.connection.srtt())
+    }
+
     /// Only its turn is missing for its client's leg to send.
     pub(super) fn is_held(&self) -> bool {
         self.client.as_ref().is_some_and(|client| client.connection.is_held())
