@@ -6,6 +6,7 @@ use std::vec::Vec;
 use paceline_wire::{Duration, Flags, FlowKey, Instant, Packet, Payload, Seq, TcpOptionsRepr, TcpRepr};
 
 use super::*;
+use crate::CongestionName;
 use crate::config::{KeepAlive, ReceiveBuffer};
 
 mod ecn;
@@ -443,10 +444,10 @@ fn a_super_packet_is_acknowledged_as_the_segments_that_it_came_in() {
 /// RFC 7661: a window that is not used does not grow, whatever holds the sender back.
 #[test]
 fn what_an_allowance_leaves_unused_of_cwnd_does_not_grow() {
-    let (mut connection, mut sent) = open(Config::default());
-    connection.write_length(10_000_000);
+    let (mut connection, mut sent) = open(Config { congestion: CongestionName::Reno, ..Config::default() });
     let (mut now, mut cwnd) = (30, Vec::new());
     for round in 0..60 {
+        connection.write_length(1_000_000);
         connection.set_allowance(if round < 3 { u64::MAX } else { 1_000 });
         while let Some(packet) = connection.poll_transmit(at(now)) {
             sent = sent.add(packet.payload().len() as u32);
