@@ -107,7 +107,7 @@ impl Subscriber {
     pub(crate) fn share_of_limit(&self, own: u64, srtt: Duration) -> u64 {
         let round = srtt.max(self.downlink.rtt_min().unwrap_or(RTT_UNKNOWN));
         let paced = self.share.most_rate().map_or(u64::MAX, |rate| rate.bytes_in(round));
-        let limit = self.downlink.limit().min(paced);
+        let limit = self.downlink.limit().max(self.downlink.rate().bytes_in(srtt)).min(paced);
         if limit == u64::MAX {
             return limit;
         }
