@@ -58,6 +58,14 @@ pub(crate) struct Subscriber {
     pub(crate) uplink: Uplink,
 }
 
+/// The part of what a subscriber may have outstanding that one of its flows may have.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LimitShare {
+    pub(crate) in_flight: u64,
+    /// What may wait for a burst of ACKs.
+    pub(crate) at_once: u64,
+}
+
 impl Subscriber {
     pub(crate) fn new(prefix: IpAddr, config: &GatewayConfig) -> Self {
         let sharing = &config.sharing;
@@ -103,16 +111,19 @@ impl Subscriber {
     /// What a flow may have outstanding of which `own` is in flight. Our choice: an even part, or what it has on a full link, and on another twice that
     /// (RFC 5681, Section 3.1), whichever is more. With all of the limit for each, four split downloads of 5 Mbit/s had 100 ms of data
     /// waiting here in place of 20. Nor more than its pace lets leave within `srtt`, its smoothed RTT: where a link has no limit but a pace, cwnd
-    /// had let five seconds of data wait.
-    pub(crate) fn share_of_limit(&self, own: u64, srtt: Duration) -> u64 {
+    /// had let five seconds of data wait. A burst of ACKs may ask for all that it has outstanding at once; of a flow alone, which may have as little
+    /// as a few segments outstanding, for twice that. With twice that for each of several flows the 95th percentile of the wait was half as long again.
+    pub(crate) fn share_of_limit(&self, own: u64, srtt: Duration) -> LimitShare {
         let round = srtt.max(self.downlink.rtt_min().unwrap_or(RTT_UNKNOWN));
         let paced = self.share.most_rate().map_or(u64::MAX, |rate| rate.bytes_in(round));
         let limit = self.downlink.limit().max(self.downlink.rate().bytes_in(srtt)).min(paced);
         if limit == u64::MAX {
-            return limit;
+            return LimitShare { in_flight: limit, at_once: limit };
         }
+        let flows = u64::from((self.flows - self.ended).max(1));
         let grown = if self.downlink.is_full() { own } else { own.saturating_mul(2) };
-        (limit / u64::from((self.flows - self.ended).max(1))).max(grown).min(limit)
+        let in_flight = (limit / flows).max(grown).min(limit);
+        LimitShare { in_flight, at_once: if flows == 1 { in_flight.saturating_mul(2) } else { in_flight } }
     }
 
     /// Bytes that it has sent up, without those of acknowledgements.

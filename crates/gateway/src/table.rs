@@ -20,7 +20,7 @@ use crate::ring::{Linked, Links};
 use crate::scheduler_entry::SchedulerEntry;
 use crate::share::Share;
 use crate::status::{FlowStatus, Page, SubscriberStatus};
-use crate::subscriber::Subscriber;
+use crate::subscriber::{LimitShare, Subscriber};
 use crate::timers::{Timers, disarm};
 
 mod non_tcp;
@@ -226,8 +226,8 @@ impl Table {
         }
     }
 
-    /// What the subscriber of an entry may have outstanding, and an entry that has `own` in flight; `u64::MAX` where nothing bounds it.
-    pub(crate) fn share_of_limit(&self, id: u32, own: u64, srtt: Duration) -> u64 {
+    /// What an entry may have outstanding that has `own` in flight; `u64::MAX` where nothing bounds its subscriber.
+    pub(crate) fn share_of_limit(&self, id: u32, own: u64, srtt: Duration) -> LimitShare {
         self.subscribers[self.entries[id as usize].scheduled.subscriber() as usize].share_of_limit(own, srtt)
     }
 

@@ -10,6 +10,7 @@ use crate::link_report::LinkReport;
 use crate::observe::Event;
 use crate::pool::{MemoryUse, most_advertised, most_on_the_way};
 use crate::scheduler_entry::SendDemand;
+use crate::subscriber::LimitShare;
 
 impl SplitFlow {
     /// What the client has reported since the last call, and how many timeouts there were.
@@ -51,9 +52,11 @@ impl SplitFlow {
         ctx.counters.peak_buffered_bytes = ctx.counters.peak_buffered_bytes.max(*ctx.buffered);
     }
 
-    /// What bounds it, as of now: `subscriber` holds so much memory; this flow may have `limit` outstanding.
-    pub(super) fn bound(&mut self, ctx: &Context<'_>, subscriber: MemoryUse, limit: u64) {
-        self.bounds.in_flight = if self.measures_one_way() { u64::MAX } else { limit };
+    /// What bounds it, as of now: `subscriber` holds so much memory; this flow may have `limit` of its link.
+    pub(super) fn bound(&mut self, ctx: &Context<'_>, subscriber: MemoryUse, limit: LimitShare) {
+        let free = self.measures_one_way();
+        self.bounds.in_flight = if free { u64::MAX } else { limit.in_flight };
+        self.bounds.at_once = if free { u64::MAX } else { limit.at_once };
         if ctx.config.virtual_window.mode != VirtualWindowMode::Sized {
             return;
         }

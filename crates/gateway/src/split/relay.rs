@@ -12,7 +12,7 @@ impl SplitFlow {
         let (bounds, Some(client)) = (self.bounds, &mut self.client) else { return };
         let (server, client) = (&mut self.server.connection, &mut client.connection);
         let wait = bounds.target.max(self.gaps.room(now, server.srtt()));
-        let downlink = client.demand(server.srtt() + wait, bounds.in_flight);
+        let downlink = client.demand(server.srtt() + wait, bounds.in_flight, bounds.at_once);
         pass(now, downlink, server, client);
         if bounds.window > 0 {
             show(&bounds, downlink, server, client);
@@ -20,7 +20,7 @@ impl SplitFlow {
         // Nearly every packet is of a download: what the server's leg takes is asked for only where there is something to pass.
         let uplink = match client.readable() {
             0 => 0,
-            _ => server.demand(client.srtt() + bounds.target, u64::MAX),
+            _ => server.demand(client.srtt() + bounds.target, u64::MAX, u64::MAX),
         };
         pass(now, uplink, client, server);
         pass_failure(now, server, client);

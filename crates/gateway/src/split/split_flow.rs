@@ -76,8 +76,11 @@ pub(super) struct SplitFlow {
 pub(super) struct Bounds {
     /// How long data may wait here.
     pub(super) target: Duration,
-    /// What the subscriber may have outstanding.
+    /// Its part of what the subscriber may have outstanding.
     pub(super) in_flight: u64,
+    /// What may wait for a burst of ACKs.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub(super) at_once: u64,
     /// The largest window that is shown to the server; zero where the receive buffer alone says it.
     pub(super) window: u64,
 }
@@ -138,6 +141,7 @@ impl SplitFlow {
             bounds: Bounds {
                 target: Duration::from_millis(config.virtual_window.target_ms),
                 in_flight: u64::MAX,
+                at_once: u64::MAX,
                 window: 0,
             },
             gaps: Gaps::default(),

@@ -8,8 +8,9 @@ use crate::delivery::Delivery;
 /// Our choice: what five rounds of slow start from ten segments send, and so more than short transfers need.
 const AT_ONCE: u64 = 524_288;
 /// Our choice: what is not here when a burst of ACKs comes is here after `time`. Where a round trip takes more than so many times that,
-/// as with ACKs that wait on the uplink, that is a small part of it, and a window's worth would only get old here for a round trip.
-const BURSTS: u64 = 8;
+/// as with ACKs that wait on the uplink, that is a small part of it, and a window's worth would only get old here for a round trip. With 8 in
+/// place of 3 mixed flows waited for 512 ms in place of 442 (mean of the 95th percentiles of 60 drawn points), at the same throughput.
+const BURSTS: u64 = 3;
 
 impl Connection {
     /// So many bytes may be sent from here on, each time at least the segment that is begun; `u64::MAX`, as it is at first, is
@@ -109,9 +110,9 @@ impl Connection {
     }
 
     /// Bytes that it would send within `time` as its windows are now, if no more than `most` may be in flight: at least an
-    /// initial window, and in its first slow start, whose ACKs come in bursts, what a whole round trip may ask for. Where a pace is
+    /// initial window or `burst`, and in its first slow start, whose ACKs come in bursts, what a whole round trip may ask for. Where a pace is
     /// set the window may be no measure (RRE leaves it open): no more than twice what is paced, as a pace may double within a round trip.
-    pub fn demand(&self, time: Duration, most: u64) -> u64 {
+    pub fn demand(&self, time: Duration, most: u64, burst: u64) -> u64 {
         let sender = &self.sender;
         let mss = u64::from(sender.mss);
         let initial = u64::from(self.config.initial_cwnd) * mss;
@@ -126,8 +127,8 @@ impl Connection {
             let share = u128::from(window) * u128::from(time.as_nanos()) / u128::from(srtt.as_nanos().max(1));
             u64::try_from(share).unwrap_or(u64::MAX)
         };
-        // Our choice: twice what may be in flight is enough for a burst of ACKs. Ten segments of each of four flows are 240 ms of 2 Mbit/s.
-        let at_once = if doubles { window.min(AT_ONCE) } else { initial.min(most.saturating_mul(2)) };
+        // Ten segments of each of four flows are 240 ms of 2 Mbit/s.
+        let at_once = if doubles { window.min(AT_ONCE) } else { initial.min(burst) };
         let at_once = at_once.min(share(window.max(initial)).saturating_mul(BURSTS)).max(2 * mss);
         let paced = sender.congestion().pacing_rate().map_or(u64::MAX, |pace| 2 * pace.bytes_in(time));
         share(window).min(paced).max(at_once)
