@@ -4,8 +4,10 @@ use alloc::boxed::Box;
 
 use paceline_wire::Seq;
 
-use super::acceptance::WINDOW_MAX;
 use crate::upload::UploadWatch;
+
+/// Our choice: no receive buffer in use is larger; Linux's grow to 6 MB by themselves. What is not known is taken for this.
+pub(super) const WINDOW_MAX: u64 = 64 << 20;
 
 /// What the client sends.
 #[derive(Default)]

@@ -2,7 +2,6 @@
 
 use paceline_wire::{Duration, Instant};
 
-use super::Flow;
 use super::overshoot::Overshoot;
 use crate::reception_rate::ReceptionRate;
 
@@ -159,18 +158,5 @@ impl ClientWindow {
     pub(super) fn is_sound(&self, position_max: u64, window_max: u64) -> bool {
         let windows = [self.window, self.window_max, self.room];
         self.right_edge < position_max && windows.into_iter().all(|window| window <= window_max)
-    }
-}
-
-impl Flow {
-    /// An ACK shows `window`, and `is_whole` if it tells of no hole.
-    pub(super) fn note_window(&mut self, now: Instant, ack: u64, window: u64, is_whole: bool) {
-        let una = self.board.una();
-        if ack < una {
-            return;
-        }
-        let is_whole = is_whole && self.recovery.hole.is_none();
-        let gap = self.smoothed_rtt().max(Duration::from_millis(50)) * 2;
-        self.client.on_ack(&WindowReport { now, una, ack, window, is_whole, gap });
     }
 }

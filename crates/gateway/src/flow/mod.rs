@@ -13,6 +13,7 @@ mod departure;
 mod downlink;
 mod early_answers;
 mod life;
+mod missing;
 mod opening;
 mod overshoot;
 mod passed_on;
@@ -315,7 +316,7 @@ impl Flow {
         self.board.reset(position);
         self.recovery = Recovery::default();
         self.timers = Timers::default();
-        self.flush_pure_acks(ctx);
+        self.pure_acks.release(ctx, u64::MAX);
     }
 
     /// Repair has failed: the server's own recovery passes from here on, and sees everything.

@@ -388,7 +388,9 @@ impl Flow {
     /// Where the first missing segment ends.
     fn head_end(&self) -> u64 {
         let una = self.board.una();
-        self.buffer.at(una).map_or(una + self.segment(), |chunk| self.piece_end(chunk, una, self.segment()))
+        self.buffer
+            .at(una)
+            .map_or(una + self.segment(), |chunk| self.path_mtu.piece_end(chunk, una, self.segment()))
     }
 
     /// Only the head had arrived: everything in flight is lost.

@@ -185,7 +185,7 @@ impl Flow {
     /// has to ask: what the server sends again begins with what is kept here, and does not leave.
     fn window_probe_deadline(&self) -> Option<Instant> {
         let next = self.buffer.from(self.board.sent())?;
-        if self.board.una() < self.board.sent() || self.client.newest() >= self.segment_of(next) {
+        if self.board.una() < self.board.sent() || self.client.newest() >= self.path_mtu.segment_of(next) {
             return None;
         }
         Some(self.timers.since.max(self.client.acked_at()) + self.window_probe_interval())

@@ -5,6 +5,9 @@ use core::ops::Range;
 use paceline_wire::{Duration, Flags, Instant, Packet, Rate};
 
 use super::acceptance::OfClient;
+use super::ack_filter::hide_sacks;
+use super::client_window::WindowReport;
+use super::missing::Missing;
 use super::recovery::Left;
 use super::{Context, Flow, LinkReport, Phase};
 use crate::RADIO;
@@ -84,7 +87,8 @@ impl Flow {
             late = self.lateness(ctx, ack);
             report = self.on_ack(ctx, ack, &blocks, duplicate);
         }
-        let answers = self.answers_server(&packet, ack);
+        let missing = Missing::of(&self.board, &self.buffer, &self.stream);
+        let answers = self.filter.answers_server(&packet, ack, &missing);
         let withheld = !answers && self.withholds(ctx, &packet, ack);
         self.hide_sacks(ctx, &mut packet, ack, answers);
         if withheld {
@@ -93,16 +97,51 @@ impl Flow {
             self.modulation.push(ctx.now, Duration::MAX, false, Edit::WindowUpdate, packet);
             return report;
         }
+        let missing = Missing::of(&self.board, &self.buffer, &self.stream);
         if !answers {
-            self.note_told(ack);
+            self.filter.note_told(ack, &missing);
         }
+        // A duplicate ACK of a client without SACK tells of a gap of the server's by their number, and what moves the window is no duplicate
+        // (RFC 5681, Section 2; Linux: FLAG_WIN_UPDATE).
+        let counts = duplicate && !answers && !self.handshake.sack() && missing.server_is_repairing();
+        let edit = if counts && self.repairs(ctx.config) { Edit::Duplicate } else { Edit::Window };
         // What waits takes room.
         let late = if self.has_room(ctx, size_of::<Held>()) { late } else { Duration::MAX };
-        let counts = duplicate && !answers && self.counts_for_server(ctx);
-        let edit = if counts { Edit::Duplicate } else { Edit::Window };
         self.modulation.push(ctx.now, late, !pure || flags.contains(Flags::RST), edit, packet);
         self.close_if_done(ctx);
         report
+    }
+
+    /// True if `packet` tells the server nothing but a hole that is repaired here. An opening window must be shown.
+    fn withholds(&self, ctx: &Context<'_>, packet: &Packet, ack: u64) -> bool {
+        let opens = self.filter.was_closed(self.segment()) && !self.client.is_closed();
+        !opens
+            && self.repairs(ctx.config)
+            && self.filter.withholds(packet, ack, &Missing::of(&self.board, &self.buffer, &self.stream))
+    }
+
+    /// Takes out the SACK blocks that tell of what is repaired here.
+    fn hide_sacks(&mut self, ctx: &mut Context<'_>, packet: &mut Packet, ack: u64, answers_server: bool) {
+        if !self.repairs(ctx.config) {
+            return;
+        }
+        let missing = Missing::of(&self.board, &self.buffer, &self.stream);
+        let hidden = hide_sacks(packet, ack, answers_server, &missing);
+        ctx.counters.sack_blocks_removed += hidden.blocks;
+        if hidden.needless {
+            self.watch_duplicate();
+        }
+    }
+
+    /// An ACK shows `window`, and `is_whole` if it tells of no hole.
+    fn note_window(&mut self, now: Instant, ack: u64, window: u64, is_whole: bool) {
+        let una = self.board.una();
+        if ack < una {
+            return;
+        }
+        let is_whole = is_whole && self.recovery.hole.is_none();
+        let gap = self.smoothed_rtt().max(Duration::from_millis(50)) * 2;
+        self.client.on_ack(&WindowReport { now, una, ack, window, is_whole, gap });
     }
 
     /// How much longer than an RTT the client took for what it acknowledges, because of a repair.

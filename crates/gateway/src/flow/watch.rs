@@ -2,6 +2,7 @@
 
 use paceline_wire::{Duration, Instant, Tcp};
 
+use super::missing::Missing;
 use super::trial::{Progress, Trial};
 use super::{Context, Flow, Phase};
 use crate::auto::{Claim, Decision, Known, Reason, Seen, UplinkDelay, What, is_late};
@@ -124,7 +125,8 @@ impl Flow {
             server_rtt: self.round_trips.of_server(),
             window_is_used,
             waits: self.waiting() > 0,
-            hides: !self.board.is_whole() && !self.server_is_repairing(),
+            hides: !self.board.is_whole()
+                && !Missing::of(&self.board, &self.buffer, &self.stream).server_is_repairing(),
         });
     }
 
