@@ -9,6 +9,7 @@ mod ack_filter;
 mod client_stream;
 mod client_window;
 mod clocks;
+mod decisions;
 mod departure;
 mod downlink;
 mod early_answers;

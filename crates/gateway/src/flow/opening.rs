@@ -26,7 +26,9 @@ impl Flow {
             } else if tcp.flags().contains(Flags::ACK) {
                 self.clocks.on_client_answer(tcp);
             }
-            self.watch_uplink(ctx, tcp);
+            if let Some((value, _)) = tcp.timestamps() {
+                self.watch.uplink.on_timestamp(ctx.now, value, self.path.uploaded);
+            }
         }
         self.life.on_packet(ctx.now);
         self.handshake.on_client_syn(&mut packet, wanted, ctx.counters);

@@ -260,7 +260,7 @@ impl Flow {
     fn judge(&mut self, ctx: &mut Context<'_>, gone: Transmission) {
         let mut parts = core::mem::take(&mut self.recovery.parts);
         self.board.missing(&gone, &mut parts);
-        let end = self.repaired_to();
+        let end = self.watch.trial.repaired_to();
         parts.retain_mut(|part| {
             part.end = part.end.min(end);
             part.start < part.end

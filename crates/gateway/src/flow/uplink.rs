@@ -129,7 +129,7 @@ impl Flow {
         let hidden = hide_sacks(packet, ack, answers_server, &missing);
         ctx.counters.sack_blocks_removed += hidden.blocks;
         if hidden.needless {
-            self.watch_duplicate();
+            self.watch.on_duplicate();
         }
     }
 
@@ -203,7 +203,7 @@ impl Flow {
             rtt,
             age,
             server_rtt: self.round_trips.of_server(),
-            uplink: self.uplink_queue(),
+            uplink: self.watch.uplink.queue(),
             paced: false,
             upload: None,
         }
@@ -361,10 +361,10 @@ impl Flow {
             max_bytes: self.account.window_max(ctx.config),
             target: Duration::from_millis(ctx.config.virtual_window.target_ms),
             pool_share: self.account.most_advertised(ctx),
-            first: self.first_window(),
+            first: self.watch.first_window(),
             full: self.path.full,
             link: self.path.link,
-            passes: self.life.gave_up() || self.shows_own_window(),
+            passes: self.life.gave_up() || self.watch.shows_own_window(),
         };
         let config = &ctx.config.virtual_window;
         let shown_before = self.shown.edge();
