@@ -156,7 +156,7 @@ impl Flow {
         let was_in_hole = self.recovery.hole.is_some();
         // The answer to a probe tells nothing of a queue: nobody knows which copy it is for.
         let probed = self.recovery.is_asking() || self.client.is_closed();
-        let expected = self.expected_answer();
+        let expected = self.recovery.expected_answer(&self.board);
         let mut delivered = 0;
         let mut arrival = Arrival::default();
         if ack > una {
@@ -218,9 +218,7 @@ impl Flow {
         arrival: &mut Arrival,
     ) -> u64 {
         self.watch_claim(ctx, acked.end);
-        self.review_guess(ctx.now, &acked);
-        self.check_needless(ctx.now, &acked);
-        self.note_arrival(ctx, acked.clone(), arrival);
+        self.review(ctx, &acked, arrival);
         if !self.handshake.sack() && (was_in_hole || self.board.has_retransmissions()) {
             // What arrived behind the hole was held by the client since: Karn's rule for all that this ACK covers (RFC 6298, Section 3).
             arrival.sent_at = None;
@@ -250,8 +248,16 @@ impl Flow {
         ctx.observer.on_event(ctx.now, &self.key, &Event::NewData { bytes });
     }
 
+    /// The client has `arrived`, of which nothing had told before.
+    fn review(&mut self, ctx: &Context<'_>, arrived: &Range<u64>, arrival: &mut Arrival) {
+        let soon = self.shortest_rtt();
+        self.recovery.review_guess(ctx.now, arrived, soon, &mut self.board, &mut self.flight);
+        self.recovery.check_needless(ctx.now, arrived, soon, &self.board, &self.flight);
+        self.note_arrival(ctx.now, arrived, soon, arrival);
+    }
+
     /// Finds the latest transmission that brought `range`.
-    fn note_arrival(&mut self, ctx: &Context<'_>, range: Range<u64>, arrival: &mut Arrival) {
+    fn note_arrival(&mut self, now: Instant, range: &Range<u64>, soon: Duration, arrival: &mut Arrival) {
         let last = range.end - 1;
         if let Some(first) = self.flight.first_at(last) {
             let once = self.board.retransmission_at(last).is_none();
@@ -262,14 +268,13 @@ impl Flow {
             return;
         }
         // RFC 8985, Section 6.2, Step 2: an ACK sooner than the shortest RTT after the retransmission is for the first copy.
-        let soon = self.shortest_rtt();
         for position in [range.start, last] {
             if let Some(retransmission) = self.board.retransmission_at(position) {
                 if retransmission.is_behind_older(&self.flight) {
                     arrival.note(Arrived { order: retransmission.older, end: position + 1 }, None);
                     continue;
                 }
-                if self.recovery.early_answers.is_answer(ctx.now, retransmission.sent_at, soon) {
+                if self.recovery.early_answers.is_answer(now, retransmission.sent_at, soon) {
                     arrival.note(Arrived { order: retransmission.order, end: position + 1 }, None);
                 } else if position == last {
                     arrival.sent_at = None;
@@ -299,9 +304,7 @@ impl Flow {
             self.board.sack(block.clone(), &mut newly, has_room);
             for part in newly.iter() {
                 news += part.end - part.start;
-                self.review_guess(ctx.now, part);
-                self.check_needless(ctx.now, part);
-                self.note_arrival(ctx, part.clone(), arrival);
+                self.review(ctx, part, arrival);
             }
         }
         self.recovery.newly = newly;
