@@ -2,21 +2,20 @@
 //!
 //! "Downlink" is the stream from the server to the client: it is kept here until the client has it, leaves by the
 //! schedule and is repaired from here. The uplink passes. Positions are 64-bit stream offsets.
+//!
+//! Each part of the state owns its fields and has a file. It knows nothing of the flow, and is handed what it needs of other parts. The rules
+//! lie above, in a file for each kind of event. They say in which order the parts are asked: `uplink` for an ACK of the client, `downlink` for
+//! a packet of the server, `departure` for what leaves.
 
-mod acceptance;
+// The parts, and what is computed of several.
 mod account;
 mod ack_filter;
 mod client_stream;
 mod client_window;
 mod clocks;
-mod decisions;
-mod departure;
-mod downlink;
 mod early_answers;
 mod life;
-mod losses;
 mod missing;
-mod opening;
 mod overshoot;
 mod passed_on;
 mod path_mtu;
@@ -27,16 +26,24 @@ mod resumption;
 mod round_trips;
 mod server_stream;
 mod shown;
-#[cfg(feature = "serde")]
-mod sound;
 mod stale_promise;
-mod tail_probe;
-mod timeouts;
 mod timers;
 mod trial;
+mod watch;
+
+// The rules.
+mod acceptance;
+mod decisions;
+mod departure;
+mod downlink;
+mod losses;
+mod opening;
+#[cfg(feature = "serde")]
+mod sound;
+mod tail_probe;
+mod timeouts;
 mod uplink;
 mod upload;
-mod watch;
 #[cfg(test)]
 mod work;
 
