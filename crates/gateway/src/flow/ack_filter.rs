@@ -12,8 +12,7 @@ use super::missing::Missing;
 const REPLIES_MAX: u32 = 16;
 
 /// What the server was told last.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct AckFilter {
     /// Highest acknowledgement passed.
     passed_ack: u64,
@@ -24,7 +23,7 @@ pub(super) struct AckFilter {
     /// The server asked for an ACK (keep-alive, window probe, old data): so many duplicates pass.
     replies_expected: u32,
     /// What had come from the server when a duplicate ACK passed that tells of a gap: it has heard of all gaps below.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     told_to: u64,
 }
 

@@ -9,7 +9,7 @@ use crate::reception_rate::ReceptionRate;
 const SAME_WINDOWS: u32 = 64;
 
 /// The client's buffer, by its newest ACKs.
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(serde::Serialize, serde::Deserialize)]
 pub(super) struct ClientWindow {
     rate: ReceptionRate,
     /// a_i and a_max.
@@ -23,7 +23,7 @@ pub(super) struct ClientWindow {
     /// t_i: when an ACK moved the right edge.
     acked_at: Instant,
     /// What left before there was room for it.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     pub(super) overshoot: Overshoot,
 }
 
@@ -154,7 +154,6 @@ impl ClientWindow {
     }
 
     /// Positions and windows within these limits.
-    #[cfg(feature = "serde")]
     pub(super) fn is_sound(&self, position_max: u64, window_max: u64) -> bool {
         let windows = [self.window, self.window_max, self.room];
         self.right_edge < position_max && windows.into_iter().all(|window| window <= window_max)

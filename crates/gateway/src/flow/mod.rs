@@ -38,7 +38,6 @@ mod departure;
 mod downlink;
 mod losses;
 mod opening;
-#[cfg(feature = "serde")]
 mod sound;
 mod tail_probe;
 mod timeouts;
@@ -83,46 +82,46 @@ use timers::Timers;
 use watch::Watch;
 
 /// The state of one flow. Each part owns its fields and has a file. Parts are written flat, so that programs from before there were parts read them, and the other way round.
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(serde::Serialize, serde::Deserialize)]
 pub(crate) struct Flow {
     /// Source is the client.
     pub(crate) key: FlowKey,
-    #[cfg_attr(feature = "serde", serde(flatten))]
+    #[serde(flatten)]
     account: Account,
-    #[cfg_attr(feature = "serde", serde(flatten))]
+    #[serde(flatten)]
     life: Life,
-    #[cfg_attr(feature = "serde", serde(flatten))]
+    #[serde(flatten)]
     proof: Proof,
     handshake: Handshake,
     shifts: Shifts,
-    #[cfg_attr(feature = "serde", serde(flatten))]
+    #[serde(flatten)]
     upstream: ClientStream,
     /// Both ends' timestamps.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     clocks: Clocks,
-    #[cfg_attr(feature = "serde", serde(flatten))]
+    #[serde(flatten)]
     stream: ServerStream,
-    #[cfg_attr(feature = "serde", serde(rename = "store"))]
+    #[serde(rename = "store")]
     buffer: RetransmitBuffer,
     board: Scoreboard,
     flight: Flight,
     recovery: Recovery,
-    #[cfg_attr(feature = "serde", serde(rename = "bare"))]
+    #[serde(rename = "bare")]
     pure_acks: PureAcks,
-    #[cfg_attr(feature = "serde", serde(flatten))]
+    #[serde(flatten)]
     passed_on: PassedOn,
-    #[cfg_attr(feature = "serde", serde(flatten))]
+    #[serde(flatten)]
     round_trips: RoundTrips,
-    #[cfg_attr(feature = "serde", serde(flatten))]
+    #[serde(flatten)]
     client: ClientWindow,
-    #[cfg_attr(feature = "serde", serde(flatten))]
+    #[serde(flatten)]
     shown: Shown,
     /// Not a part of `shown`: what is written flat cannot have types that people would read in another form, as its flags are.
     filter: AckFilter,
     modulation: Modulation,
     timers: Timers,
     path: PathEstimate,
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     path_mtu: PathMtu,
     totals: FlowTotals,
     watch: Watch,
@@ -260,7 +259,6 @@ impl Flow {
     }
 
     /// As if nothing had been charged yet.
-    #[cfg(feature = "serde")]
     pub(crate) fn recount(&mut self, all_kept: &mut u64) {
         self.account.forget_charge();
         self.settle(all_kept);

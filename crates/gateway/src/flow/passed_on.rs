@@ -3,8 +3,7 @@
 use paceline_wire::{Packet, Seq};
 
 /// The newest of each.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct PassedOn {
     /// Acknowledgement and window field of the server's newest packet, as the client is to see them.
     newest: Option<(Seq, u16)>,

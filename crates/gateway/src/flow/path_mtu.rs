@@ -13,8 +13,7 @@ const FORGOTTEN: Duration = Duration::from_secs(600);
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// What is known.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct PathMtu {
     /// Bytes of IP; zero while none is known.
     bytes: u64,

@@ -12,8 +12,7 @@ use crate::context::Context;
 const PURE_ACKS_MAX: usize = 16;
 
 /// Those that wait, each with the position that it follows.
-#[derive(Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct PureAcks(VecDeque<(u64, Packet)>);
 
 impl PureAcks {

@@ -19,8 +19,7 @@ const SUSPECTS_MAX: usize = 4096;
 const SURPLUS_MIN: u32 = 3;
 
 /// What an ACK says to have left the link.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Left {
     pub(super) bytes: u64,
     /// Departure of the last of it.
@@ -28,24 +27,21 @@ pub(super) struct Left {
 }
 
 /// What was found lost.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Found {
     pub(super) bytes: u64,
     pub(super) sent_at: Option<Instant>,
 }
 
 /// A range that should have been reported.
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 struct Suspect {
     gone: Transmission,
     deadline: Instant,
 }
 
 /// The hole at the front of the stream: the cumulative ACK stands still until it is filled.
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Hole {
     pub(super) position: u64,
     /// First departure of the missing packet.
@@ -54,8 +50,7 @@ pub(super) struct Hole {
 
 /// The head was sent again because the client was silent. Was it loss, or only delay? As in F-RTO (RFC 5682): if the
 /// answer covers more than the head, the first copies are arriving and nothing else is lost.
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Probe {
     /// Where the head ends.
     end: u64,
@@ -65,8 +60,7 @@ struct Probe {
 
 /// Everything in flight was given up by the answer to a probe, which was only a guess: behind an outage the first copies may follow
 /// slowly. As in RFC 5682, Section 2.1, step 3, what arrives without having been sent again proves it wrong.
-#[derive(Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 struct Guess {
     /// When.
     at: Instant,
@@ -75,7 +69,7 @@ struct Guess {
     /// Where that ended.
     end: u64,
     /// Bytes of it that may leave again before the client is heard.
-    #[cfg_attr(feature = "serde", serde(rename = "may_repeat"))]
+    #[serde(rename = "may_repeat")]
     may_retransmit: u64,
 }
 
@@ -84,19 +78,18 @@ struct Guess {
 const RETRANSMIT_FIRST: u64 = 10;
 
 /// Loss detection of one flow.
-#[derive(Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Recovery {
     pub(super) hole: Option<Hole>,
     suspects: VecDeque<Suspect>,
     probe: Option<Probe>,
     guess: Option<Box<Guess>>,
     /// Without SACK: what had left when the newest episode of losses began (`recover` of RFC 6582), and when a repair left last.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     recover: u64,
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     repaired_at: Instant,
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     pub(super) early_answers: EarlyAnswers,
     /// Duplicate ACKs beyond the number of packets that left before the repair of the head.
     surplus: u32,
@@ -105,7 +98,7 @@ pub(super) struct Recovery {
     /// Holes still to be closed until the window is taken back (RACK.reo_wnd_persist).
     reordering_persist: u32,
     /// What was found lost since the last report, and when the first of it had left.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     pub(super) found: Found,
     /// Scratch space, kept so that an ACK allocates nothing.
     pub(super) parts: Vec<Range<u64>>,

@@ -9,16 +9,14 @@ use paceline_wire::{PortId, Seq, Tcp};
 use crate::WAN;
 
 /// The newest packet of each end.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Resumption {
     server: Option<Said>,
     client: Option<Said>,
 }
 
 /// What a packet says of both streams.
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Said {
     /// The number behind it.
     pub(super) end: Seq,

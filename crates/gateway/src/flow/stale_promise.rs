@@ -17,8 +17,7 @@ const BURST: Duration = Duration::from_millis(100);
 const LEAST_SEGMENTS: u64 = 8;
 
 /// Since when the window says nothing, and until when the server has been told.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct StalePromise {
     since: Option<Instant>,
     told_until: Option<Instant>,

@@ -19,8 +19,7 @@ const TIMEOUT_MIN: Duration = Duration::from_secs(1);
 const INTERVAL_MAX: Duration = Duration::from_secs(60);
 
 /// One flow's retransmission timer.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Timers {
     /// Last departure, or report of the client: the timer runs from here.
     since: Instant,
@@ -31,14 +30,14 @@ pub(super) struct Timers {
     /// How often the interval has doubled. It is taken back with the next RTT that is measured, not with the next ACK (RFC 6298, Section 5;
     /// Karn and Partridge 1987, Section 4): where a path has become longer than the timer, each segment is retransmitted before it is acknowledged, and
     /// no ACK would ever tell of the RTT.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     backoff: u32,
     /// After a timeout: only the first segment is sent until the client is heard.
     probing: bool,
     /// Probes of a closed window in a row.
     window_probes: u32,
     /// Bytes in flight that were not answered in time, where the server repairs: they do not count until the client is heard.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     unanswered: u64,
 }
 

@@ -9,8 +9,7 @@ use crate::status::FlowTotals;
 use crate::virtual_window::FIRST_WINDOW;
 
 /// What is watched of one flow.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Watch {
     /// When the memory was told last, and what of it.
     told_at: Option<Instant>,
@@ -19,7 +18,7 @@ pub(super) struct Watch {
     pub(super) uplink: UplinkDelay,
     claim: Claim,
     /// The highest acknowledgement, of what has left or not.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     claimed: u64,
     /// Copies that the client reported to have had already.
     needless: u64,
@@ -30,10 +29,10 @@ pub(super) struct Watch {
     /// That was known from the beginning.
     was_told: bool,
     /// It passes through, until nothing of its subscriber's path speaks against help any more.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     pub(super) passes: bool,
     /// Whether it passes through for a trial.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     pub(super) trial: Trial,
     /// Seconds in a row in which the application lagged.
     lags: u8,
