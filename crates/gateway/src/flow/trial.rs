@@ -65,14 +65,14 @@ struct Span {
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 struct Pacing {
     /// The newest such ACK.
-    #[serde(skip)]
+    #[serde(default)]
     jump: Option<Jump>,
     paced: u32,
     bursts: u32,
 }
 
 /// An ACK for much at once.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Jump {
     /// Its answer comes here, if it comes at once.
     from: Instant,
