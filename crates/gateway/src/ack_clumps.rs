@@ -13,8 +13,7 @@ const WINDOW: Duration = Duration::from_secs(1);
 const CLUMP_MIN: Duration = Duration::from_millis(5);
 
 /// How long ACKs of one subscriber stay away because they wait on the uplink.
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct AckClumps {
     reported_at: Instant,
     /// Of the gaps between ACKs, in nanoseconds: as much as the ACK at the end had waited.

@@ -16,8 +16,7 @@ const DRAIN_NUM: u64 = 3;
 const DRAIN_DEN: u64 = 4;
 
 /// Of one subscriber.
-#[derive(Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct BaseRtt {
     baseline: Baseline,
     /// When the shortest was last seen or looked for.

@@ -19,8 +19,7 @@ const LISTEN_MORE: u32 = 3;
 /// A second rise in this time is no second hand-over.
 const RAISE_AGAIN: Duration = Duration::from_secs(30);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 enum Phase {
     Watch,
     /// Waits until little enough is outstanding.
@@ -71,13 +70,12 @@ pub(crate) struct Expected {
 /// A standing queue hides the minimum, so a minimum that was not seen for `window` is refreshed by a drain: what is
 /// outstanding goes down below rate x rtt_min until packets sent at that level return. Only a drain raises the minimum. It
 /// also runs early when rounds stay longer than expected, as after a hand-over.
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Baseline {
     window: Duration,
     min: Option<Duration>,
     seen: Instant,
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     seen_closely: Instant,
     phase: Phase,
     round_start: Instant,
@@ -90,11 +88,11 @@ pub(crate) struct Baseline {
     /// Packets sent until then belong to a drain.
     drained: Instant,
     /// The minimum as it was when the last drain began.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     before: Duration,
     /// When a longer path was last taken for true, and how long it was.
     raised: Option<Instant>,
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     raised_to: Duration,
     /// The drain only refreshes the minimum.
     routine: bool,

@@ -38,8 +38,7 @@ const UNNOTICED: Duration = Duration::from_millis(50);
 const ROUNDING: Duration = Duration::from_micros(10);
 
 /// Parameters of [`QueueBound`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct QueueBoundConfig {
     /// The queueing delay of a steady link.
     pub target: Duration,
@@ -96,40 +95,39 @@ pub struct BoundSample {
 }
 
 /// The bound of one subscriber.
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct QueueBound {
     config: QueueBoundConfig,
     baseline: Baseline,
     delivery: Delivery,
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     release: Release,
     contest: Option<Contest>,
     backoff: Backoff,
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     loss_test: LossTest,
     /// Found lost since the last acknowledgement, and when the first of it had left.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     lost: (u64, Option<Instant>),
     /// The limit is what an overflow or a test leaves of what it would be.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     gives_way: bool,
     /// So it is before a short buffer: not what the link carries.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     lowered: bool,
     /// The buffer that overflowed last was short.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     short: bool,
     /// The shortest round trip of the last moments.
     recent: RttMin,
     last_rtt: Duration,
     outstanding: u64,
     /// Flows that share it.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     flows: u32,
     limit: Option<u64>,
     /// When the link was the limit last.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     limited_at: Instant,
 }
 

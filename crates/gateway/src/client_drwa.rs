@@ -10,8 +10,7 @@ use paceline_wire::{Duration, Instant};
 use crate::config::VirtualWindowConfig;
 
 /// DRWA for one flow.
-#[derive(Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct ClientDrwa {
     drwa: Drwa,
     /// What the client has acknowledged.

@@ -15,9 +15,8 @@ use sharing::is_rate;
 pub use sharing::{FlowAction, FlowMatch, FlowRule, OtherMode, ShareConfig, SharingConfig, SubscriberRule};
 
 /// Everything that can be set on a gateway. The default is the full accelerator.
-#[derive(Clone, Debug, Default, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct GatewayConfig {
     /// What a new flow is, unless a rule says otherwise.
     pub mode: FlowMode,
@@ -40,9 +39,8 @@ pub struct GatewayConfig {
 }
 
 /// The two ways to serve a flow.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum FlowMode {
     /// Sequence numbers and acknowledgements are those of the ends.
     Transparent,
@@ -54,9 +52,8 @@ pub enum FlowMode {
 }
 
 /// How the window towards the server is made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum VirtualWindowMode {
     /// The client's own window.
     None,
@@ -70,16 +67,15 @@ pub enum VirtualWindowMode {
 }
 
 /// The virtual advertised window.
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct VirtualWindowConfig {
     /// How the window is made.
     pub mode: VirtualWindowMode,
     /// The constant of `fixed`, the ceiling of `sized` and `drwa`, in bytes.
     pub max_bytes: u64,
     /// Which DRWA the mode `drwa` is: `drwa`, `drwa-text`, or `drwa-adaptive` with a lambda that follows the link.
-    #[cfg_attr(feature = "serde", serde(with = "crate::by_name"))]
+    #[serde(with = "crate::by_name")]
     pub drwa: ReceiveWindowName,
     /// Its lambda in hundredths, or where an adaptive one starts.
     pub drwa_lambda_percent: u32,
@@ -105,9 +101,8 @@ impl Default for VirtualWindowConfig {
 }
 
 /// When a packet may leave towards the client.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum ScheduleMode {
     /// On arrival, whatever the receiver can hold.
     OnArrival,
@@ -117,9 +112,8 @@ pub enum ScheduleMode {
 }
 
 /// The forwarding schedule and the estimator that feeds it.
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct ScheduleConfig {
     /// When a packet may leave.
     pub mode: ScheduleMode,
@@ -136,9 +130,8 @@ impl Default for ScheduleConfig {
 }
 
 /// Who repairs losses of the radio link.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum RetransmissionMode {
     /// The server. Duplicate ACKs pass.
     None,
@@ -150,9 +143,8 @@ pub enum RetransmissionMode {
 }
 
 /// Local retransmission.
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct RetransmissionConfig {
     /// Who repairs.
     pub mode: RetransmissionMode,
@@ -169,9 +161,8 @@ impl Default for RetransmissionConfig {
 }
 
 /// Whether acknowledgements are delayed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum RttModulationMode {
     /// Never.
     None,
@@ -183,9 +174,8 @@ pub enum RttModulationMode {
 }
 
 /// RTT modulation.
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct RttModulationConfig {
     /// Whether ACKs are delayed.
     pub mode: RttModulationMode,
@@ -204,9 +194,8 @@ impl Default for RttModulationConfig {
 }
 
 /// Whether a subscriber's outstanding bytes are bounded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum QueueBoundMode {
     /// As in the thesis: only each receiver's buffer bounds.
     None,
@@ -216,9 +205,8 @@ pub enum QueueBoundMode {
 }
 
 /// Which of the two is wanted more where a link varies: a short wait, or all that the link carries.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Prefer {
     /// A shorter wait; some percent of such a link stay idle.
     Latency,
@@ -241,9 +229,8 @@ impl Prefer {
 }
 
 /// The bound on the bottleneck queue.
-#[derive(Clone, Debug, Default, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct QueueBoundConfig {
     /// Whether it is on.
     pub mode: QueueBoundMode,
@@ -256,9 +243,8 @@ pub struct QueueBoundConfig {
 }
 
 /// Bounds.
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct LimitsConfig {
     /// Flows in the table; further ones are forwarded unchanged.
     pub max_flows: usize,

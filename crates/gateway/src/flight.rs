@@ -9,8 +9,7 @@ use alloc::collections::VecDeque;
 use paceline_wire::Instant;
 
 /// One departure of a range of the stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Transmission {
     /// First stream position.
     pub(crate) start: u64,
@@ -25,8 +24,9 @@ pub(crate) struct Transmission {
 }
 
 /// The latest transmission that is known to have arrived, in the order of departures, and how far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
 pub(crate) struct Arrived {
     /// Order of departure; zero if there is none.
     pub(crate) order: u64,
@@ -45,11 +45,10 @@ impl Transmission {
 }
 
 /// The log. First transmissions are sorted by position as well as by order; retransmissions only by order.
-#[derive(Clone, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Flight {
     firsts: VecDeque<Transmission>,
-    #[cfg_attr(feature = "serde", serde(rename = "repeats"))]
+    #[serde(rename = "repeats")]
     retransmissions: VecDeque<Transmission>,
     bytes: u64,
     last_order: u64,

@@ -91,7 +91,6 @@ impl HalfOpen {
     }
 
     /// How many there are in all.
-    #[cfg(feature = "serde")]
     pub(crate) fn len(&self) -> usize {
         self.queues.get(&Group::All).map_or(0, |queue| queue.live as usize)
     }

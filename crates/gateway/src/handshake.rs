@@ -5,8 +5,7 @@ use paceline_wire::{Flags, Packet, Tcp};
 use crate::counters::{Counters, PassReason};
 
 /// The window shifts of a flow (RFC 7323, Section 2): all that must survive a restart of the gateway.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Shifts {
     /// The client's windows are in units of `1 << client`.
     pub client: u8,
@@ -46,8 +45,7 @@ impl Shifts {
 const SUFFICIENT_SHIFT: u8 = 5;
 
 /// What has been seen of a flow's SYNs.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Handshake {
     client_offer: Option<u8>,
     server_offer: Option<u8>,

@@ -7,8 +7,7 @@ use core::hash::{BuildHasher, Hash, SipHasher};
 use hashbrown::HashMap;
 
 /// The key. Whoever runs a gateway draws one; a simulator leaves it at zero, or takes it from its seed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Key(pub(crate) [u64; 2]);
 
 /// A map whose places nobody can choose.

@@ -15,8 +15,7 @@ const BOUNDED_MIN: Duration = Duration::from_millis(250);
 const FREE: Duration = Duration::from_secs(2);
 
 /// What the uplink does to ACKs.
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct LateAcks {
     standing: RttMin,
     first: Option<Instant>,

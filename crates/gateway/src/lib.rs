@@ -12,7 +12,6 @@ pub mod auto;
 mod base_rtt;
 mod baseline;
 pub mod bound;
-#[cfg(feature = "serde")]
 mod by_name;
 mod choice;
 mod client_drwa;
@@ -26,7 +25,6 @@ mod flight;
 mod flow;
 mod gateway;
 mod half_open;
-#[cfg(feature = "serde")]
 mod handover;
 mod handshake;
 mod icmp;
@@ -67,7 +65,6 @@ pub use choice::Choice;
 pub use config::GatewayConfig;
 pub use counters::{Counters, PassReason};
 pub use gateway::Gateway;
-#[cfg(feature = "serde")]
 pub use handover::{SplitState, SplitTakenOver, State, TakenOver};
 pub use handshake::Shifts;
 pub use mode::Mode;

@@ -16,8 +16,7 @@ const LANE_MAX: usize = 4096;
 const HOLD_MAX: Duration = Duration::from_millis(499);
 
 /// What has to be done to a packet when it leaves for the server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) enum Edit {
     /// Nothing.
     None,
@@ -30,8 +29,7 @@ pub(crate) enum Edit {
 }
 
 /// A packet on its way to the server.
-#[derive(Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Held {
     /// It leaves at this time.
     pub(crate) release_at: Instant,
@@ -42,12 +40,11 @@ pub(crate) struct Held {
 }
 
 /// The delay of one flow, and the packets that wait for it. They keep their order.
-#[derive(Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Modulation {
     delay: Duration,
     /// Eqs. (16), (17) and nothing else.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     as_printed: bool,
     lane: VecDeque<Held>,
     last_release: Instant,

@@ -42,15 +42,14 @@ const DEPARTURES_MAX: usize = 512;
 pub(crate) const REMEMBERED: Duration = Duration::from_secs(60);
 
 /// What is not TCP, of one subscriber.
-#[derive(Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct NonTcp {
     waiting: VecDeque<(Instant, Packet)>,
     waiting_bytes: u64,
     /// The memory of what waits, and that as counted among what its subscriber and all keep.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     kept: u64,
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     charged: u64,
     /// Bytes that may leave although TCP flows wait.
     credit: u64,
@@ -194,7 +193,6 @@ impl NonTcp {
     }
 
     /// The same of what another program wrote down, which may have counted otherwise.
-    #[cfg(feature = "serde")]
     pub(crate) fn recount(&mut self) -> (MemoryUse, MemoryUse) {
         self.waiting_bytes = self.waiting.iter().map(|(_, packet)| packet.ip_len() as u64).sum();
         self.kept = self.waiting.iter().map(|(_, packet)| cost(packet)).sum();

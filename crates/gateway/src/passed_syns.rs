@@ -10,24 +10,22 @@ use paceline_wire::{Duration, FlowKey, Instant, Seq};
 use crate::keyed::Key;
 
 /// Two Bloom filters, the older of which is dropped from time to time. What they take for known by mistake only passes unedited.
-#[derive(Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct PassedSyns {
     /// Empty where nothing was noted.
     newer: Vec<u64>,
     older: Vec<u64>,
     turned: Instant,
     /// How many were noted since.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     noted: u32,
     /// What was noted was hashed with it.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     key: Key,
 }
 
 impl PassedSyns {
     /// As it was in another process; nothing, if its filters are of another size there.
-    #[cfg(feature = "serde")]
     pub(crate) fn continued(self) -> Self {
         let fits = |words: &Vec<u64>| words.is_empty() || words.len() == WORDS;
         if fits(&self.newer) && fits(&self.older) { self } else { PassedSyns::default() }
@@ -125,7 +123,6 @@ mod tests {
         assert!(passed.newer.is_empty() && passed.older.is_empty());
     }
 
-    #[cfg(feature = "serde")]
     #[test]
     fn another_process_knows_them_and_takes_no_filters_of_another_size() {
         let mut passed = PassedSyns::default();

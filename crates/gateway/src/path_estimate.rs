@@ -6,26 +6,25 @@ use crate::auto::Reason;
 use crate::upload::UploadPath;
 
 /// The path between gateway and client, as all flows of the subscriber have seen it.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct PathEstimate {
     /// The shortest RTT of late.
     pub(crate) rtt: Option<Duration>,
     /// An even share of what the link delivers, among the flows that have not ended; zero while unknown.
     pub(crate) share: Rate,
     /// What the link carries, if it was the limit of late; zero while unknown.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     pub(crate) link: Rate,
     /// Bytes that the subscriber has sent up, without those of acknowledgements.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     pub(crate) uploaded: u64,
     /// Data waits for room: the link is full.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     pub(crate) full: bool,
     /// Why the gateway cannot help: flows pass through as if it were not there.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     pub(crate) passes: Option<Reason>,
     /// What an upload may have on its way.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     pub(crate) upload: UploadPath,
 }

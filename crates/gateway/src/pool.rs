@@ -5,11 +5,10 @@
 //! something for whoever comes next.
 
 /// What is held: bytes that are kept, or that servers may have on their way by the windows that they were shown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct MemoryUse {
     pub(crate) kept: u64,
-    #[cfg_attr(feature = "serde", serde(rename = "promised"))]
+    #[serde(rename = "promised")]
     pub(crate) advertised: u64,
 }
 

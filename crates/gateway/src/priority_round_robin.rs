@@ -2,14 +2,12 @@
 
 use slab::Slab;
 
-#[cfg(feature = "serde")]
 use crate::ring::Links;
 use crate::ring::{Linked, Ring};
 use crate::share::CLASSES;
 
 /// Who wants to send: a circle for each priority class.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct PriorityRoundRobin {
     rings: [Ring; CLASSES],
     /// A bit for each circle that has entries.
@@ -48,7 +46,6 @@ impl PriorityRoundRobin {
     }
 
     /// The circles hold just these entries, each with its class.
-    #[cfg(feature = "serde")]
     pub(crate) fn are_whole(&self, entries: &[(u32, usize)], links: impl Fn(u32) -> Option<Links>) -> bool {
         let mut sizes = self.rings.iter().enumerate().map(|(class, ring)| {
             let own = entries.iter().filter(move |(_, of)| *of == class).map(|(id, _)| *id);

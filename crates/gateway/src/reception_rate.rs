@@ -8,8 +8,7 @@ use alloc::collections::VecDeque;
 use paceline_wire::{Duration, Instant, Rate};
 
 /// The estimators of one flow.
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct ReceptionRate {
     points: VecDeque<Point>,
     ack_interval: usize,
@@ -26,8 +25,7 @@ const INTERVAL_MIN: Duration = Duration::from_millis(50);
 /// Points kept: 50 ms at 80,000 ACKs a second.
 const POINTS_MAX: usize = 4096;
 
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Point {
     at: Instant,
     ack: u64,

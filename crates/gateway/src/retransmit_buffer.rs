@@ -8,8 +8,7 @@ use alloc::vec::Vec;
 use paceline_wire::{Instant, Packet};
 
 /// A kept packet and the range of the stream that it carries; a FIN counts as one position, at the end.
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Chunk {
     /// First stream position.
     pub(crate) start: u64,
@@ -117,9 +116,8 @@ pub(crate) struct Inserted {
 ///
 /// What comes in order lies side by side in a queue, and costs O(1). What comes beyond a gap lies apart until the gap is filled, and costs
 /// O(log n), wherever a gap is: in a sorted queue alone, each packet of a long gap would move half of all others.
-#[derive(Clone, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(from = "Written", into = "Written"))]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
+#[serde(from = "Written", into = "Written")]
 pub(crate) struct RetransmitBuffer {
     run: VecDeque<Chunk>,
     /// By first position.
@@ -133,7 +131,6 @@ pub(crate) struct RetransmitBuffer {
 }
 
 /// A [`RetransmitBuffer`] as it is written down, and read from others that need not be right.
-#[cfg(feature = "serde")]
 #[derive(serde::Serialize, serde::Deserialize)]
 struct Written {
     chunks: VecDeque<Chunk>,
@@ -141,7 +138,6 @@ struct Written {
     bytes: u64,
 }
 
-#[cfg(feature = "serde")]
 impl From<RetransmitBuffer> for Written {
     fn from(buffer: RetransmitBuffer) -> Self {
         let mut chunks: VecDeque<Chunk> = buffer.run;
@@ -151,7 +147,6 @@ impl From<RetransmitBuffer> for Written {
     }
 }
 
-#[cfg(feature = "serde")]
 impl From<Written> for RetransmitBuffer {
     fn from(Written { chunks, .. }: Written) -> Self {
         let mut buffer = RetransmitBuffer::default();
@@ -377,7 +372,6 @@ mod tests {
         assert!(buffer.is_empty() && buffer.bytes() == 0);
     }
 
-    #[cfg(feature = "serde")]
     #[test]
     fn a_buffer_that_is_read_has_no_gaps_but_its_own_and_nothing_twice() {
         let mut buffer = RetransmitBuffer::default();

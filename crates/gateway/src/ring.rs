@@ -4,8 +4,7 @@
 use slab::Slab;
 
 /// An entry's place in a circle.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Links {
     before: u32,
     after: u32,
@@ -18,8 +17,7 @@ pub(crate) trait Linked {
 }
 
 /// One circle; the front has its turn.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Ring {
     front: Option<u32>,
     len: u32,
@@ -60,13 +58,11 @@ impl Ring {
     }
 
     /// Those that stand in it, from the front.
-    #[cfg(feature = "serde")]
     pub(crate) fn ids(&self, links: impl Fn(u32) -> Links) -> impl Iterator<Item = u32> {
         core::iter::successors(self.front, move |&id| Some(links(id).after)).take(self.len as usize)
     }
 
     /// Whoever follows `front` are just these entries, and each knows both of its neighbours.
-    #[cfg(feature = "serde")]
     pub(crate) fn is_whole(
         &self,
         entries: impl Iterator<Item = u32>,

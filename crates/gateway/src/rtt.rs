@@ -3,8 +3,7 @@
 use paceline_wire::{Duration, Instant};
 
 /// Smoothed RTT and its mean deviation.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct RttEstimator {
     smoothed: Option<Duration>,
     deviation: Duration,

@@ -8,9 +8,8 @@ use paceline_wire::{Duration, Instant};
 pub(crate) const STANDING: Duration = Duration::from_millis(250);
 
 /// Windowed minimum that keeps three samples (`tcp/src/filter.rs`): O(1), and never a stale minimum for longer than a window.
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(from = "written::Written", into = "written::Written"))]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+#[serde(from = "written::Written", into = "written::Written")]
 pub struct RttMin {
     window: Duration,
     filter: WindowedMin,
@@ -42,7 +41,6 @@ impl RttMin {
 }
 
 /// What another process reads.
-#[cfg(feature = "serde")]
 mod written {
     use super::*;
 

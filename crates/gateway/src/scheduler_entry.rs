@@ -12,50 +12,48 @@ use crate::schedule::Departure;
 use crate::upload::Own;
 
 /// One that takes turns in the [round robin](crate::priority_round_robin).
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(serde::Serialize, serde::Deserialize)]
 pub(crate) enum SchedulerEntry {
     Flow(Box<Flow>),
     Split(Box<SplitEntry>),
 }
 
 /// A split flow's entry; the flow itself is with those of its kind, and tells what it wants after each event.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct SplitEntry {
     pub(crate) subscriber: u32,
     /// Its number among split flows.
-    #[cfg_attr(feature = "serde", serde(rename = "pair"))]
+    #[serde(rename = "pair")]
     pub(crate) flow: u32,
-    #[cfg_attr(feature = "serde", serde(rename = "wish"))]
+    #[serde(rename = "wish")]
     pub(crate) demand: SendDemand,
     pub(crate) path: PathEstimate,
     /// What is known of its upload.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     pub(crate) upload: Own,
 }
 
 /// What a split flow wants of its subscriber's link.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct SendDemand {
     /// Bytes in flight to the client.
     pub(crate) in_flight: u64,
     /// Its part of the shared memory.
-    #[cfg_attr(feature = "serde", serde(rename = "holdings"))]
+    #[serde(rename = "holdings")]
     pub(crate) memory_use: MemoryUse,
     /// Its sender would send, and only the subscriber holds it back.
     pub(crate) wants: bool,
     /// Payload of a full-sized segment.
     pub(crate) segment: u64,
     /// Payload of what would leave next as one super-packet.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     pub(crate) piece: u64,
     /// Not both ends have answered.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     pub(crate) half_open: bool,
     /// Its sender keeps the queue short by one-way delays (RRE). The subscriber's bound goes by round trips, and would take a queue of
     /// the uplink for one of the downlink; so it holds others back, not this one.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     pub(crate) needs_no_room: bool,
 }
 

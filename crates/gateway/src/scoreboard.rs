@@ -12,8 +12,7 @@ use rangemap::{RangeMap, RangeSet};
 use crate::flight::{Flight, Transmission};
 
 /// The latest local retransmission of a range.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Retransmission {
     /// Order of departure ([`Flight`]).
     pub(crate) order: u64,
@@ -42,8 +41,7 @@ const RETRANSMITTED_MAX: usize = 1 << 16;
 pub(crate) const RANGE_BYTES: usize = 96;
 
 /// The scoreboard of one flow.
-#[derive(Clone, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Scoreboard {
     /// First position that the client has not acknowledged.
     una: u64,
@@ -53,11 +51,11 @@ pub(crate) struct Scoreboard {
     sacked_bytes: u64,
     lost: RangeSet<u64>,
     lost_bytes: u64,
-    #[cfg_attr(feature = "serde", serde(rename = "repeated"))]
+    #[serde(rename = "repeated")]
     retransmitted: RangeMap<u64, Retransmission>,
     /// The server's own repairs that the client has not reported, lost by the radio link or not: without a gateway, too, the server would
     /// hear until then.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     server_repairs: RangeSet<u64>,
 }
 

@@ -5,8 +5,7 @@ use paceline_wire::{Duration, Instant};
 use crate::rtt_min::RttMin;
 
 /// Measures the server's side of one flow.
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct ServerRtt {
     minimum: RttMin,
     /// A SYN or a timestamped ACK that left for the server, and what its answer will echo.

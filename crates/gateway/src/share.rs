@@ -23,8 +23,7 @@ const CEILING_BURST: Duration = Duration::from_millis(10);
 const LEARNT_HOLD_MAX: Duration = Duration::from_secs(1);
 
 /// The state of one that takes turns.
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Share {
     weight: u32,
     priority: u8,
@@ -33,7 +32,7 @@ pub(crate) struct Share {
     guarantee: Option<Pace>,
     ceiling: Option<Pace>,
     /// What the link's buffer takes, if that is short.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     paced: Option<Pace>,
 }
 
@@ -57,7 +56,6 @@ impl Share {
     }
 
     /// With what `before` had sent already of its rates.
-    #[cfg(feature = "serde")]
     pub(crate) fn continued(mut self, before: &Share) -> Self {
         for (own, before) in [(&mut self.guarantee, before.guarantee), (&mut self.ceiling, before.ceiling)] {
             if let (Some(own), Some(before)) = (own, before) {
@@ -68,7 +66,6 @@ impl Share {
     }
 
     /// There is a circle for its priority.
-    #[cfg(feature = "serde")]
     pub(crate) fn is_sound(&self) -> bool {
         self.priority < ShareConfig::PRIORITIES
     }
@@ -136,12 +133,11 @@ impl Share {
 }
 
 /// A rate as the virtual scheduling of ITU-T I.371 (GCRA) keeps it: the time at which what has been sent will have taken its time.
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Pace {
     rate: Rate,
     /// How much time of the past still counts.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     burst: Duration,
     next: Instant,
 }

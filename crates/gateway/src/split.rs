@@ -3,7 +3,6 @@
 mod accounts;
 mod config;
 mod gaps;
-#[cfg(feature = "serde")]
 pub(crate) mod handover;
 mod lapsed;
 mod opening;

@@ -8,8 +8,7 @@ use crate::auto::Reason;
 use crate::config::FlowMode;
 
 /// What a flow has done since it was first seen.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct FlowTotals {
     /// Payload new to the client, each byte once: acknowledged by it, or of a split flow sent for the first time.
     pub downlink_bytes: u64,
@@ -53,8 +52,7 @@ impl FlowTotals {
 }
 
 /// How far a flow is, or how it ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum FlowStage {
     /// Not both SYNs have passed.
     Opening,

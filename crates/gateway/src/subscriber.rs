@@ -23,19 +23,18 @@ use uplink::Uplink;
 
 /// The state of one subscriber. Its two links own their fields. They are written flat, so that programs from before there were parts read
 /// them, and the other way round.
-#[derive(Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Subscriber {
     pub(crate) prefix: IpAddr,
     /// Flows in the table.
     pub(crate) flows: u32,
     /// Of these, flows that have ended and are kept for what comes late.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     pub(crate) ended: u32,
     /// What it may have of the gateway, beside others.
     pub(crate) share: Share,
     /// Flows that may have something to send.
-    #[cfg_attr(feature = "serde", serde(rename = "rings"))]
+    #[serde(rename = "rings")]
     pub(crate) round_robin: PriorityRoundRobin,
     /// Of these, flows whose next packet retransmits what was lost.
     pub(crate) repairing: u32,
@@ -43,18 +42,18 @@ pub(crate) struct Subscriber {
     pub(crate) class: Option<usize>,
     pub(crate) links: Links,
     /// What its flows hold of the memory that all share.
-    #[cfg_attr(feature = "serde", serde(rename = "holdings"))]
+    #[serde(rename = "holdings")]
     pub(crate) memory_use: MemoryUse,
     /// What it receives besides TCP, if it does.
-    #[cfg_attr(feature = "serde", serde(rename = "other"))]
+    #[serde(rename = "other")]
     pub(crate) non_tcp: Option<Box<NonTcp>>,
     /// The timer of that.
     pub(crate) armed: Option<Instant>,
     /// It is on the list of those whose packets other than TCP may leave.
     pub(crate) stirred: bool,
-    #[cfg_attr(feature = "serde", serde(flatten))]
+    #[serde(flatten)]
     pub(crate) downlink: Downlink,
-    #[cfg_attr(feature = "serde", serde(flatten))]
+    #[serde(flatten)]
     pub(crate) uplink: Uplink,
 }
 

@@ -3,8 +3,7 @@
 use paceline_wire::{Duration, Instant};
 
 /// The verdict on one round trip.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) enum Verdict {
     /// Packets waited whenever the client reported: the server is ahead.
     Ahead,
@@ -16,8 +15,7 @@ pub(crate) enum Verdict {
 }
 
 /// Watches one flow.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Supply {
     round_start: Instant,
     waited: bool,

@@ -24,15 +24,14 @@ use crate::subscriber::{LimitShare, Subscriber};
 use crate::timers::{Timers, disarm};
 
 mod non_tcp;
-#[cfg(feature = "serde")]
 mod sound;
 mod split;
 mod turns;
 
 /// A flow and its place in circles and timers.
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(serde::Serialize, serde::Deserialize)]
 struct Entry {
-    #[cfg_attr(feature = "serde", serde(rename = "member"))]
+    #[serde(rename = "member")]
     scheduled: SchedulerEntry,
     /// What it may have of its subscriber's link.
     share: Share,
@@ -42,17 +41,17 @@ struct Entry {
     /// It stands there with something lost to retransmit.
     repairing: bool,
     /// It is one of those of its subscriber's that have ended.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     has_ended: bool,
     /// Its part of the shared memory, as its subscriber's `memory_use` counts it.
-    #[cfg_attr(feature = "serde", serde(rename = "holdings"))]
+    #[serde(rename = "holdings")]
     memory_use: MemoryUse,
     /// f_k of Eq. (6), and when its share changes: the schedule looks again at this time.
     departs_at: Option<Instant>,
     /// The timer that is set in the heap.
     armed: Option<Instant>,
     /// Which of the flows it is that had this place, if it is counted as half open.
-    #[cfg_attr(feature = "serde", serde(skip))]
+    #[serde(skip)]
     half_open: Option<(u32, [Group; 3])>,
 }
 
@@ -63,13 +62,13 @@ impl Linked for Entry {
 }
 
 /// All flows.
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(serde::Serialize, serde::Deserialize)]
 pub(crate) struct Table {
     entries: Slab<Entry>,
-    #[cfg_attr(feature = "serde", serde(skip))]
+    #[serde(skip)]
     by_key: Map<FlowKey, u32>,
     subscribers: Slab<Subscriber>,
-    #[cfg_attr(feature = "serde", serde(skip))]
+    #[serde(skip)]
     by_prefix: Map<IpAddr, u32>,
     /// Subscribers with something to send.
     active: PriorityRoundRobin,
@@ -77,19 +76,19 @@ pub(crate) struct Table {
     capacity: Share,
     timers: Timers,
     /// Subscribers that have, or had, packets other than TCP.
-    #[cfg_attr(feature = "serde", serde(rename = "other_timers"))]
+    #[serde(rename = "other_timers")]
     non_tcp_timers: Timers,
     /// Those whose packets other than TCP may leave.
     stirred: Vec<u32>,
     max_flows: usize,
     idle_timeout_s: u64,
-    #[cfg_attr(feature = "serde", serde(skip))]
+    #[serde(skip)]
     half_open: HalfOpen,
     /// Flows that have been half open.
-    #[cfg_attr(feature = "serde", serde(skip))]
+    #[serde(skip)]
     serial: u32,
     /// Packets wait for the gateway itself.
-    #[cfg_attr(feature = "serde", serde(skip))]
+    #[serde(skip)]
     pub(crate) crowded: bool,
 }
 
@@ -118,7 +117,6 @@ impl Table {
 
     /// Goes on here as it was in another process; what is not the flows' or subscribers' own is as `config` says. `goes_on` tells
     /// whether the split flow of a place and a number was read.
-    #[cfg(feature = "serde")]
     pub(crate) fn continued(mut self, config: &GatewayConfig, goes_on: impl Fn(u32, u32) -> bool) -> Table {
         let new = Table::new(config);
         (self.max_flows, self.idle_timeout_s) = (new.max_flows, new.idle_timeout_s);
@@ -158,7 +156,6 @@ impl Table {
     }
 
     /// What transparent flows and packets other than TCP keep, counted anew: another program may have counted otherwise.
-    #[cfg(feature = "serde")]
     pub(crate) fn recount(&mut self) -> u64 {
         let mut kept = 0;
         for (_, subscriber) in &mut self.subscribers {
@@ -314,7 +311,6 @@ impl Table {
     }
 
     /// The oldest half-open flow, where there are more than `most`.
-    #[cfg(feature = "serde")]
     pub(crate) fn oldest_beyond(&mut self, most: usize) -> Option<u32> {
         if self.half_open.len() <= most {
             return None;

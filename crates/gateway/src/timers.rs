@@ -6,8 +6,7 @@ use core::cmp::Reverse;
 use paceline_wire::Instant;
 
 /// A thing's own timer is kept with it; an entry here that says another time is out of date, and skipped when it comes up.
-#[derive(Clone, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Timers {
     heap: BinaryHeap<Reverse<(Instant, u32)>>,
 }

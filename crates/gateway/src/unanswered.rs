@@ -3,8 +3,7 @@
 use paceline_wire::{Duration, Instant};
 
 /// What had been acknowledged towards the server, and when.
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Told {
     at: Instant,
     ack: u64,
@@ -12,8 +11,7 @@ struct Told {
 
 /// Watches one flow. The server answers within a round trip between it and the gateway; a path that is now and then slower than
 /// its shortest round trip is allowed for by counting one to three of them.
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Unanswered {
     /// The newest acknowledgement.
     last: Told,

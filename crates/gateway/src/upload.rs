@@ -56,8 +56,7 @@ pub(crate) struct UploadReport {
 }
 
 /// A count in the running slot and in the one before.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Slots {
     number: u64,
     before: u64,
@@ -94,8 +93,7 @@ impl Slots {
 }
 
 /// What is known of one upload beside others.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Own {
     /// What it has brought.
     bytes: Slots,
@@ -104,15 +102,14 @@ pub(crate) struct Own {
 }
 
 /// What an upload knows of the others and of the bound.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct UploadPath {
     /// What all may have on their way, once that is known.
     limit: Option<u64>,
     /// All bytes of uploads that have arrived.
     pub(crate) arrived: u64,
     /// What the uplink is expected to carry.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     rate: Rate,
     /// The running slot.
     slot: u64,
@@ -146,8 +143,7 @@ impl UploadPath {
 }
 
 /// The bound of one subscriber's uplink.
-#[derive(Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct UploadBound {
     config: QueueBoundConfig,
     bound: QueueBound,
@@ -159,7 +155,7 @@ pub(crate) struct UploadBound {
     passes_until: Instant,
     bounded_since: Instant,
     /// What round trips are longer for another reason than the uplink, on average while the bound held.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     mean_elsewhere: Duration,
 }
 

@@ -48,8 +48,7 @@ pub(crate) struct WindowInput {
 }
 
 /// The virtual window of one flow.
-#[derive(Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct VirtualWindow {
     /// The furthest right edge that the server was shown.
     edge: u64,
@@ -59,7 +58,7 @@ pub(crate) struct VirtualWindow {
     best: (Rate, Instant),
     unanswered: Unanswered,
     /// Up to this position the flow begins on a link whose rate is known.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     begins_until: Option<u64>,
     /// Only where it is the client's DRWA.
     drwa: Option<Box<ClientDrwa>>,

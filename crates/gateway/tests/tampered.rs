@@ -3,7 +3,6 @@
 //!
 //! `PACELINE_TAMPERED=n` tries so many changed states, `PACELINE_TAMPERED_FROM=n` from another seed on; a failure prints its seed.
 
-#![cfg(feature = "serde")]
 #![allow(clippy::unwrap_used, clippy::panic)] // A test may panic.
 
 use std::net::SocketAddr;

@@ -15,7 +15,7 @@ use crate::source::{RateSource, SourceError};
 
 /// One direction of a link. The default is a wire: no limit, no delay, no loss.
 ///
-/// With the `serde` feature, `LinkConfig<RateSource>` is read from text such as
+/// `LinkConfig<RateSource>` is read from text such as
 ///
 /// ```toml
 /// rate = "7.2mbit"                           # or { steps = [..] }, { trace = {..} }, { generate = {..} }, "unlimited"
@@ -35,15 +35,14 @@ use crate::source::{RateSource, SourceError};
 /// ```
 ///
 /// and [`resolve`](LinkConfig::resolve) turns the source into a rate.
-#[derive(Clone, Debug, Default, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
+#[derive(Clone, Debug, Default, PartialEq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct LinkConfig<R = RateProcess> {
     /// What it can carry.
     pub rate: R,
     /// Bytes that the link sends with each packet beside its IP bytes: headers of the layers below. The rate counts them,
     /// the queue does not.
-    #[cfg_attr(feature = "serde", serde(rename = "framing", deserialize_with = "crate::units::de::bytes"))]
+    #[serde(rename = "framing", deserialize_with = "crate::units::de::bytes")]
     pub framing_bytes: u64,
     /// What may wait.
     pub queue: QueueLimit,

@@ -18,32 +18,30 @@ pub enum Delay {
 }
 
 /// From `at` on, `delay`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(deny_unknown_fields))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct DelayStep {
     /// Since the start of the link.
-    #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::units::de::duration"))]
+    #[serde(deserialize_with = "crate::units::de::duration")]
     pub at: Duration,
     /// From then on.
-    #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::units::de::duration"))]
+    #[serde(deserialize_with = "crate::units::de::duration")]
     pub delay: Duration,
 }
 
 /// A delay that differs from packet to packet, added to the propagation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Jitter {
     /// Uniform between zero and this.
-    #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::units::de::duration"))]
+    #[serde(deserialize_with = "crate::units::de::duration")]
     pub up_to: Duration,
     /// A packet waits for the one before it, as a radio link layer delivers in order. Without, packets that are closer
     /// to each other than the jitter overtake.
-    #[cfg_attr(feature = "serde", serde(default = "yes"))]
+    #[serde(default = "yes")]
     pub keep_order: bool,
 }
 
-#[cfg(feature = "serde")]
 fn yes() -> bool {
     true
 }

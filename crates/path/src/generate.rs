@@ -22,8 +22,8 @@ use crate::random::{Probability, Random};
 use crate::trace::{NANOS_PER_MS, Trace, Work, close_period};
 
 /// A synthetic trace: the same values always give the same trace.
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(from = "ModelText"))]
+#[derive(Clone, Debug, PartialEq, serde::Deserialize)]
+#[serde(from = "ModelText")]
 pub struct TraceModel {
     /// The rate over the whole trace.
     pub mean: Rate,
@@ -44,25 +44,23 @@ pub struct TraceModel {
 }
 
 /// Changes of the cell.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields))]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Handover {
     /// Mean time from one to the next.
-    #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::units::de::duration"))]
+    #[serde(deserialize_with = "crate::units::de::duration")]
     pub every: Duration,
     /// The shortest pause.
-    #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::units::de::duration"))]
+    #[serde(deserialize_with = "crate::units::de::duration")]
     pub pause_min: Duration,
     /// The longest pause.
-    #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::units::de::duration"))]
+    #[serde(deserialize_with = "crate::units::de::duration")]
     pub pause_max: Duration,
     /// What every other cell carries, as a share of the first one's rate: another technology. All of it when missing.
-    #[cfg_attr(feature = "serde", serde(default = "all"))]
+    #[serde(default = "all")]
     pub other_cell: Probability,
 }
 
-#[cfg(feature = "serde")]
 fn all() -> Probability {
     Probability::ONE
 }
@@ -250,7 +248,6 @@ fn mean_and_variation(rates: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
 }
 
 /// A model as a scenario file writes it: a name, and what differs from its defaults.
-#[cfg(feature = "serde")]
 #[derive(serde::Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct ModelText {
@@ -274,16 +271,15 @@ struct ModelText {
 }
 
 /// A model by its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum ModelName {
     /// [`TraceModel::hspa`].
     Hspa,
     /// [`TraceModel::lte_driving`].
     LteDriving,
     /// [`TraceModel::five_g`].
-    #[cfg_attr(feature = "serde", serde(rename = "5g"))]
+    #[serde(rename = "5g")]
     FiveG,
 }
 
@@ -297,7 +293,6 @@ impl From<ModelName> for TraceModel {
     }
 }
 
-#[cfg(feature = "serde")]
 impl From<ModelText> for TraceModel {
     fn from(text: ModelText) -> Self {
         let default = TraceModel::from(text.model);
@@ -314,7 +309,6 @@ impl From<ModelText> for TraceModel {
     }
 }
 
-#[cfg(feature = "serde")]
 mod text {
     use paceline_wire::{Duration, Rate};
 

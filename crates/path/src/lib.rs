@@ -69,7 +69,6 @@ mod server;
 mod source;
 #[cfg(test)]
 mod testing;
-#[cfg(feature = "serde")]
 mod text;
 mod trace;
 pub mod units;

@@ -8,12 +8,12 @@
 use paceline_wire::Duration;
 
 /// How a link layer repeats what was lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(deny_unknown_fields))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct LinkRetransmission {
     /// How often a packet is sent again at most.
     pub limit: u8,
     /// From the end of a failed attempt until the sender knows of it.
-    #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::units::de::duration"))]
+    #[serde(deserialize_with = "crate::units::de::duration")]
     pub after: Duration,
 }

@@ -13,8 +13,8 @@ use load::LoadMeter;
 pub use load::{LoadLoss, LoadPoint};
 
 /// Which packets are lost. Whatever is lost has used the link: a radio frame that cannot be decoded takes its time.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(rename_all = "kebab-case"))]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Loss {
     /// None.
     #[default]
@@ -30,8 +30,8 @@ pub enum Loss {
 }
 
 /// To whom loss applies.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(rename_all = "kebab-case"))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum LossScope {
     /// Every packet.
     #[default]
@@ -44,39 +44,36 @@ pub enum LossScope {
 
 /// A channel of two states (Gilbert, BSTJ 1960; Elliott, BSTJ 1963). It starts in the good one; with every packet it may
 /// change its state first, then the packet is lost as the state has it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct GilbertElliott {
     /// From the good state to the bad.
     pub good_to_bad: Probability,
     /// From the bad state to the good: a bad spell lasts 1 / this packets on average.
     pub bad_to_good: Probability,
     /// Loss in the good state.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     pub loss_in_good: Probability,
     /// Loss in the bad state.
-    #[cfg_attr(feature = "serde", serde(default = "always"))]
+    #[serde(default = "always")]
     pub loss_in_bad: Probability,
 }
 
-#[cfg(feature = "serde")]
 fn always() -> Probability {
     Probability::ONE
 }
 
 /// Packets that follow each other. Only packets within the scope count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(deny_unknown_fields))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ScriptedLoss {
     /// The first one lost, counted from 1 in the order in which packets are handed to the link.
     pub packet: u64,
     /// How many are lost.
-    #[cfg_attr(feature = "serde", serde(default = "one"))]
+    #[serde(default = "one")]
     pub count: u64,
 }
 
-#[cfg(feature = "serde")]
 fn one() -> u64 {
     1
 }

@@ -6,14 +6,14 @@ use paceline_wire::{Duration, Rate};
 use crate::error::ConfigError;
 
 /// A rate that packets must not exceed, and by how much they may for a while.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(deny_unknown_fields))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Policer {
     /// Of IP bytes and the link's framing.
-    #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::units::de::rate"))]
+    #[serde(deserialize_with = "crate::units::de::rate")]
     pub rate: Rate,
     /// What may pass at once after a pause: the size of the bucket.
-    #[cfg_attr(feature = "serde", serde(rename = "burst", deserialize_with = "crate::units::de::bytes"))]
+    #[serde(rename = "burst", deserialize_with = "crate::units::de::bytes")]
     pub burst_bytes: u64,
 }
 

@@ -24,14 +24,14 @@ pub enum RateProcess {
 }
 
 /// From `at` on, `rate`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(deny_unknown_fields))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct RateStep {
     /// Since the start of the link.
-    #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::units::de::duration"))]
+    #[serde(deserialize_with = "crate::units::de::duration")]
     pub at: Duration,
     /// From then on.
-    #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::units::de::rate"))]
+    #[serde(deserialize_with = "crate::units::de::rate")]
     pub rate: Rate,
 }
 

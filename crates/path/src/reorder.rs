@@ -5,12 +5,12 @@ use paceline_wire::Duration;
 use crate::random::Probability;
 
 /// Packets that are held back while others overtake.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(deny_unknown_fields))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Reorder {
     /// How many are held back.
     pub probability: Probability,
     /// How long.
-    #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::units::de::duration"))]
+    #[serde(deserialize_with = "crate::units::de::duration")]
     pub by: Duration,
 }

@@ -28,19 +28,19 @@ pub enum RateSource {
 }
 
 /// A trace in a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(deny_unknown_fields))]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TraceFile {
     /// Its name, for whoever reads files.
     pub file: String,
     /// How it is written; told from the first line when missing.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     pub format: Option<TraceFormat>,
     /// The column of the rate in a CSV file with several.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     pub column: Option<String>,
     /// What to do where values are missing.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     pub gaps: Gaps,
 }
 

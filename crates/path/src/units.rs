@@ -128,7 +128,6 @@ fn decimal(number: &str, scale: u64) -> Option<u64> {
 }
 
 /// For `#[serde(deserialize_with = "...")]`.
-#[cfg(feature = "serde")]
 pub mod de {
     use alloc::string::String;
 

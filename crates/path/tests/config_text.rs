@@ -1,5 +1,4 @@
 //! Links as scenario files write them.
-#![cfg(feature = "serde")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use paceline_path::random::Probability;

@@ -33,8 +33,7 @@ named! {
 }
 
 /// Everything that can be set. The default is Linux's, without a limit on buffers that a test would meet.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Config {
     /// Congestion control.
     pub congestion: CongestionName,
@@ -47,10 +46,10 @@ pub struct Config {
     /// Hack 1 of OR: duplicate ACKs without news by SACK tell that a retransmission was lost.
     pub hack1: bool,
     /// Hack 1 as printed, without what is ours in it; `hack1` is on with it.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     pub hack1_text: bool,
     /// Which of our changes the printed Hack 1 has all the same: for experiments that say what each is worth.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     pub hack1_changes: Hack1Changes,
     /// How much may be outstanding, beside the congestion window.
     pub schedule: ScheduleName,
@@ -87,7 +86,7 @@ pub struct Config {
     /// Selective acknowledgements (RFC 2018), D-SACK included (RFC 2883).
     pub sack: bool,
     /// Explicit congestion notification (RFC 3168): asked for in a SYN of its own, agreed to in the answer to one that asks.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     pub ecn: bool,
     /// Nagle's algorithm (RFC 9293, Section 3.7.4).
     pub nagle: bool,
@@ -104,7 +103,7 @@ pub struct Config {
     /// The shortest retransmission timeout, or in Linux's way the least that it lies above SRTT. Linux: 200 ms; RFC 6298 says 1 s.
     pub rto_min: Duration,
     /// The clock tick of the host, by which its timers run late (Linux: 1 / HZ).
-    #[cfg_attr(feature = "serde", serde(default = "tick"))]
+    #[serde(default = "tick")]
     pub tick: Duration,
     /// Reductions that D-SACK or timestamps show to be wrong are taken back (RFC 3708, RFC 3522), as Linux does.
     pub undo: bool,
@@ -119,8 +118,7 @@ pub struct Config {
 }
 
 /// What is ours in Hack 1, one switch each (crates/tcp/src/sender/hack1.rs).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Hack1Changes {
     /// The third duplicate is enough; as printed their number has to exceed DupThresh.
     pub at_third: bool,
@@ -138,8 +136,7 @@ impl Hack1Changes {
 }
 
 /// The receive buffer, in bytes of payload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum ReceiveBuffer {
     /// Always this much. How it is offered is for the window to say: Linux's opens as data comes, `fixed` is whole from the start.
     Fixed(u32),
@@ -153,8 +150,7 @@ pub enum ReceiveBuffer {
 }
 
 /// The clock of a host's timestamps (RFC 7323, Section 5.4). Its offset is drawn for each connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct TimestampClock {
     /// Between two values: 1 ms in Linux, 1 us with its tcp_usec_ts, 4 and 10 ms in kernels before 4.13.
     pub tick: Duration,
@@ -163,8 +159,7 @@ pub struct TimestampClock {
 }
 
 /// Keep-alive (RFC 9293, Section 3.8.4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct KeepAlive {
     /// Silence before the first probe (Linux tcp_keepalive_time, 2 h).
     pub time: Duration,

@@ -7,7 +7,6 @@ mod incoming;
 mod output;
 mod parts;
 mod relay_api;
-#[cfg(feature = "serde")]
 mod seam;
 #[cfg(test)]
 mod tests;
@@ -25,8 +24,7 @@ use crate::send_queue::SendQueue;
 use crate::sender::{Sender, Supply};
 
 /// The state of a connection (RFC 9293, Section 3.3.2).
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, serde::Serialize, serde::Deserialize)]
 pub enum State {
     /// A SYN was sent.
     SynSent,
@@ -51,8 +49,7 @@ pub enum State {
 }
 
 /// Why a connection is over.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, serde::Serialize, serde::Deserialize)]
 pub enum CloseReason {
     /// Both sides have closed.
     Finished,
@@ -67,8 +64,7 @@ pub enum CloseReason {
 }
 
 /// Where a connection's numbers begin, for one that stands in for another's.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Origin {
     /// The initial sequence number.
     pub isn: Seq,
@@ -82,8 +78,7 @@ pub struct Origin {
 /// returns `None`, and call [`handle_timeout`](Self::handle_timeout) at [`poll_timeout`](Self::poll_timeout). Time never
 /// goes backwards. After an application call ([`write`](Self::write), [`read`](Self::read), [`close`](Self::close),
 /// [`abort`](Self::abort)) poll again.
-#[derive(Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub struct Connection {
     config: Config,
     /// The direction in which it sends.
@@ -106,13 +101,12 @@ pub struct Connection {
     ts_recent_at: Instant,
     last_received: Instant,
     passive: bool,
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     echo: parts::Echo,
 }
 
 /// What the two SYNs agreed on.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 struct Agreed {
     timestamps: bool,
     sack: bool,
@@ -121,7 +115,7 @@ struct Agreed {
     rcv_shift: u8,
     scaling: bool,
     /// Explicit congestion notification.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     ecn: bool,
 }
 

@@ -3,8 +3,7 @@
 use paceline_wire::{Duration, Instant};
 
 /// What the peer has reported of what was sent.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Delivery {
     /// Bytes that have arrived, reported by SACK or cumulatively.
     pub delivered: u64,

@@ -3,8 +3,7 @@
 
 /// Keeps the best, second best and third best sample, each later than the one before: a time and a value. The largest is best, or the
 /// smallest.
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub struct WindowedFilter<const MAX: bool> {
     samples: [(u64, u64); 3],
 }

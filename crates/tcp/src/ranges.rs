@@ -3,8 +3,7 @@
 use alloc::collections::VecDeque;
 
 /// Ranges that neither overlap nor touch, lowest first. What grows at one end costs O(1).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct RangeSet {
     ranges: VecDeque<(u64, u64)>,
 }

@@ -5,8 +5,7 @@ use paceline_wire::{Duration, Instant, Rate};
 use crate::scoreboard::{Mark, Segment, SendStamp};
 
 /// Counts of deliveries, from which each ACK takes a sample.
-#[derive(Clone, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct DeliveryRate {
     delivered: u64,
     delivered_at: Instant,

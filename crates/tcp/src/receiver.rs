@@ -15,8 +15,7 @@ pub(crate) use acks::AckPolicy;
 use reassembly::{Inserted, Reassembly};
 
 /// The receiving half.
-#[derive(Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Receiver {
     /// RCV.NXT.
     pub(crate) nxt: u64,
@@ -50,8 +49,7 @@ pub(crate) struct Receiver {
 const STEPS: u64 = 16;
 
 /// Counts since the start.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct ReceiverTotals {
     pub(crate) segments: u64,
     pub(crate) bytes: u64,
@@ -382,12 +380,10 @@ impl Receiver {
     }
 
     /// What is read next.
-    #[cfg(feature = "serde")]
     pub(crate) fn unread(&self) -> Option<&Payload> {
         self.data.front()
     }
 
-    #[cfg(feature = "serde")]
     pub(crate) fn unread_mut(&mut self) -> Option<&mut Payload> {
         self.data.front_mut()
     }

@@ -9,8 +9,7 @@ use crate::filter::WindowedMin;
 ///
 /// As in Linux net/ipv4/tcp_input.c:tcp_rtt_estimator: the variance is the largest mean deviation of a round trip, decays
 /// by a quarter per round trip, and is never below the minimum timeout, so RTO >= SRTT + 200 ms. Or as RFC 6298 itself.
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct RttEstimator {
     name: RtoName,
     /// In eighths of a microsecond; zero before the first sample.

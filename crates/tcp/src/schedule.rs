@@ -39,8 +39,7 @@ impl ScheduleName {
 }
 
 /// Estimators and schedule of one connection.
-#[derive(Clone, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Accelerated {
     points: VecDeque<Point>,
     /// r of Eq. (3): acknowledged bytes.
@@ -51,22 +50,21 @@ pub(crate) struct Accelerated {
     window_max: u64,
     extension: u64,
     /// n_i of the last ACK.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     ack: u64,
     /// After a hole the extension grows with what is acknowledged. Our choice, where a lowered cwnd does not do it: a round trip of data
     /// that left at once would overflow a buffer shorter than itself.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     regrows: bool,
     /// There is a hole.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     held_back: bool,
     /// So far it has come since the last hole, until it is whole again.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     regrown: Option<u64>,
 }
 
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Point {
     at: Instant,
     /// n_i.

@@ -14,8 +14,7 @@ use crate::ranges::RangeSet;
 
 bitflags::bitflags! {
     /// What is known of a segment (Linux TCPCB_*).
-    #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-    #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
     pub struct Mark: u8 {
         /// The receiver has it.
         const SACKED = 1;
@@ -35,8 +34,7 @@ bitflags::bitflags! {
 }
 
 /// One segment that was sent. Positions are of the 64-bit stream.
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Segment {
     /// Its first position.
     pub start: u64,
@@ -82,8 +80,7 @@ pub struct SendStamp {
 }
 
 /// The segments between SND.UNA and SND.NXT.
-#[derive(Clone, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Scoreboard {
     segments: VecDeque<Segment>,
     /// The running number of the first segment. Numbers wrap.

@@ -25,20 +25,18 @@ impl SendBufferName {
 }
 
 /// How much the application may queue. Sizes are in bytes of payload; Linux counts the memory that they take.
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum SendBuffer {
     /// Twice the window: one that is in flight and one to fill the next (Linux tcp_sndbuf_expand).
-    #[cfg_attr(feature = "serde", serde(rename = "LinuxGrowth"))]
+    #[serde(rename = "LinuxGrowth")]
     Linux(Extent),
     /// Three times the window: the least with which no recovery runs out of data while a third of it waits to be filled (OR, Theorem 11).
-    #[cfg_attr(feature = "serde", serde(rename = "RefinedGrowth"))]
+    #[serde(rename = "RefinedGrowth")]
     Refined(Extent),
 }
 
 /// How large it is, and how large it may become.
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Extent {
     size: u64,
     max: u64,

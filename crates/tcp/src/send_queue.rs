@@ -9,8 +9,7 @@ use paceline_wire::{Buffer, BufferPool, Payload};
 use crate::send_buffer::SendBuffer;
 
 /// The chunks written, by stream position.
-#[derive(Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct SendQueue {
     chunks: VecDeque<(u64, Payload)>,
     una: u64,
@@ -21,7 +20,7 @@ pub(crate) struct SendQueue {
     /// The application will write no more.
     closed: bool,
     /// Memory for segments that cross from one write to the next, used again and again.
-    #[cfg_attr(feature = "serde", serde(skip))]
+    #[serde(skip)]
     crossing: Option<Box<BufferPool>>,
 }
 
@@ -109,12 +108,10 @@ impl SendQueue {
     }
 
     /// What was written last, if it is still kept.
-    #[cfg(feature = "serde")]
     pub(crate) fn last(&self) -> Option<&Payload> {
         self.chunks.back().map(|(_, payload)| payload)
     }
 
-    #[cfg(feature = "serde")]
     pub(crate) fn last_mut(&mut self) -> Option<&mut Payload> {
         self.chunks.back_mut().map(|(_, payload)| payload)
     }

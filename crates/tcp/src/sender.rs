@@ -42,31 +42,30 @@ use crate::scoreboard::Scoreboard;
 pub(crate) use messages::{AckInput, AckVerdict, Supply, Transmission};
 
 /// The sending half. Parts are written flat, so that programs from before there were parts read them, and the other way round.
-#[derive(Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Sender {
     pub(crate) board: Scoreboard,
     pub(crate) rtt: RttEstimator,
     pub(crate) rate: DeliveryRate,
-    #[cfg_attr(feature = "serde", serde(flatten))]
+    #[serde(flatten)]
     pub(crate) control: control::WindowControl,
     detection: Box<dyn AnyDetection>,
     /// The detection says when congestion is answered.
-    #[cfg_attr(feature = "serde", serde(rename = "separate"))]
+    #[serde(rename = "separate")]
     owns_response: bool,
-    #[cfg_attr(feature = "serde", serde(flatten))]
+    #[serde(flatten)]
     pub(crate) episode: episode::Episode,
-    #[cfg_attr(feature = "serde", serde(flatten))]
+    #[serde(flatten)]
     pub(crate) reordering: reordering::Reordering,
-    #[cfg_attr(feature = "serde", serde(flatten))]
+    #[serde(flatten)]
     tail_probe: timer::TailProbe,
-    #[cfg_attr(feature = "serde", serde(flatten))]
+    #[serde(flatten)]
     pub(crate) timer: timer::Timer,
-    #[cfg_attr(feature = "serde", serde(flatten))]
+    #[serde(flatten)]
     pub(crate) peer: peer_window::PeerWindow,
-    #[cfg_attr(feature = "serde", serde(flatten))]
+    #[serde(flatten)]
     pub(crate) pacer: pacer::Pacer,
-    #[cfg_attr(feature = "serde", serde(flatten))]
+    #[serde(flatten)]
     pub(crate) report: report::Report,
     /// What must be sent whatever cwnd says: the probe of the tail, the first segment after a timeout.
     forced: Option<messages::Forced>,
@@ -84,8 +83,7 @@ pub(crate) struct Sender {
 }
 
 /// Counts and times since the start.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Totals {
     pub(crate) segments_sent: u64,
     pub(crate) bytes_sent: u64,
@@ -101,7 +99,7 @@ pub(crate) struct Totals {
     pub(crate) dsack_dups: u64,
     pub(crate) beyond_window: u64,
     pub(crate) hack1: u64,
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     pub(crate) ecn_reductions: u64,
 }
 

@@ -1,11 +1,10 @@
-//! Snapshots of the algorithms behind their traits: to be copied and, with the feature `serde`, to be written down and read.
+//! Snapshots of the algorithms behind their traits: to be copied, written down and read.
 
 /// All that implement a trait.
 macro_rules! snapshot {
     ($state:ident of $any:ident, $seam:ident: $($type:ident,)+) => {
         #[doc = concat!("A [`", stringify!($seam), "`] of the list, everything that it knows included.")]
-        #[derive(Clone, Debug)]
-        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+        #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
         pub enum $state {
             $(#[doc = concat!("[`", stringify!($type), "`].")] $type(Box<$type>),)+
         }
@@ -41,14 +40,12 @@ macro_rules! snapshot {
             }
         }
 
-        #[cfg(feature = "serde")]
         impl serde::Serialize for dyn $any {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 self.to_state().serialize(serializer)
             }
         }
 
-        #[cfg(feature = "serde")]
         impl<'de> serde::Deserialize<'de> for Box<dyn $any> {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 $state::deserialize(deserializer).map($state::build)
@@ -60,7 +57,6 @@ macro_rules! snapshot {
 pub(crate) use snapshot;
 
 /// Arrays of any length; serde itself goes as far as 32.
-#[cfg(feature = "serde")]
 pub(crate) mod array {
     use alloc::vec::Vec;
 

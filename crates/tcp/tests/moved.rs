@@ -1,5 +1,4 @@
 //! A connection that is written down and read again, at any moment, goes on to the bit as if it had stayed.
-#![cfg(feature = "serde")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod harness;

@@ -241,7 +241,6 @@ impl fmt::Debug for Buffer {
     }
 }
 
-#[cfg(feature = "serde")]
 impl serde::Serialize for Buffer {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_bytes(self)
@@ -249,7 +248,6 @@ impl serde::Serialize for Buffer {
 }
 
 /// In memory that belongs to no pool.
-#[cfg(feature = "serde")]
 impl<'de> serde::Deserialize<'de> for Buffer {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Ok(Buffer::from(serde_bytes::ByteBuf::deserialize(deserializer)?.into_vec()))

@@ -3,8 +3,7 @@
 use core::net::SocketAddr;
 
 /// The addresses and ports of one direction of a TCP connection, as its packets carry them.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, serde::Serialize, serde::Deserialize)]
 pub struct FlowKey {
     /// Who sends.
     pub src: SocketAddr,

@@ -4,8 +4,7 @@ use crate::packet::Packet;
 use crate::time::Instant;
 
 /// A port of a [`Node`], numbered by the node.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub struct PortId(pub u8);
 
 /// Anything that turns packets and time into packets.

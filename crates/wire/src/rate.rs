@@ -5,8 +5,9 @@ use core::fmt;
 use crate::time::{Duration, mul_div};
 
 /// A data rate in bytes per second.
-#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(
+    Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
 pub struct Rate(u64);
 
 impl Rate {

@@ -3,8 +3,7 @@
 use core::fmt;
 
 /// A sequence or acknowledgement number. Comparison is by distance, so it is deliberately not `Ord`.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub struct Seq(pub u32);
 
 impl Seq {

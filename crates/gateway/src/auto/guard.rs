@@ -16,8 +16,7 @@ pub(crate) fn may_open(max: usize, all: usize, own: usize) -> bool {
 }
 
 /// What a flow's ACKs claimed beyond what was sent.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Claim {
     acked: u64,
     unsent: u64,

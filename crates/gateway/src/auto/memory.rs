@@ -48,8 +48,7 @@ pub(crate) struct Seen {
 }
 
 /// What the flows of a client showed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ClientRecord {
     /// The shortest round trip between gateway and client.
     pub rtt: Option<Duration>,
@@ -122,8 +121,7 @@ impl ClientRecord {
 }
 
 /// All that is remembered.
-#[derive(Clone, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Memory {
     clients: Places<ClientRecord>,
     servers: Places<Duration>,
@@ -147,7 +145,6 @@ impl Memory {
     }
 
     /// What another process wrote down, if it holds together; else nothing is remembered.
-    #[cfg(feature = "serde")]
     pub(crate) fn checked(self) -> Memory {
         if self.clients.is_sound() && self.servers.is_sound() { self } else { Memory::default() }
     }
@@ -170,8 +167,7 @@ pub(crate) fn server_prefix(server: IpAddr) -> IpAddr {
 }
 
 /// Values by address; the least recently noted goes first.
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 struct Places<T> {
     all: Slab<Place<T>>,
     by_address: Map<IpAddr, u32>,
@@ -179,8 +175,7 @@ struct Places<T> {
     order: Ring,
 }
 
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 struct Place<T> {
     address: IpAddr,
     value: T,
@@ -201,7 +196,6 @@ impl<T> Default for Places<T> {
     }
 }
 
-#[cfg(feature = "serde")]
 impl<T> Places<T> {
     fn is_sound(&self) -> bool {
         let links = |id: u32| self.all.get(id as usize).map(|place| place.links);

@@ -3,14 +3,13 @@
 use core::fmt;
 
 /// Why `auto` has decided as it has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Reason {
     /// No flow of the client has been seen of late.
     Unknown,
     /// Its flows have shown nothing that speaks against the default. The older names were reasons once; a gateway of then may hand them over.
-    #[cfg_attr(feature = "serde", serde(alias = "varying-link", alias = "steady-link"))]
+    #[serde(alias = "varying-link", alias = "steady-link")]
     Ordinary,
     /// Acknowledgements wait on the uplink.
     LateAcks,

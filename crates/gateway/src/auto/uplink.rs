@@ -11,8 +11,7 @@ use paceline_wire::{Duration, Instant};
 use crate::rtt_min::{RttMin, STANDING};
 
 /// One flow's way up.
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct UplinkDelay {
     /// The first timestamp and when it came.
     first: Option<(u32, Instant)>,
@@ -23,24 +22,23 @@ pub(crate) struct UplinkDelay {
     /// When that was brought up to date.
     at: Instant,
     /// When a packet last came as soon as that.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     met: Instant,
     /// The least queue since it was last asked for.
     least: Option<Duration>,
     /// What the newest packet met.
     now: Duration,
     /// The least queue of the last moments.
-    #[cfg_attr(feature = "serde", serde(default = "recent"))]
+    #[serde(default = "recent")]
     recent: RttMin,
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     stands: Option<Standing>,
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     uploads: Uploads,
 }
 
 /// What stands on the uplink.
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Standing {
     since: Instant,
     /// It has been so long since then.
@@ -49,8 +47,7 @@ struct Standing {
 }
 
 /// When the subscriber sent more than signs of life.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 struct Uploads {
     bytes: u64,
     counted_at: Instant,
@@ -183,7 +180,6 @@ impl Uploads {
     }
 }
 
-#[cfg(feature = "serde")]
 fn recent() -> RttMin {
     RttMin::new(STANDING)
 }

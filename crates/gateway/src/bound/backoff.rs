@@ -13,8 +13,7 @@ use super::cubic;
 const LONGEST_WINDOW: Duration = Duration::from_secs(30);
 
 /// The curve after an overflow.
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Curve {
     /// W_max, in bytes.
     w_max: u64,
@@ -23,24 +22,23 @@ struct Curve {
     /// The overflow.
     since: Instant,
     /// What it was reduced to, and the round trip then.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     reduced: u64,
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     rtt: Duration,
     /// What the path holds without a queue, where that was known and the buffer is short.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     least: u64,
 }
 
 /// What overflows leave of the bound.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Backoff {
     curve: Option<Curve>,
     longest: Duration,
     longest_at: Instant,
     /// The newest loss.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     lost_at: Option<Instant>,
 }
 

@@ -22,8 +22,7 @@ const CHECK_MAX: Duration = Duration::from_secs(15);
 const WINDOW_MAX: u64 = 1 << 32;
 
 /// A check: half the window for a round trip, between two round trips of the whole.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 enum Check {
     Due(Instant),
     /// Waits until half the window is outstanding.
@@ -42,8 +41,7 @@ enum Check {
 }
 
 /// A window that competes.
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Contest {
     window: u64,
     floor: u64,

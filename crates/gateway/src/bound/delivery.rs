@@ -5,8 +5,7 @@ use paceline_wire::{Duration, Instant, Rate};
 /// Checkpoints kept; at sixteen a window they reach back two windows.
 const CHECKPOINTS: usize = 32;
 
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 struct Checkpoint {
     at: Instant,
     delivered: u64,
@@ -15,8 +14,7 @@ struct Checkpoint {
 }
 
 /// Time constants of `Delivery`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct DeliveryConfig {
     /// The window of the fast average; a round trip if that is longer.
     pub window: Duration,
@@ -29,21 +27,19 @@ pub struct DeliveryConfig {
 }
 
 /// Where the newest stretch begins of which the link's rate is known to be at least what arrived in it.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 struct Stretch {
     at: Instant,
     /// When the newest packet that had arrived by then had left.
     sent: Instant,
     delivered: u64,
     /// For a part of it the bound held packets of a sender that paces.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     held: bool,
 }
 
 /// What has been delivered.
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Delivery {
     config: DeliveryConfig,
     window: Duration,
@@ -58,7 +54,7 @@ pub(super) struct Delivery {
     forecast: Rate,
     error: Rate,
     /// How much of the past is in it.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     judged: Duration,
     stretch: Stretch,
 }

@@ -37,8 +37,7 @@ const HOLDS_BUFFER: Duration = Duration::from_secs(60);
 const SPAN: u32 = 10;
 
 /// What became of some bytes.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 struct Tally {
     delivered: u64,
     /// While packets waited before the link.
@@ -67,8 +66,7 @@ impl Tally {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 enum Phase {
     #[default]
     Watch,
@@ -78,8 +76,7 @@ enum Phase {
     Listen { since: Instant, tally: Tally },
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 enum Cause {
     Radio,
     Buffer,
@@ -116,14 +113,13 @@ pub(super) struct LossSample {
 }
 
 /// Finds out what loses packets.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct LossTest {
     phase: Phase,
     /// Since the last time that it made a share.
     tally: Tally,
     /// The first loss that a sender of the gateway's own found.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     first_lost: Option<Instant>,
     /// The most that was outstanding since.
     outstanding_max: u64,
@@ -133,19 +129,19 @@ pub(super) struct LossTest {
     found: Option<(Cause, Instant)>,
     holds: Duration,
     /// What arrived since a time after that, how much of it found no queue, and the rate before.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     since: (Instant, u64),
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     unqueued: u64,
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     rate_before: Rate,
     /// For so long the bound allowed all that it ever does, and nothing was lost.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     held: Duration,
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     heard: Instant,
     /// How often in a row.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     times: u32,
     /// None before the first report.
     round_start: Option<Instant>,
@@ -156,12 +152,12 @@ pub(super) struct LossTest {
     rounds: u32,
     best: [Rate; 2],
     /// The rate when it last grew by a quarter, and rounds since then (draft-ietf-ccwg-bbr, Section 4.3.1.2).
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     full_bw: Rate,
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     full_bw_count: u32,
     /// The best rate since this round of the sender began.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     sender_round: (Instant, Rate),
 }
 

@@ -39,8 +39,7 @@ pub(super) struct RoundTrip {
 }
 
 /// The round trips of one round: from a time on until what left then is reported.
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Round {
     since: Instant,
     sum: Duration,
@@ -56,8 +55,7 @@ impl Round {
 }
 
 /// The bound is released.
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Free {
     /// Round trips that are longer show a queue.
     longest: Duration,
@@ -65,8 +63,7 @@ struct Free {
 }
 
 /// Whether the bound is released.
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Release {
     round: Round,
     /// Long rounds in a row, and the sum of their means.

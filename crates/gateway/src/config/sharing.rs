@@ -11,9 +11,8 @@ use crate::prefix::Prefix;
 use crate::split::SenderConfig;
 
 /// Which flows a rule is about. An absent field matches everything.
-#[derive(Clone, Debug, Default, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct FlowMatch {
     /// The client's address.
     pub client: Option<Prefix>,
@@ -53,9 +52,8 @@ impl FlowMatch {
 }
 
 /// What to do with a flow that a rule matches.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum FlowAction {
     /// Accelerate it, in the gateway's mode.
     #[default]
@@ -71,12 +69,11 @@ pub enum FlowAction {
 }
 
 /// One rule; the first that matches a new flow decides.
-#[derive(Clone, Debug, Default, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct FlowRule {
     /// Which flows.
-    #[cfg_attr(feature = "serde", serde(rename = "match"))]
+    #[serde(rename = "match")]
     pub matches: FlowMatch,
     /// What happens to them.
     pub action: FlowAction,
@@ -113,9 +110,8 @@ impl FlowRule {
 }
 
 /// What a flow may have of its subscriber's link, or a subscriber of the gateway. Downlink; a rate counts bytes of IP.
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct ShareConfig {
     /// Packets per round of the scheduler (Section 7.2), at least 1.
     pub weight: u32,
@@ -162,23 +158,21 @@ impl Default for ShareConfig {
 }
 
 /// A subscriber's share against other subscribers, and what its link is used for.
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields))]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct SubscriberRule {
     /// An address inside the subscriber's prefix, or a prefix that holds the subscribers.
     pub address: Prefix,
     /// What it may have.
     pub share: ShareConfig,
     /// As `queue-bound.prefer` when absent.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     pub prefer: Option<Prefer>,
 }
 
 /// What happens to packets that are not TCP.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum OtherMode {
     /// They pass as they come.
     Passed,
@@ -188,9 +182,8 @@ pub enum OtherMode {
 }
 
 /// Sharing between flows of a subscriber and between subscribers.
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct SharingConfig {
     /// Bits of a client's IPv4 address that name a subscriber.
     pub subscriber_prefix_v4: u8,

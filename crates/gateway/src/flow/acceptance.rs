@@ -5,13 +5,10 @@
 
 use paceline_wire::{Flags, Instant, Packet, PortId, Seq, Tcp};
 
-use super::client_stream::Uplink;
+use super::client_stream::{Uplink, WINDOW_MAX};
 use super::{Context, Flow, Phase};
 use crate::counters::PassReason;
 use crate::{RADIO, WAN};
-
-/// Our choice: no receive buffer in use is larger; Linux's grow to 6 MB by themselves. What is not known is taken for this.
-pub(super) const WINDOW_MAX: u64 = 64 << 20;
 
 /// What is believed of a packet of the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

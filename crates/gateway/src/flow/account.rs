@@ -5,18 +5,17 @@ use crate::config::GatewayConfig;
 use crate::pool::{MemoryUse, may_keep, most_advertised};
 
 /// Whose it is, its weight, and what it holds.
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Account {
     subscriber: u32,
     weight: u32,
     /// The largest window shown to the server, where a rule says one.
     pub(super) window_max_bytes: Option<u64>,
     /// This flow's part of what was advertised to servers.
-    #[cfg_attr(feature = "serde", serde(rename = "promised"))]
+    #[serde(rename = "promised")]
     advertised: u64,
     /// What it keeps, as counted among that of all flows.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     charged: u64,
 }
 
@@ -49,7 +48,6 @@ impl Account {
     }
 
     /// As if nothing had been charged yet.
-    #[cfg(feature = "serde")]
     pub(super) fn forget_charge(&mut self) {
         self.charged = 0;
     }

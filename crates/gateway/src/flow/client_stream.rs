@@ -4,17 +4,18 @@ use alloc::boxed::Box;
 
 use paceline_wire::Seq;
 
-use super::acceptance::WINDOW_MAX;
 use crate::upload::UploadWatch;
 
+/// Our choice: no receive buffer in use is larger; Linux's grow to 6 MB by themselves. What is not known is taken for this.
+pub(super) const WINDOW_MAX: u64 = 64 << 20;
+
 /// What the client sends.
-#[derive(Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct ClientStream {
     /// None before its numbers are known.
     pub(super) uplink: Option<Uplink>,
     /// What is kept of it if it is an upload.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     pub(super) upload: Option<Box<UploadWatch>>,
     client_fin: Option<u64>,
     client_fin_acked: bool,
@@ -50,21 +51,20 @@ impl ClientStream {
 }
 
 /// Its positions.
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Uplink {
     /// The lowest position that can be acknowledged: that of the first byte, or where the flow was first seen.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     first: u64,
     /// Acknowledged by the server.
     acked: u64,
     /// Sent by the client.
     sent: u64,
     /// The largest window of the server, as the client reads it (MAX.SND.WND of RFC 5961, Section 5.2).
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     window_max: u64,
     /// The furthest right edge that the server has shown; zero while it is not known.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     edge: u64,
 }
 
@@ -76,7 +76,6 @@ impl Uplink {
     }
 
     /// Positions below `most`, in their order.
-    #[cfg(feature = "serde")]
     pub(super) fn is_sound(&self, most: u64) -> bool {
         self.acked <= self.sent
             && [self.first, self.sent, self.edge, self.window_max].into_iter().all(|one| one < most)

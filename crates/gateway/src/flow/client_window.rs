@@ -2,7 +2,6 @@
 
 use paceline_wire::{Duration, Instant};
 
-use super::Flow;
 use super::overshoot::Overshoot;
 use crate::reception_rate::ReceptionRate;
 
@@ -10,7 +9,7 @@ use crate::reception_rate::ReceptionRate;
 const SAME_WINDOWS: u32 = 64;
 
 /// The client's buffer, by its newest ACKs.
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(serde::Serialize, serde::Deserialize)]
 pub(super) struct ClientWindow {
     rate: ReceptionRate,
     /// a_i and a_max.
@@ -24,7 +23,7 @@ pub(super) struct ClientWindow {
     /// t_i: when an ACK moved the right edge.
     acked_at: Instant,
     /// What left before there was room for it.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     pub(super) overshoot: Overshoot,
 }
 
@@ -155,22 +154,8 @@ impl ClientWindow {
     }
 
     /// Positions and windows within these limits.
-    #[cfg(feature = "serde")]
     pub(super) fn is_sound(&self, position_max: u64, window_max: u64) -> bool {
         let windows = [self.window, self.window_max, self.room];
         self.right_edge < position_max && windows.into_iter().all(|window| window <= window_max)
-    }
-}
-
-impl Flow {
-    /// An ACK shows `window`, and `is_whole` if it tells of no hole.
-    pub(super) fn note_window(&mut self, now: Instant, ack: u64, window: u64, is_whole: bool) {
-        let una = self.board.una();
-        if ack < una {
-            return;
-        }
-        let is_whole = is_whole && self.recovery.hole.is_none();
-        let gap = self.smoothed_rtt().max(Duration::from_millis(50)) * 2;
-        self.client.on_ack(&WindowReport { now, una, ack, window, is_whole, gap });
     }
 }

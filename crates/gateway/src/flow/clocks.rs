@@ -9,8 +9,7 @@ use crate::WAN;
 const OUT_OF_DATE: Duration = Duration::from_secs(2_147);
 
 /// One end's clock, as the packets show it.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 struct Clock {
     /// The newest value that has passed.
     newest: Option<u32>,
@@ -53,8 +52,7 @@ impl Clock {
 }
 
 /// Both ends' clocks.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Clocks {
     server: Clock,
     client: Clock,

@@ -1,6 +1,6 @@
 //! Which packet of a flow leaves next for the client.
 
-use paceline_wire::{Ecn, Instant, Packet};
+use paceline_wire::{Ecn, Instant, Packet, Seq};
 
 use super::{Context, Flow};
 use crate::config::{RetransmissionMode, ScheduleMode};
@@ -38,7 +38,7 @@ impl Flow {
         if ctx_mode == ScheduleMode::OnArrival {
             return Some(Departure::Now);
         }
-        let bytes = self.segment_of(chunk).min(chunk.end - self.board.sent().max(chunk.start));
+        let bytes = self.path_mtu.segment_of(chunk).min(chunk.end - self.board.sent().max(chunk.start));
         Some(self.scheduled(now, bytes))
     }
 
@@ -70,7 +70,7 @@ impl Flow {
             self.board.first_lost().map_or((self.board.sent(), u64::MAX), |lost| (lost.start, lost.end));
         self.buffer.from(position).map_or(0, |chunk| {
             let start = position.max(chunk.start);
-            self.piece_end(chunk, start, quantum).min(end).saturating_sub(start)
+            self.path_mtu.piece_end(chunk, start, quantum).min(end).saturating_sub(start)
         })
     }
 
@@ -89,7 +89,7 @@ impl Flow {
                 continue;
             }
             let limit = limit.min(self.recovery.may_retransmit());
-            let end = self.piece_end(chunk, lost.start, limit).min(lost.end);
+            let end = self.path_mtu.piece_end(chunk, lost.start, limit).min(lost.end);
             let mut packet = chunk.packet(lost.start, end);
             self.tell_no_newer(&mut packet);
             self.passed_on.refresh_timestamp(&mut packet);
@@ -130,6 +130,24 @@ impl Flow {
         }
     }
 
+    /// A router in front of the client says that the packet with number `seq` was too big: `mtu` bytes of IP fit. Believed of what is on its
+    /// way to the client (RFC 5927, Section 7.2).
+    pub(crate) fn on_path_mtu(&mut self, ctx: &mut Context<'_>, seq: Seq, mtu: u64) {
+        let position = seq.unwrap_near(self.stream.received());
+        if !(self.board.una()..=self.stream.received()).contains(&position)
+            || !self.path_mtu.on_message(ctx.now, mtu)
+        {
+            return;
+        }
+        let Some(too_big) = self.buffer.at(position) else { return };
+        let fits = self.path_mtu.fits(too_big);
+        if fits < too_big.segment_len() {
+            // Segments are as long from here on.
+            self.handshake.mss = self.handshake.mss.min(fits.clamp(64, 9_000) as u16);
+            ctx.counters.path_mtus_lowered += 1;
+        }
+    }
+
     fn take_new(&mut self, ctx: &mut Context<'_>, limit: u64) -> Option<Packet> {
         let sent = self.board.sent();
         let chunk = self.buffer.from(sent)?;
@@ -140,7 +158,7 @@ impl Flow {
             ScheduleMode::ReceptionRate => limit
                 .min(allowance(&self.receiver(ctx.now), ctx.now).saturating_sub(self.board.outstanding())),
         };
-        let end = self.piece_end(chunk, start, limit);
+        let end = self.path_mtu.piece_end(chunk, start, limit);
         let mut packet = chunk.packet(start, end);
         let sojourn = ctx.now.saturating_since(chunk.arrival);
         if start > sent {
@@ -158,7 +176,7 @@ impl Flow {
         if ctx.config.retransmission.mode == RetransmissionMode::None {
             self.buffer.release_below(end);
         }
-        self.release_pure_acks(ctx);
+        self.pure_acks.release(ctx, self.board.sent());
         self.release_tail_probe(ctx);
         Some(packet)
     }

@@ -5,11 +5,14 @@ use core::ops::Range;
 use paceline_wire::{Duration, Flags, Packet};
 
 use super::passed_on::timestamp_of;
+use super::stale_promise::Backlog;
 use super::{Context, Flow, Phase};
 use crate::WAN;
+use crate::config::VirtualWindowMode;
 use crate::counters::PassReason;
 use crate::flight::Transmission;
 use crate::retransmit_buffer::cost;
+use crate::status::FlowStage;
 
 impl Flow {
     /// A packet without SYN from the server.
@@ -61,11 +64,30 @@ impl Flow {
         }
     }
 
+    /// No data: keep-alives and window probes go at once, having an old sequence number; anything else keeps its
+    /// place behind the data that waits.
+    fn on_pure_ack(&mut self, ctx: &mut Context<'_>, flags: Flags, start: u64, packet: Packet) {
+        let is_reset = flags.contains(Flags::RST);
+        if start < self.stream.received() && !is_reset {
+            self.filter.expect_reply();
+            self.passed_on.note_passed(self.board.una(), start, timestamp_of(&packet));
+            return ctx.pass_to_client(packet);
+        }
+        if self.board.sent() >= start || self.buffer.is_empty() {
+            ctx.pass_to_client(packet);
+        } else {
+            self.pure_acks.push(ctx, &self.account, start, packet);
+        }
+        if is_reset {
+            self.close(ctx, FlowStage::Reset);
+        }
+    }
+
     fn on_data(&mut self, ctx: &mut Context<'_>, start: u64, end: u64, mut packet: Packet) {
         if end <= self.board.una() {
             // The client has it, so the ACK was lost on the way to the server, or is on its way: the client answers.
             self.filter.expect_reply();
-            self.note_passed(end, timestamp_of(&packet));
+            self.passed_on.note_passed(self.board.una(), end, timestamp_of(&packet));
             ctx.counters.server_retransmissions_passed += 1;
             self.totals.server_retransmissions += 1;
             self.tell_no_newer(&mut packet);
@@ -77,14 +99,14 @@ impl Flow {
         if let Some(reason) = self.cannot_keep(ctx, start, end) {
             self.stream.on_passed(end);
             if start < self.stream.received() {
-                self.note_passed(end, timestamp_of(&packet));
+                self.passed_on.note_passed(self.board.una(), end, timestamp_of(&packet));
             }
             ctx.counters.pass(reason);
             return ctx.pass_to_client(packet);
         }
         if self.is_passive(ctx.config) || (!self.repairs(ctx.config) && start < self.board.sent()) {
             if start < self.stream.received() {
-                self.note_passed(end, timestamp_of(&packet));
+                self.passed_on.note_passed(self.board.una(), end, timestamp_of(&packet));
             }
             self.stream.on_received(end);
             if self.board.sent() < end {
@@ -103,6 +125,23 @@ impl Flow {
         }
     }
 
+    /// New data of the server comes, which may be marked here. True if it is not taken in.
+    fn refuses(&mut self, ctx: &mut Context<'_>, start: u64, packet: &mut Packet) -> bool {
+        let is_sized = ctx.config.virtual_window.mode == VirtualWindowMode::Sized;
+        if start < self.stream.received() || self.watch.passes || !is_sized {
+            return false;
+        }
+        let backlog = Backlog {
+            waiting: self.waiting(),
+            segment: self.segment(),
+            advertised: self.shown.edge().saturating_sub(self.stream.received()),
+            round_trip: self.shortest_rtt() + self.round_trips.of_server(),
+            buffer: &self.buffer,
+            sent: self.board.sent(),
+        };
+        self.stream.stale_promise.refuses(ctx, &backlog, packet)
+    }
+
     fn cannot_keep(&self, ctx: &Context<'_>, start: u64, end: u64) -> Option<PassReason> {
         (!self.has_room(ctx, cost(start, end) as usize)).then_some(PassReason::BufferFull)
     }
@@ -118,7 +157,7 @@ impl Flow {
         ctx.counters.differing_copies += u64::from(inserted.differs);
         if inserted.is_new {
             if is_old {
-                self.note_passed(end, stamp);
+                self.passed_on.note_passed(self.board.una(), end, stamp);
             }
             for gap in &gaps {
                 self.on_gap_filled(ctx, gap, stamp);

@@ -12,8 +12,7 @@ const SHORTER: u64 = 4;
 const ALIKE: u8 = 4;
 
 /// What early answers have shown.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct EarlyAnswers {
     rtt: Duration,
     times: u8,

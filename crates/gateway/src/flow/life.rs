@@ -10,8 +10,7 @@ const CLOSED_LINGER: Duration = Duration::from_secs(60);
 const OPENING_TIMEOUT: Duration = Duration::from_secs(240);
 
 /// How far a flow is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) enum Phase {
     /// SYNs are on their way.
     Opening,
@@ -24,8 +23,7 @@ pub(crate) enum Phase {
 }
 
 /// Its phase, and the times that belong to it.
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Life {
     phase: Phase,
     since: Instant,

@@ -2,18 +2,20 @@
 //!
 //! "Downlink" is the stream from the server to the client: it is kept here until the client has it, leaves by the
 //! schedule and is repaired from here. The uplink passes. Positions are 64-bit stream offsets.
+//!
+//! Each part of the state owns its fields and has a file. It knows nothing of the flow, and is handed what it needs of other parts. The rules
+//! lie above, in a file for each kind of event. They say in which order the parts are asked: `uplink` for an ACK of the client, `downlink` for
+//! a packet of the server, `departure` for what leaves.
 
-mod acceptance;
+// The parts, and what is computed of several.
 mod account;
 mod ack_filter;
 mod client_stream;
 mod client_window;
 mod clocks;
-mod departure;
-mod downlink;
 mod early_answers;
 mod life;
-mod opening;
+mod missing;
 mod overshoot;
 mod passed_on;
 mod path_mtu;
@@ -24,15 +26,23 @@ mod resumption;
 mod round_trips;
 mod server_stream;
 mod shown;
-#[cfg(feature = "serde")]
-mod sound;
 mod stale_promise;
-mod tail_probe;
 mod timers;
 mod trial;
+mod watch;
+
+// The rules.
+mod acceptance;
+mod decisions;
+mod departure;
+mod downlink;
+mod losses;
+mod opening;
+mod sound;
+mod tail_probe;
+mod timeouts;
 mod uplink;
 mod upload;
-mod watch;
 #[cfg(test)]
 mod work;
 
@@ -72,46 +82,46 @@ use timers::Timers;
 use watch::Watch;
 
 /// The state of one flow. Each part owns its fields and has a file. Parts are written flat, so that programs from before there were parts read them, and the other way round.
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(serde::Serialize, serde::Deserialize)]
 pub(crate) struct Flow {
     /// Source is the client.
     pub(crate) key: FlowKey,
-    #[cfg_attr(feature = "serde", serde(flatten))]
+    #[serde(flatten)]
     account: Account,
-    #[cfg_attr(feature = "serde", serde(flatten))]
+    #[serde(flatten)]
     life: Life,
-    #[cfg_attr(feature = "serde", serde(flatten))]
+    #[serde(flatten)]
     proof: Proof,
     handshake: Handshake,
     shifts: Shifts,
-    #[cfg_attr(feature = "serde", serde(flatten))]
+    #[serde(flatten)]
     upstream: ClientStream,
     /// Both ends' timestamps.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     clocks: Clocks,
-    #[cfg_attr(feature = "serde", serde(flatten))]
+    #[serde(flatten)]
     stream: ServerStream,
-    #[cfg_attr(feature = "serde", serde(rename = "store"))]
+    #[serde(rename = "store")]
     buffer: RetransmitBuffer,
     board: Scoreboard,
     flight: Flight,
     recovery: Recovery,
-    #[cfg_attr(feature = "serde", serde(rename = "bare"))]
+    #[serde(rename = "bare")]
     pure_acks: PureAcks,
-    #[cfg_attr(feature = "serde", serde(flatten))]
+    #[serde(flatten)]
     passed_on: PassedOn,
-    #[cfg_attr(feature = "serde", serde(flatten))]
+    #[serde(flatten)]
     round_trips: RoundTrips,
-    #[cfg_attr(feature = "serde", serde(flatten))]
+    #[serde(flatten)]
     client: ClientWindow,
-    #[cfg_attr(feature = "serde", serde(flatten))]
+    #[serde(flatten)]
     shown: Shown,
     /// Not a part of `shown`: what is written flat cannot have types that people would read in another form, as its flags are.
     filter: AckFilter,
     modulation: Modulation,
     timers: Timers,
     path: PathEstimate,
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     path_mtu: PathMtu,
     totals: FlowTotals,
     watch: Watch,
@@ -249,7 +259,6 @@ impl Flow {
     }
 
     /// As if nothing had been charged yet.
-    #[cfg(feature = "serde")]
     pub(crate) fn recount(&mut self, all_kept: &mut u64) {
         self.account.forget_charge();
         self.settle(all_kept);
@@ -315,7 +324,7 @@ impl Flow {
         self.board.reset(position);
         self.recovery = Recovery::default();
         self.timers = Timers::default();
-        self.flush_pure_acks(ctx);
+        self.pure_acks.release(ctx, u64::MAX);
     }
 
     /// Repair has failed: the server's own recovery passes from here on, and sees everything.

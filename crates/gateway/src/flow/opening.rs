@@ -1,8 +1,9 @@
-//! The SYNs of a flow, in either direction.
+//! The SYNs of a flow, in either direction, and what stands for them where a flow was open before a restart.
 
-use paceline_wire::{Flags, Packet, Seq};
+use paceline_wire::{Flags, Packet, PortId, Seq, Tcp};
 
 use super::client_stream::Uplink;
+use super::resumption::Said;
 use super::{Context, Flow, Phase};
 use crate::observe::Event;
 use crate::{RADIO, WAN};
@@ -25,7 +26,9 @@ impl Flow {
             } else if tcp.flags().contains(Flags::ACK) {
                 self.clocks.on_client_answer(tcp);
             }
-            self.watch_uplink(ctx, tcp);
+            if let Some((value, _)) = tcp.timestamps() {
+                self.watch.uplink.on_timestamp(ctx.now, value, self.path.uploaded);
+            }
         }
         self.life.on_packet(ctx.now);
         self.handshake.on_client_syn(&mut packet, wanted, ctx.counters);
@@ -70,6 +73,27 @@ impl Flow {
         ctx.counters.flows_accelerated += 1;
         ctx.counters.flows_rescaled += u64::from(self.shifts.rescaled());
         ctx.observer.on_event(ctx.now, &self.key, &Event::Opened(self.shifts));
+    }
+
+    /// A packet of a flow that was open before a restart came at this side. True if it tells, with what came at the other, where the streams
+    /// are.
+    pub(super) fn resumes(&mut self, ctx: &Context<'_>, from: PortId, tcp: Tcp<'_>) -> bool {
+        if !tcp.flags().contains(Flags::ACK) || tcp.flags().intersects(Flags::RST | Flags::SYN) {
+            return false;
+        }
+        let shift = if from == WAN { self.shifts.server } else { self.shifts.client };
+        let ends = self.proof.resumption.get_or_insert_default();
+        let said = ends.on_packet(from, Said::by(tcp, shift), ctx.config.virtual_window.max_bytes);
+        let Some((server, client)) = said else { return false };
+        self.proof.resumption = None;
+        self.life.open();
+        self.client.resume(ctx.now, client.window);
+        self.start_stream(client.ack.unwrap_near(1 << 32));
+        // It passed, and more may have before.
+        self.stream.set_passed(server.end.unwrap_near(self.stream.received()));
+        let uplink = self.upstream.uplink.insert(Uplink::at(server.ack.unwrap_near(1 << 32)));
+        uplink.goes_on(client.end, server.ack, server.window);
+        true
     }
 
     /// The client's first ACK answers the server's SYN.

@@ -14,15 +14,14 @@ const RETRANSMISSIONS_MAX: u64 = 1 << 20;
 const ONE: Duration = Duration::from_secs(2);
 
 /// Since when, and for how long.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Overshoot {
     at: Option<Instant>,
     holds: Duration,
     /// The right edge of the window in the newest ACK that advanced.
     edge: u64,
     /// Bytes that Eq. (12) retransmitted beyond as many that were new.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     retransmissions: u64,
 }
 

@@ -2,11 +2,8 @@
 
 use paceline_wire::{Packet, Seq};
 
-use super::Flow;
-
 /// The newest of each.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct PassedOn {
     /// Acknowledgement and window field of the server's newest packet, as the client is to see them.
     newest: Option<(Seq, u16)>,
@@ -23,8 +20,13 @@ impl PassedOn {
         }
     }
 
-    fn note_timestamp(&mut self, value: u32) {
-        if self.passed_tsval.is_none_or(|passed| value.wrapping_sub(passed) as i32 > 0) {
+    /// A packet with an old sequence number, which ends at `end`, will be in front of older ones that wait here, and the client takes
+    /// over its timestamp. Not that of one wholly below `una`, what the client has acknowledged: that is outside its window, and TS.Recent stays
+    /// (RFC 7323, Section 5.3, R2 before R3; Linux: tcp_sequence). Such a number may be a guess of somebody who does not see the flow.
+    pub(super) fn note_passed(&mut self, una: u64, end: u64, stamp: Option<u32>) {
+        if let Some(value) = stamp.filter(|_| end >= una)
+            && self.passed_tsval.is_none_or(|passed| value.wrapping_sub(passed) as i32 > 0)
+        {
             self.passed_tsval = Some(value);
         }
     }
@@ -60,15 +62,4 @@ fn told_by(packet: &Packet) -> Option<(Seq, u16)> {
 
 pub(super) fn timestamp_of(packet: &Packet) -> Option<u32> {
     packet.tcp()?.timestamps().map(|(value, _)| value)
-}
-
-impl Flow {
-    /// A packet with an old sequence number, which ends at `end`, will be in front of older ones that wait here, and the client takes
-    /// over its timestamp. Not that of one wholly below what it has acknowledged: that is outside its window, and TS.Recent stays
-    /// (RFC 7323, Section 5.3, R2 before R3; Linux: tcp_sequence). Such a number may be a guess of somebody who does not see the flow.
-    pub(super) fn note_passed(&mut self, end: u64, stamp: Option<u32>) {
-        if let Some(value) = stamp.filter(|_| end >= self.board.una()) {
-            self.passed_on.note_timestamp(value);
-        }
-    }
 }

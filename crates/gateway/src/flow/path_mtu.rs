@@ -3,9 +3,8 @@
 //! What is kept here leaves in packets that fit, cut anew if need be. A message only lowers a number: it costs the same whatever is kept, and
 //! nothing has to come from the server again.
 
-use paceline_wire::{Duration, Instant, Seq};
+use paceline_wire::{Duration, Instant};
 
-use super::{Context, Flow};
 use crate::retransmit_buffer::Chunk;
 
 /// RFC 1191, Section 6.3, and RFC 8201, Section 4: a path may have become better after ten minutes.
@@ -14,8 +13,7 @@ const FORGOTTEN: Duration = Duration::from_secs(600);
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// What is known.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct PathMtu {
     /// Bytes of IP; zero while none is known.
     bytes: u64,
@@ -37,31 +35,10 @@ impl PathMtu {
     fn payload(&self, headers: usize) -> u64 {
         if self.bytes == 0 { u64::MAX } else { self.bytes.saturating_sub(headers as u64).max(1) }
     }
-}
-
-impl Flow {
-    /// A router in front of the client says that the packet with number `seq` was too big: `mtu` bytes of IP fit. Believed of what is on its
-    /// way to the client (RFC 5927, Section 7.2).
-    pub(crate) fn on_path_mtu(&mut self, ctx: &mut Context<'_>, seq: Seq, mtu: u64) {
-        let position = seq.unwrap_near(self.stream.received());
-        if !(self.board.una()..=self.stream.received()).contains(&position)
-            || !self.path_mtu.on_message(ctx.now, mtu)
-        {
-            return;
-        }
-        let Some(too_big) = self.buffer.at(position).filter(|chunk| self.fits(chunk) < chunk.segment_len())
-        else {
-            return;
-        };
-        // Segments are as long from here on.
-        let fits = self.fits(too_big);
-        self.handshake.mss = self.handshake.mss.min(fits.clamp(64, 9_000) as u16);
-        ctx.counters.path_mtus_lowered += 1;
-    }
 
     /// Payload of the largest packet of this chunk that the path takes.
-    fn fits(&self, chunk: &Chunk) -> u64 {
-        self.path_mtu.payload(chunk.whole().header().len())
+    pub(super) fn fits(&self, chunk: &Chunk) -> u64 {
+        self.payload(chunk.whole().header().len())
     }
 
     /// Payload of one wire packet of this chunk.
@@ -77,7 +54,7 @@ impl Flow {
 
 #[cfg(test)]
 mod tests {
-    use paceline_wire::{Flags, FlowKey, Node, Packet, Payload, TcpOptionsRepr, TcpRepr};
+    use paceline_wire::{Flags, FlowKey, Node, Packet, Payload, Seq, TcpOptionsRepr, TcpRepr};
 
     use crate::{Gateway, GatewayConfig, RADIO, WAN};
 

@@ -8,11 +8,10 @@ use super::resumption::Resumption;
 use crate::WAN;
 
 /// What the SYNs have shown, and SYNs that came later.
-#[derive(Clone, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Proof {
     /// The end that opened it has answered the other's SYN: it is where its address says.
-    #[cfg_attr(feature = "serde", serde(default = "yes"))]
+    #[serde(default = "yes")]
     is_proven: bool,
     client_isn: Option<u32>,
     server_isn: Option<u32>,
@@ -21,14 +20,13 @@ pub(super) struct Proof {
     /// What acknowledges a SYN of the client that came while the flow was open: it is over if the server answers that.
     pending_syn: Option<Seq>,
     /// What acknowledges the server's answer to that.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     pending_answer: Option<Seq>,
     /// What the ends of a resumed flow have said, until it is believed.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     pub(super) resumption: Option<Box<Resumption>>,
 }
 
-#[cfg(feature = "serde")]
 fn yes() -> bool {
     true
 }

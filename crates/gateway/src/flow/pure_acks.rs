@@ -2,19 +2,17 @@
 
 use alloc::collections::VecDeque;
 
-use paceline_wire::{Flags, Packet};
+use paceline_wire::Packet;
 
+use super::account::Account;
 use super::ack_filter::ECN_FLAGS;
-use super::passed_on::timestamp_of;
-use super::{Context, Flow};
-use crate::status::FlowStage;
+use crate::context::Context;
 
 /// Packets without data that may wait behind data of a flow. Our choice: a server sends few beside its data. Of more the newest counts.
 const PURE_ACKS_MAX: usize = 16;
 
 /// Those that wait, each with the position that it follows.
-#[derive(Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct PureAcks(VecDeque<(u64, Packet)>);
 
 impl PureAcks {
@@ -31,8 +29,13 @@ impl PureAcks {
         self.0.front().map(|(_, packet)| packet)
     }
 
-    fn is_full(&self) -> bool {
-        self.0.len() >= PURE_ACKS_MAX
+    /// One is to wait for the data below `start`. Without room for it one passes.
+    pub(super) fn push(&mut self, ctx: &mut Context<'_>, account: &Account, start: u64, packet: Packet) {
+        if self.0.len() < PURE_ACKS_MAX && account.has_room(ctx, Self::COST) {
+            self.0.push_back((start, packet));
+        } else if let Some(packet) = self.replace(start, packet) {
+            ctx.pass_to_client(packet);
+        }
     }
 
     /// No room to wait: the packet takes the place of the one that came before it, since it says all that one said (RFC 9293, Section 3.4:
@@ -49,45 +52,11 @@ impl PureAcks {
         }
     }
 
-    /// The next of those that have no data in front of them when all below `sent` has left.
-    fn pop_until(&mut self, sent: u64) -> Option<Packet> {
-        self.0.front().filter(|(position, _)| *position <= sent)?;
-        self.0.pop_front().map(|(_, packet)| packet)
-    }
-}
-
-impl Flow {
-    /// No data: keep-alives and window probes go at once, having an old sequence number; anything else keeps its
-    /// place behind the data that waits.
-    pub(super) fn on_pure_ack(&mut self, ctx: &mut Context<'_>, flags: Flags, start: u64, packet: Packet) {
-        let is_reset = flags.contains(Flags::RST);
-        if start < self.stream.received() && !is_reset {
-            self.filter.expect_reply();
-            self.note_passed(start, timestamp_of(&packet));
-            return ctx.pass_to_client(packet);
-        }
-        if self.board.sent() >= start || self.buffer.is_empty() {
-            ctx.pass_to_client(packet);
-        } else if !self.pure_acks.is_full() && self.has_room(ctx, PureAcks::COST) {
-            self.pure_acks.0.push_back((start, packet));
-        } else if let Some(packet) = self.pure_acks.replace(start, packet) {
-            ctx.pass_to_client(packet);
-        }
-        if is_reset {
-            self.close(ctx, FlowStage::Reset);
-        }
-    }
-
-    /// Lets all of them go.
-    pub(super) fn flush_pure_acks(&mut self, ctx: &mut Context<'_>) {
-        while let Some(packet) = self.pure_acks.pop_until(u64::MAX) {
-            ctx.pass_to_client(packet);
-        }
-    }
-
-    /// Lets those go that no longer have data in front of them.
-    pub(super) fn release_pure_acks(&mut self, ctx: &mut Context<'_>) {
-        while let Some(packet) = self.pure_acks.pop_until(self.board.sent()) {
+    /// Lets those go that have no data in front of them when all below `sent` has left.
+    pub(super) fn release(&mut self, ctx: &mut Context<'_>, sent: u64) {
+        while self.0.front().is_some_and(|(position, _)| *position <= sent)
+            && let Some((_, packet)) = self.0.pop_front()
+        {
             ctx.pass_to_client(packet);
         }
     }

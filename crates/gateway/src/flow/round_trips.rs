@@ -6,14 +6,13 @@ use crate::rtt::RttEstimator;
 use crate::server_rtt::ServerRtt;
 
 /// Those of one flow.
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct RoundTrips {
     /// To the client.
     rtt: RttEstimator,
     /// The newest of its samples, until an ACK leaves for the server.
     rtt_sample: Option<Duration>,
-    #[cfg_attr(feature = "serde", serde(rename = "server_rtt"))]
+    #[serde(rename = "server_rtt")]
     pub(super) server: ServerRtt,
 }
 

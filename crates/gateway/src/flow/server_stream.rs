@@ -5,19 +5,18 @@ use core::ops::Range;
 use super::stale_promise::StalePromise;
 
 /// What the server has sent.
-#[derive(Clone, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct ServerStream {
     /// Position after its newest byte.
     received: u64,
     /// Position after the newest byte that passed to the client without being kept.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     passed: u64,
     server_fin: Option<u64>,
     /// The server's newest bytes, which it sent again before they had left.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     pub(super) tail_probe: Option<Range<u64>>,
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     pub(super) stale_promise: StalePromise,
 }
 

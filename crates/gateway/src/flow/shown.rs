@@ -4,7 +4,7 @@ use crate::supply::Supply;
 use crate::virtual_window::VirtualWindow;
 
 /// The window that the server sees, and whether it keeps up with it.
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(serde::Serialize, serde::Deserialize)]
 pub(super) struct Shown {
     pub(super) virtual_window: VirtualWindow,
     pub(super) supply: Supply,

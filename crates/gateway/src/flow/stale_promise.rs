@@ -7,8 +7,8 @@
 
 use paceline_wire::{Duration, Ecn, Instant, Packet};
 
-use super::{Context, Flow};
-use crate::config::VirtualWindowMode;
+use crate::context::Context;
+use crate::retransmit_buffer::RetransmitBuffer;
 
 /// As CoDel's interval (RFC 8289, Section 4.3): what goes away sooner is a burst.
 const BURST: Duration = Duration::from_millis(100);
@@ -17,14 +17,51 @@ const BURST: Duration = Duration::from_millis(100);
 const LEAST_SEGMENTS: u64 = 8;
 
 /// Since when the window says nothing, and until when the server has been told.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct StalePromise {
     since: Option<Instant>,
     told_until: Option<Instant>,
 }
 
+/// What new data of the server finds here.
+pub(super) struct Backlog<'a> {
+    /// Bytes that wait, those of a segment, and what the server may send by what it was shown.
+    pub(super) waiting: u64,
+    pub(super) segment: u64,
+    pub(super) advertised: u64,
+    /// To the client and to the server.
+    pub(super) round_trip: Duration,
+    /// What is kept, and what of it has left.
+    pub(super) buffer: &'a RetransmitBuffer,
+    pub(super) sent: u64,
+}
+
 impl StalePromise {
+    /// New data comes, which may be marked here. True if it is not to be taken in.
+    pub(super) fn refuses(
+        &mut self,
+        ctx: &mut Context<'_>,
+        backlog: &Backlog<'_>,
+        packet: &mut Packet,
+    ) -> bool {
+        let Backlog { waiting, segment, advertised, round_trip, buffer, sent } = *backlog;
+        let too_much = waiting > LEAST_SEGMENTS * segment && advertised > waiting;
+        let oldest = if too_much { buffer.from(sent) } else { None };
+        let waits = oldest.map_or(Duration::ZERO, |chunk| ctx.now.saturating_since(chunk.arrival));
+        // Our choice: a queue of a round trip. A server that halves its window then still fills the path (a buffer of one product of rate and
+        // round trip is what RFC 5681's halving needs).
+        if !self.on_data(ctx.now, waits > round_trip, waits, round_trip) {
+            return false;
+        }
+        if matches!(packet.ecn(), Some(Ecn::Ect0 | Ecn::Ect1)) {
+            ctx.counters.stale_promises_marked += 1;
+            packet.set_ecn(Ecn::Ce);
+            return false;
+        }
+        ctx.counters.stale_promises_dropped += 1;
+        true
+    }
+
     /// New data comes, while the oldest that waits has waited for `waits` and too much of it stands (`stands`). True if its server is to be told: once
     /// for each round trip, the wait included, since it answers once (RFC 5681, Section 3.1; RFC 6675, Section 5).
     fn on_data(&mut self, now: Instant, stands: bool, waits: Duration, round_trip: Duration) -> bool {
@@ -39,34 +76,6 @@ impl StalePromise {
             self.told_until = Some(now + waits + round_trip);
         }
         is_due
-    }
-}
-
-impl Flow {
-    /// New data of the server comes, which may be marked here. True if it is not taken in.
-    pub(super) fn refuses(&mut self, ctx: &mut Context<'_>, start: u64, packet: &mut Packet) -> bool {
-        let is_sized = ctx.config.virtual_window.mode == VirtualWindowMode::Sized;
-        if start < self.stream.received() || self.watch.passes || !is_sized {
-            return false;
-        }
-        let (waiting, least) = (self.waiting(), LEAST_SEGMENTS * self.segment());
-        let advertised = self.shown.edge().saturating_sub(self.stream.received());
-        let too_much = waiting > least && advertised > waiting;
-        let oldest = if too_much { self.buffer.from(self.board.sent()) } else { None };
-        let waits = oldest.map_or(Duration::ZERO, |chunk| ctx.now.saturating_since(chunk.arrival));
-        // Our choice: a queue of a round trip. A server that halves its window then still fills the path (a buffer of one product of rate and
-        // round trip is what RFC 5681's halving needs).
-        let round_trip = self.shortest_rtt() + self.round_trips.of_server();
-        if !self.stream.stale_promise.on_data(ctx.now, waits > round_trip, waits, round_trip) {
-            return false;
-        }
-        if matches!(packet.ecn(), Some(Ecn::Ect0 | Ecn::Ect1)) {
-            ctx.counters.stale_promises_marked += 1;
-            packet.set_ecn(Ecn::Ce);
-            return false;
-        }
-        ctx.counters.stale_promises_dropped += 1;
-        true
     }
 }
 

@@ -1,10 +1,9 @@
 //! The gateway's own timers: probe of a lost tail, retransmission timeout, probe of a closed window; and, where the server repairs, how
 //! long what is in flight counts.
 
-use paceline_wire::{Duration, Flags, Instant};
+use paceline_wire::{Duration, Instant};
 
-use super::{Context, Flow, Phase};
-use crate::observe::Event;
+use super::round_trips::RoundTrips;
 
 /// Before the first RTT sample (RFC 6298, Section 2.1).
 const INITIAL: Duration = Duration::from_secs(1);
@@ -20,8 +19,7 @@ const TIMEOUT_MIN: Duration = Duration::from_secs(1);
 const INTERVAL_MAX: Duration = Duration::from_secs(60);
 
 /// One flow's retransmission timer.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Timers {
     /// Last departure, or report of the client: the timer runs from here.
     since: Instant,
@@ -32,14 +30,14 @@ pub(super) struct Timers {
     /// How often the interval has doubled. It is taken back with the next RTT that is measured, not with the next ACK (RFC 6298, Section 5;
     /// Karn and Partridge 1987, Section 4): where a path has become longer than the timer, each segment is retransmitted before it is acknowledged, and
     /// no ACK would ever tell of the RTT.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     backoff: u32,
     /// After a timeout: only the first segment is sent until the client is heard.
     probing: bool,
     /// Probes of a closed window in a row.
     window_probes: u32,
     /// Bytes in flight that were not answered in time, where the server repairs: they do not count until the client is heard.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     unanswered: u64,
 }
 
@@ -87,127 +85,60 @@ impl Timers {
     pub(super) fn allow_probe(&mut self) {
         self.probed = false;
     }
-}
 
-impl Flow {
-    /// When [`Flow::on_timeout`] wants to be called.
-    pub(crate) fn deadline(&self, ctx_repairs: bool) -> Option<Instant> {
-        let mut next = self.modulation.next_release();
-        let mut consider = |at: Option<Instant>| next = [next, at].into_iter().flatten().min();
-        consider(self.recovery.next_deadline());
-        if self.life.phase() == Phase::Opening {
-            return next;
-        }
-        if ctx_repairs && !self.leaves_repairs() {
-            consider(self.retransmission_deadline());
-        } else {
-            consider(self.silence_deadline());
-        }
-        consider(self.window_probe_deadline());
-        next
-    }
-
-    /// Does what is due.
-    pub(crate) fn on_timeout(&mut self, ctx: &mut Context<'_>) {
-        self.release_held(ctx);
-        self.judge_due(ctx);
-        if !self.repairs(ctx.config) {
-            if self.silence_deadline().is_some_and(|at| at <= ctx.now) {
-                self.timers.unanswered = self.flight.bytes();
-            }
-        } else if self.retransmission_deadline().is_some_and(|at| at <= ctx.now) {
-            self.on_retransmission_timeout(ctx);
-        }
-        if self.window_probe_deadline().is_some_and(|at| at <= ctx.now) {
-            self.send_window_probe(ctx);
-        }
-    }
-
-    fn retransmission_deadline(&self) -> Option<Instant> {
-        let una = self.board.una();
-        let unanswered = una < self.board.sent() && self.buffer.at(una).is_some();
-        // A lost head that has not left again waits for the scheduler, not for the timer.
-        let head_waits = self.board.first_lost().is_some_and(|lost| lost.start == una);
-        if !unanswered || (head_waits && (!self.client.is_closed() || self.recovery.is_asking())) {
-            return None;
-        }
-        if self.client.is_closed() {
-            return Some(self.timers.since + self.window_probe_interval());
-        }
-        let Some(rtt) = self.round_trips.smoothed() else {
-            return Some(self.timers.since + backed_off(INITIAL, self.timers.backoff));
+    /// When the head is to be sent again, as a probe of a lost tail first.
+    pub(super) fn retransmission_deadline(&self, round_trips: &RoundTrips) -> Instant {
+        let Some(rtt) = round_trips.smoothed() else {
+            return self.since + backed_off(INITIAL, self.backoff);
         };
-        let deviation = self.round_trips.deviation() * 4;
-        if !self.timers.probed && self.timers.backoff == 0 {
-            return Some(self.timers.since + rtt + deviation.max(DELAYED_ACK));
+        let deviation = round_trips.deviation() * 4;
+        if !self.probed && self.backoff == 0 {
+            return self.since + rtt + deviation.max(DELAYED_ACK);
         }
-        Some(self.timers.since + backed_off(rtt + deviation.max(VARIATION_MIN), self.timers.backoff))
+        self.since + backed_off(rtt + deviation.max(VARIATION_MIN), self.backoff)
     }
 
-    /// When what is in flight no longer counts, where the server repairs: the timeout of RFC 6298, Section 2.
-    fn silence_deadline(&self) -> Option<Instant> {
-        if self.timers.counted(self.flight.bytes()) == 0 {
+    /// When so many bytes in flight no longer count, where the server repairs: the timeout of RFC 6298, Section 2.
+    pub(super) fn silence_deadline(&self, in_flight: u64, round_trips: &RoundTrips) -> Option<Instant> {
+        if self.counted(in_flight) == 0 {
             return None;
         }
-        let timeout =
-            self.round_trips.smoothed().map_or(INITIAL, |rtt| rtt + self.round_trips.deviation() * 4);
-        Some(self.timers.since + timeout.max(TIMEOUT_MIN))
+        let timeout = round_trips.smoothed().map_or(INITIAL, |rtt| rtt + round_trips.deviation() * 4);
+        Some(self.since + timeout.max(TIMEOUT_MIN))
     }
 
-    /// The head is sent again, whether as a probe of a lost tail or after a timeout; its answer tells what became of
-    /// the rest (recovery.rs).
-    fn on_retransmission_timeout(&mut self, ctx: &mut Context<'_>) {
-        self.timers.since = ctx.now;
-        if self.client.is_closed() {
-            // The client is there, but takes nothing: no reason to give up (RFC 9293, Section 3.8.6.1).
-            self.timers.window_probes += 1;
-            ctx.counters.window_probes += 1;
-            return self.probe_head();
-        }
-        if !self.timers.probed && self.timers.backoff == 0 && self.round_trips.smoothed().is_some() {
-            self.timers.probed = true;
-            ctx.counters.tail_probes += 1;
-            return self.probe_head();
-        }
-        self.timers.timeouts += 1;
-        self.timers.backoff += 1;
-        ctx.counters.local_timeouts += 1;
-        self.totals.timeouts += 1;
-        ctx.observer.on_event(ctx.now, &self.key, &Event::Timeout);
-        if self.timers.timeouts > ctx.config.retransmission.give_up_after_timeouts {
-            return self.give_up(ctx);
-        }
-        self.timers.probing = true;
-        self.probe_head();
+    /// The timer runs from here.
+    pub(super) fn since(&self) -> Instant {
+        self.since
     }
 
-    /// Nothing is on its way, and what waits does not fit into the window: an update of it may have been lost. Whoever repairs, the gateway
-    /// has to ask: what the server sends again begins with what is kept here, and does not leave.
-    fn window_probe_deadline(&self) -> Option<Instant> {
-        let next = self.buffer.from(self.board.sent())?;
-        if self.board.una() < self.board.sent() || self.client.newest() >= self.segment_of(next) {
+    /// How long a probe of a closed window waits, by the round trip and its deviation.
+    pub(super) fn window_probe_interval(&self, rtt: Duration, deviation: Duration) -> Duration {
+        backed_off(rtt + (deviation * 4).max(VARIATION_MIN * 2), self.window_probes)
+    }
+
+    /// The client, or the path, is silent: what is in flight no longer counts.
+    pub(super) fn on_silence(&mut self, in_flight: u64) {
+        self.unanswered = in_flight;
+    }
+
+    /// A probe of a closed window leaves.
+    pub(super) fn on_window_probe(&mut self, now: Instant) {
+        self.since = now;
+        self.window_probes += 1;
+    }
+
+    /// It has run out, with or without a measured RTT. Returns the timeouts in a row; none if a probe of a lost tail is due.
+    pub(super) fn on_expiry(&mut self, now: Instant, is_measured: bool) -> Option<u32> {
+        self.since = now;
+        if !self.probed && self.backoff == 0 && is_measured {
+            self.probed = true;
             return None;
         }
-        Some(self.timers.since.max(self.client.acked_at()) + self.window_probe_interval())
-    }
-
-    fn window_probe_interval(&self) -> Duration {
-        let interval = self.smoothed_rtt() + (self.round_trips.deviation() * 4).max(VARIATION_MIN * 2);
-        backed_off(interval, self.timers.window_probes)
-    }
-
-    /// An old sequence number and no data: the client answers with its window (RFC 9293, Section 3.8.6.1), which a
-    /// lost window update would otherwise have kept from us for ever.
-    fn send_window_probe(&mut self, ctx: &mut Context<'_>) {
-        let Some(chunk) = self.buffer.from(self.board.sent()) else { return };
-        let mut packet = chunk.packet(chunk.start, chunk.end).slice_payload(0..0);
-        let Some(mut tcp) = packet.tcp_mut() else { return };
-        tcp.set_seq((self.board.una() - 1).into());
-        tcp.set_flags(Flags::ACK);
-        self.timers.window_probes += 1;
-        self.timers.since = ctx.now;
-        ctx.counters.window_probes += 1;
-        ctx.pass_to_client(packet);
+        self.timeouts += 1;
+        self.backoff += 1;
+        self.probing = true;
+        Some(self.timeouts)
     }
 }
 

@@ -38,8 +38,7 @@ pub(super) struct Progress {
     pub(super) hides: bool,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 enum Phase {
     #[default]
     Watch,
@@ -49,8 +48,7 @@ enum Phase {
 }
 
 /// Some round trips.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 struct Span {
     since: Instant,
     una: u64,
@@ -64,18 +62,17 @@ struct Span {
 
 /// What came after an ACK for much at once tells how a server sends. Who sends by the clock of ACKs (RFC 5681, without pacing) answers
 /// with as much at once; who paces (draft-ietf-ccwg-bbr, Section 4.6.2) goes on as before.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 struct Pacing {
     /// The newest such ACK.
-    #[cfg_attr(feature = "serde", serde(skip))]
+    #[serde(default)]
     jump: Option<Jump>,
     paced: u32,
     bursts: u32,
 }
 
 /// An ACK for much at once.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Jump {
     /// Its answer comes here, if it comes at once.
     from: Instant,
@@ -114,8 +111,7 @@ impl Pacing {
 }
 
 /// A trial of passing.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Trial {
     phase: Phase,
     span: Span,

@@ -5,6 +5,9 @@ use core::ops::Range;
 use paceline_wire::{Duration, Flags, Instant, Packet, Rate};
 
 use super::acceptance::OfClient;
+use super::ack_filter::hide_sacks;
+use super::client_window::WindowReport;
+use super::missing::Missing;
 use super::recovery::Left;
 use super::{Context, Flow, LinkReport, Phase};
 use crate::RADIO;
@@ -84,7 +87,8 @@ impl Flow {
             late = self.lateness(ctx, ack);
             report = self.on_ack(ctx, ack, &blocks, duplicate);
         }
-        let answers = self.answers_server(&packet, ack);
+        let missing = Missing::of(&self.board, &self.buffer, &self.stream);
+        let answers = self.filter.answers_server(&packet, ack, &missing);
         let withheld = !answers && self.withholds(ctx, &packet, ack);
         self.hide_sacks(ctx, &mut packet, ack, answers);
         if withheld {
@@ -93,16 +97,51 @@ impl Flow {
             self.modulation.push(ctx.now, Duration::MAX, false, Edit::WindowUpdate, packet);
             return report;
         }
+        let missing = Missing::of(&self.board, &self.buffer, &self.stream);
         if !answers {
-            self.note_told(ack);
+            self.filter.note_told(ack, &missing);
         }
+        // A duplicate ACK of a client without SACK tells of a gap of the server's by their number, and what moves the window is no duplicate
+        // (RFC 5681, Section 2; Linux: FLAG_WIN_UPDATE).
+        let counts = duplicate && !answers && !self.handshake.sack() && missing.server_is_repairing();
+        let edit = if counts && self.repairs(ctx.config) { Edit::Duplicate } else { Edit::Window };
         // What waits takes room.
         let late = if self.has_room(ctx, size_of::<Held>()) { late } else { Duration::MAX };
-        let counts = duplicate && !answers && self.counts_for_server(ctx);
-        let edit = if counts { Edit::Duplicate } else { Edit::Window };
         self.modulation.push(ctx.now, late, !pure || flags.contains(Flags::RST), edit, packet);
         self.close_if_done(ctx);
         report
+    }
+
+    /// True if `packet` tells the server nothing but a hole that is repaired here. An opening window must be shown.
+    fn withholds(&self, ctx: &Context<'_>, packet: &Packet, ack: u64) -> bool {
+        let opens = self.filter.was_closed(self.segment()) && !self.client.is_closed();
+        !opens
+            && self.repairs(ctx.config)
+            && self.filter.withholds(packet, ack, &Missing::of(&self.board, &self.buffer, &self.stream))
+    }
+
+    /// Takes out the SACK blocks that tell of what is repaired here.
+    fn hide_sacks(&mut self, ctx: &mut Context<'_>, packet: &mut Packet, ack: u64, answers_server: bool) {
+        if !self.repairs(ctx.config) {
+            return;
+        }
+        let missing = Missing::of(&self.board, &self.buffer, &self.stream);
+        let hidden = hide_sacks(packet, ack, answers_server, &missing);
+        ctx.counters.sack_blocks_removed += hidden.blocks;
+        if hidden.needless {
+            self.watch.on_duplicate();
+        }
+    }
+
+    /// An ACK shows `window`, and `is_whole` if it tells of no hole.
+    fn note_window(&mut self, now: Instant, ack: u64, window: u64, is_whole: bool) {
+        let una = self.board.una();
+        if ack < una {
+            return;
+        }
+        let is_whole = is_whole && self.recovery.hole.is_none();
+        let gap = self.smoothed_rtt().max(Duration::from_millis(50)) * 2;
+        self.client.on_ack(&WindowReport { now, una, ack, window, is_whole, gap });
     }
 
     /// How much longer than an RTT the client took for what it acknowledges, because of a repair.
@@ -117,7 +156,7 @@ impl Flow {
         let was_in_hole = self.recovery.hole.is_some();
         // The answer to a probe tells nothing of a queue: nobody knows which copy it is for.
         let probed = self.recovery.is_asking() || self.client.is_closed();
-        let expected = self.expected_answer();
+        let expected = self.recovery.expected_answer(&self.board);
         let mut delivered = 0;
         let mut arrival = Arrival::default();
         if ack > una {
@@ -164,7 +203,7 @@ impl Flow {
             rtt,
             age,
             server_rtt: self.round_trips.of_server(),
-            uplink: self.uplink_queue(),
+            uplink: self.watch.uplink.queue(),
             paced: false,
             upload: None,
         }
@@ -179,9 +218,7 @@ impl Flow {
         arrival: &mut Arrival,
     ) -> u64 {
         self.watch_claim(ctx, acked.end);
-        self.review_guess(ctx.now, &acked);
-        self.check_needless(ctx.now, &acked);
-        self.note_arrival(ctx, acked.clone(), arrival);
+        self.review(ctx, &acked, arrival);
         if !self.handshake.sack() && (was_in_hole || self.board.has_retransmissions()) {
             // What arrived behind the hole was held by the client since: Karn's rule for all that this ACK covers (RFC 6298, Section 3).
             arrival.sent_at = None;
@@ -211,8 +248,16 @@ impl Flow {
         ctx.observer.on_event(ctx.now, &self.key, &Event::NewData { bytes });
     }
 
+    /// The client has `arrived`, of which nothing had told before.
+    fn review(&mut self, ctx: &Context<'_>, arrived: &Range<u64>, arrival: &mut Arrival) {
+        let soon = self.shortest_rtt();
+        self.recovery.review_guess(ctx.now, arrived, soon, &mut self.board, &mut self.flight);
+        self.recovery.check_needless(ctx.now, arrived, soon, &self.board, &self.flight);
+        self.note_arrival(ctx.now, arrived, soon, arrival);
+    }
+
     /// Finds the latest transmission that brought `range`.
-    fn note_arrival(&mut self, ctx: &Context<'_>, range: Range<u64>, arrival: &mut Arrival) {
+    fn note_arrival(&mut self, now: Instant, range: &Range<u64>, soon: Duration, arrival: &mut Arrival) {
         let last = range.end - 1;
         if let Some(first) = self.flight.first_at(last) {
             let once = self.board.retransmission_at(last).is_none();
@@ -223,14 +268,13 @@ impl Flow {
             return;
         }
         // RFC 8985, Section 6.2, Step 2: an ACK sooner than the shortest RTT after the retransmission is for the first copy.
-        let soon = self.shortest_rtt();
         for position in [range.start, last] {
             if let Some(retransmission) = self.board.retransmission_at(position) {
                 if retransmission.is_behind_older(&self.flight) {
                     arrival.note(Arrived { order: retransmission.older, end: position + 1 }, None);
                     continue;
                 }
-                if self.recovery.early_answers.is_answer(ctx.now, retransmission.sent_at, soon) {
+                if self.recovery.early_answers.is_answer(now, retransmission.sent_at, soon) {
                     arrival.note(Arrived { order: retransmission.order, end: position + 1 }, None);
                 } else if position == last {
                     arrival.sent_at = None;
@@ -260,9 +304,7 @@ impl Flow {
             self.board.sack(block.clone(), &mut newly, has_room);
             for part in newly.iter() {
                 news += part.end - part.start;
-                self.review_guess(ctx.now, part);
-                self.check_needless(ctx.now, part);
-                self.note_arrival(ctx, part.clone(), arrival);
+                self.review(ctx, part, arrival);
             }
         }
         self.recovery.newly = newly;
@@ -322,10 +364,10 @@ impl Flow {
             max_bytes: self.account.window_max(ctx.config),
             target: Duration::from_millis(ctx.config.virtual_window.target_ms),
             pool_share: self.account.most_advertised(ctx),
-            first: self.first_window(),
+            first: self.watch.first_window(),
             full: self.path.full,
             link: self.path.link,
-            passes: self.life.gave_up() || self.shows_own_window(),
+            passes: self.life.gave_up() || self.watch.shows_own_window(),
         };
         let config = &ctx.config.virtual_window;
         let shown_before = self.shown.edge();

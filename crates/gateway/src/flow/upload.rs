@@ -11,7 +11,9 @@ use crate::upload::{FIRST_FLIGHT, FIRST_WINDOW, Own, Passed, UploadData, UploadR
 impl Flow {
     /// A packet of the client came. Returns what it says of the uplink.
     pub(super) fn watch_sent(&mut self, ctx: &Context<'_>, tcp: Tcp<'_>) -> Option<UploadReport> {
-        self.watch_uplink(ctx, tcp);
+        if let Some((value, _)) = tcp.timestamps() {
+            self.watch.uplink.on_timestamp(ctx.now, value, self.path.uploaded);
+        }
         self.watch_upload(ctx, tcp)
     }
 
@@ -37,7 +39,7 @@ impl Flow {
             range: end - len..end,
             echo: tcp.timestamps().map(|(_, echo)| echo),
             segment,
-            queue: self.uplink_at_most(),
+            queue: self.watch.uplink.at_most(),
             handshake: self.totals.rtt_min,
         };
         self.upstream.upload.as_mut()?.report(&data)

@@ -12,8 +12,7 @@ const PERIOD: Duration = Duration::from_millis(500);
 const BUSY_BYTES: u32 = 8_000;
 
 /// Bytes by place, in this period.
-#[derive(Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Busy {
     bytes: [u32; PLACES],
     since: Instant,

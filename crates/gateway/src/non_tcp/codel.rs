@@ -10,8 +10,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 const MTU: u64 = 1_500;
 
 /// Its state, named as there.
-#[derive(Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct CoDel {
     first_above_time: Option<Instant>,
     drop_next: Instant,

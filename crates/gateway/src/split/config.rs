@@ -7,21 +7,19 @@ use paceline_tcp::{
     ReductionName, ScheduleName, SendBufferName,
 };
 
-#[cfg(feature = "serde")]
 use crate::by_name;
 use crate::config::LimitsConfig;
 
 /// Split flows.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct SplitConfig {
     /// What sends to the client, unless a rule names something else.
     pub sender: SenderConfig,
     /// The largest window that is shown to either end.
     pub receive_window_bytes: u32,
     /// How the window is sized that either end is shown, up to that.
-    #[cfg_attr(feature = "serde", serde(with = "by_name"))]
+    #[serde(with = "by_name")]
     pub receive_window: ReceiveWindowName,
     /// DRWA's lambda in hundredths, where that is one of DRWA's.
     pub drwa_lambda_percent: u32,
@@ -40,19 +38,18 @@ impl Default for SplitConfig {
 }
 
 /// A sender towards clients.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct SenderConfig {
     /// Congestion control. Without one CUBIC, and Reno where TCP-NCL detects the losses: its answer to congestion is half of cwnd, and
     /// Reno's growth ([`SenderConfig::congestion`]).
-    #[cfg_attr(feature = "serde", serde(with = "by_name_if_any", skip_serializing_if = "Option::is_none"))]
+    #[serde(with = "by_name_if_any", skip_serializing_if = "Option::is_none")]
     pub congestion_control: Option<CongestionName>,
     /// How slow start ends, for CUBIC.
-    #[cfg_attr(feature = "serde", serde(with = "by_name"))]
+    #[serde(with = "by_name")]
     pub hystart: HystartName,
     /// What cwnd does in fast recovery.
-    #[cfg_attr(feature = "serde", serde(with = "by_name"))]
+    #[serde(with = "by_name")]
     pub rate_reduction: ReductionName,
     /// New data may go beyond the client's window in fast recovery.
     pub opportunistic_retransmission: bool,
@@ -61,13 +58,13 @@ pub struct SenderConfig {
     /// The same as printed, without what is ours in it.
     pub hack1_text: bool,
     /// How much may be outstanding, beside the congestion window.
-    #[cfg_attr(feature = "serde", serde(with = "by_name"))]
+    #[serde(with = "by_name")]
     pub schedule: ScheduleName,
     /// Which segments are lost.
-    #[cfg_attr(feature = "serde", serde(with = "by_name"))]
+    #[serde(with = "by_name")]
     pub loss_detection: DetectionName,
     /// How the send buffer grows, up to `limits.max-flow-buffer-bytes`.
-    #[cfg_attr(feature = "serde", serde(with = "by_name"))]
+    #[serde(with = "by_name")]
     pub send_buffer_growth: SendBufferName,
     /// Packets in the first round trip.
     pub initial_window: u32,
@@ -158,7 +155,6 @@ fn common(split: &SplitConfig, limits: &LimitsConfig) -> Config {
 const RECEIVE_INITIAL: u32 = 65_535;
 
 /// The same for what may be left open.
-#[cfg(feature = "serde")]
 mod by_name_if_any {
     use core::fmt::Display;
     use core::str::FromStr;

@@ -9,8 +9,7 @@ use alloc::collections::VecDeque;
 use paceline_wire::{Duration, Instant};
 
 /// The gaps of late.
-#[derive(Clone, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Gaps {
     /// While there is a gap: nothing beyond these positions had come at these times. The first is of the first gap.
     marks: VecDeque<(u64, Instant)>,

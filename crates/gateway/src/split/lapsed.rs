@@ -33,7 +33,6 @@ impl Lapsed {
         self.flows.insert(client_to_server, Told::default());
     }
 
-    #[cfg(feature = "serde")]
     pub(super) fn keys(&self) -> impl Iterator<Item = FlowKey> {
         self.flows.keys().copied()
     }

@@ -9,8 +9,7 @@ use super::split_flow::{Leg, SplitFlow};
 use crate::config::{GatewayConfig, VirtualWindowMode};
 
 /// What a client wants, until the server has answered.
-#[derive(Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Opening {
     /// The client's newest SYN.
     syn: Packet,
@@ -19,8 +18,7 @@ pub(super) struct Opening {
 }
 
 /// What the server's SYN said.
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct ServerSyn {
     origin: Origin,
     mss: u16,

@@ -23,8 +23,7 @@ use crate::ring::Links;
 use crate::{RADIO, WAN};
 
 /// One split flow: a leg to each end.
-#[derive(Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct SplitFlow {
     /// Source is the client.
     pub(super) key: FlowKey,
@@ -42,13 +41,13 @@ pub(super) struct SplitFlow {
     /// What its client's packets wait on the uplink, for `auto`.
     pub(super) uplink: UplinkDelay,
     /// Once its client has sent more than a first flight.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     pub(super) upload: Option<Box<SplitUpload>>,
     /// Its place among its subscriber's flows.
     pub(super) place: u32,
     pub(super) bounds: Bounds,
     /// Those of what the server sends.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     pub(super) gaps: Gaps,
     /// When the server's bytes came: positions after the last byte of each arrival.
     pub(super) arrivals: VecDeque<(u64, Instant)>,
@@ -57,22 +56,21 @@ pub(super) struct SplitFlow {
     /// Timeouts of the client's leg that were told.
     pub(super) timeouts: u64,
     /// What the server may have on its way, as last counted among that of all flows.
-    #[cfg_attr(feature = "serde", serde(rename = "promised"))]
+    #[serde(rename = "promised")]
     pub(super) advertised: u64,
     /// What it keeps, as last counted among that of all flows.
     pub(super) counted: u64,
     /// It may have something to send.
-    #[cfg_attr(feature = "serde", serde(skip))]
+    #[serde(skip)]
     pub(super) ready: bool,
-    #[cfg_attr(feature = "serde", serde(skip))]
+    #[serde(skip)]
     pub(super) links: Links,
     /// Its timer.
     pub(super) armed: Option<Instant>,
 }
 
 /// How much of the server's data may be here or on its way, and in flight to the client.
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Bounds {
     /// How long data may wait here.
     pub(super) target: Duration,
@@ -96,8 +94,7 @@ pub(super) struct Sent {
 }
 
 /// One of the two connections of a split flow.
-#[derive(Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Leg {
     pub(super) connection: Connection,
     /// Of packets of the other end that go the same way. The hop limit stays as it is: bridges do not lower it, and a router
@@ -108,7 +105,7 @@ pub(super) struct Leg {
     /// The other end's packets come as super-packets: then the device takes such, too.
     super_packets: bool,
     /// The smallest MTU on the way that was told and believed.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     pub(super) path_mtu: PathMtu,
 }
 

@@ -15,14 +15,13 @@ use crate::upload::{
 };
 
 /// What is kept of a split flow whose client uploads.
-#[derive(Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct SplitUpload {
     watch: UploadWatch,
     /// The client may have no more on its way.
     limit: u64,
     /// What its newest data said, and nobody has heard yet.
-    #[cfg_attr(feature = "serde", serde(skip))]
+    #[serde(skip)]
     report: Option<UploadReport>,
 }
 

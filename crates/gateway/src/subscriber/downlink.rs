@@ -17,34 +17,33 @@ pub(super) const RTT_UNKNOWN: Duration = Duration::from_secs(1);
 const TSO_WIN_DIVISOR: u64 = 3;
 
 /// The link, as reports of all flows tell of it.
-#[derive(Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Downlink {
     /// Bytes in flight of all flows.
     pub(crate) outstanding: u64,
     bound: Option<QueueBound>,
     /// Used where there is no bound.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     base_rtt: BaseRtt,
     /// The schedule may let more be on its way than the path holds.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     scheduled: bool,
     /// The bound has held a packet back since the last ACK.
     limited: bool,
     /// It had done so when the last ACK came: the link is full.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     full: bool,
     /// What the newest ACK waited on the uplink, which is none of the downlink's queue.
     uplink: Duration,
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     late_acks: LateAcks,
     /// Why the transparent flows pass through, if they do.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     passes: Option<Reason>,
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     ack_clumps: AckClumps,
     /// When a repair last left that had no room.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     repaired_at: Instant,
 }
 

@@ -8,16 +8,15 @@ use crate::bound::QueueBoundConfig;
 use crate::upload::{Own, UploadBound, UploadPath, UploadReport};
 
 /// The link, as the gateway sees it.
-#[derive(Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Uplink {
     /// Bytes of TCP that the subscriber has sent up.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     uploaded: u64,
     /// The bound, once there are uploads.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     upload: Option<Box<UploadBound>>,
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     upload_config: QueueBoundConfig,
 }
 

@@ -14,13 +14,11 @@ use crate::upload::Own;
 
 impl Table {
     /// Split flows.
-    #[cfg(feature = "serde")]
     pub(crate) fn split_len(&self) -> usize {
         self.entries.iter().filter(|(_, entry)| matches!(entry.scheduled, SchedulerEntry::Split(_))).count()
     }
 
     /// Whether the split flow `flow` has this place, and so a number that a table can have.
-    #[cfg(feature = "serde")]
     pub(crate) fn has_split(&self, place: u32, flow: u32) -> bool {
         let scheduled = self.entries.get(place as usize).map(|entry| &entry.scheduled);
         (flow as usize) < self.max_flows

@@ -16,8 +16,7 @@ const GAPS: usize = 16;
 const FORGOTTEN: Duration = Duration::from_secs(10);
 
 /// An ACK that has passed.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Passed {
     pub(crate) stamp: u32,
     pub(crate) at: Instant,
@@ -46,8 +45,7 @@ pub(crate) struct UploadData {
 }
 
 /// What is missing before what has come.
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Gap {
     start: u64,
     end: u64,
@@ -55,8 +53,7 @@ struct Gap {
 }
 
 /// What is watched of a flow that uploads.
-#[derive(Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct UploadWatch {
     /// The furthest right edge that the client was shown.
     pub(crate) edge: u64,
@@ -64,7 +61,7 @@ pub(crate) struct UploadWatch {
     pub(crate) newest: (u64, u16),
     passed: VecDeque<Passed>,
     /// The newest timestamp of an ACK, remembered or not.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     stamp: Option<u32>,
     /// The newest round trip.
     rtt: Duration,

@@ -175,7 +175,6 @@ fn a_syn_and_its_answer_end_no_flow() {
 }
 
 /// What an upgrade has to carry does not grow with a flood, and the newest handshakes are in it.
-#[cfg(feature = "serde")]
 #[test]
 fn a_flood_does_not_go_along_to_another_process() {
     let config = || {

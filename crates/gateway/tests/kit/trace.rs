@@ -45,11 +45,9 @@ pub fn plays_with(config: &GatewayConfig, sack: bool, text: &str) {
     let expected: Vec<String> =
         lines.iter().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
     assert_eq!(played.told, expected, "left what happened, right what was expected");
-    if cfg!(feature = "serde") {
-        for moves_at in 0..lines.len() {
-            let moved = Trace::new(config, sack).play(&lines, Some(moves_at));
-            assert!(moved == played, "after a move before line {moves_at}: {:#?}", moved.told);
-        }
+    for moves_at in 0..lines.len() {
+        let moved = Trace::new(config, sack).play(&lines, Some(moves_at));
+        assert!(moved == played, "after a move before line {moves_at}: {:#?}", moved.told);
     }
 }
 
@@ -63,7 +61,6 @@ struct Played {
 }
 
 struct Trace {
-    #[cfg_attr(not(feature = "serde"), allow(dead_code))]
     config: GatewayConfig,
     script: Script,
     start: Instant,
@@ -174,16 +171,12 @@ impl Trace {
         told
     }
 
-    #[cfg(feature = "serde")]
     fn moves(&mut self) {
         use paceline_gateway::{Gateway, TakenOver};
         let written = rmp_serde::to_vec_named(&self.script.gateway.state()).unwrap();
         let read: TakenOver = rmp_serde::from_slice(&written).unwrap();
         self.script.gateway = Gateway::take_over(self.config.clone(), Box::new(()), read, Vec::new());
     }
-
-    #[cfg(not(feature = "serde"))]
-    fn moves(&mut self) {}
 }
 
 fn tell_data(packet: &Packet) -> String {

@@ -30,9 +30,7 @@ mod short;
 mod shown;
 mod slow_reader;
 mod split;
-#[cfg(feature = "serde")]
 mod twins;
-#[cfg(feature = "serde")]
 mod upgrade;
 mod uploads;
 mod vanished;

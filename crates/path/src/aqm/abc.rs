@@ -16,20 +16,19 @@ use crate::queue_limit::QueueLimit;
 use crate::random::Probability;
 
 /// Parameters of ABC's router.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct AbcConfig {
     /// Eta: the share of the link that is aimed at.
     pub eta: Probability,
     /// Delta: the time in which a queue is to drain. Stable above two thirds of the longest RTT (Theorem 3.1).
-    #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::units::de::duration"))]
+    #[serde(deserialize_with = "crate::units::de::duration")]
     pub delta: Duration,
     /// d_t: the wait that is good enough.
-    #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::units::de::duration"))]
+    #[serde(deserialize_with = "crate::units::de::duration")]
     pub threshold: Duration,
     /// T: over which the link's capacity and the rate of dequeueing are measured.
-    #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::units::de::duration"))]
+    #[serde(deserialize_with = "crate::units::de::duration")]
     pub window: Duration,
 }
 

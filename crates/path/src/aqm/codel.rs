@@ -10,15 +10,14 @@ use crate::queue::{DropTail, Waiting};
 use crate::queue_limit::QueueLimit;
 
 /// Parameters of CoDel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct CodelConfig {
     /// The wait that is good enough.
-    #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::units::de::duration"))]
+    #[serde(deserialize_with = "crate::units::de::duration")]
     pub target: Duration,
     /// How long it may be exceeded: the longest usual RTT.
-    #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::units::de::duration"))]
+    #[serde(deserialize_with = "crate::units::de::duration")]
     pub interval: Duration,
     /// Packets that can be marked are marked in place of dropped.
     pub ecn: bool,

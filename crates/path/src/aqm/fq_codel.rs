@@ -14,22 +14,21 @@ use crate::queue::{DropTail, Waiting};
 use crate::queue_limit::QueueLimit;
 
 /// Parameters of FQ-CoDel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct FqCodelConfig {
     /// CoDel's, for each queue.
-    #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::units::de::duration"))]
+    #[serde(deserialize_with = "crate::units::de::duration")]
     pub target: Duration,
     /// CoDel's, for each queue.
-    #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::units::de::duration"))]
+    #[serde(deserialize_with = "crate::units::de::duration")]
     pub interval: Duration,
     /// Packets that can be marked are marked in place of dropped.
     pub ecn: bool,
     /// Flows are spread over so many queues.
     pub queues: u16,
     /// What a queue may send in its turn.
-    #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::units::de::bytes"))]
+    #[serde(deserialize_with = "crate::units::de::bytes")]
     pub quantum: u64,
 }
 

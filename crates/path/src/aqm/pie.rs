@@ -11,18 +11,17 @@ use crate::queue_limit::QueueLimit;
 use crate::random::Random;
 
 /// Parameters of PIE.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct PieConfig {
     /// The delay that it holds: QDELAY_REF.
-    #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::units::de::duration"))]
+    #[serde(deserialize_with = "crate::units::de::duration")]
     pub target: Duration,
     /// Between two updates of the probability: T_UPDATE.
-    #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::units::de::duration"))]
+    #[serde(deserialize_with = "crate::units::de::duration")]
     pub update: Duration,
     /// How long a burst is let through: MAX_BURST.
-    #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::units::de::duration"))]
+    #[serde(deserialize_with = "crate::units::de::duration")]
     pub burst: Duration,
     /// Packets that can be marked are marked in place of dropped, as long as that is done to no more than a tenth.
     pub ecn: bool,

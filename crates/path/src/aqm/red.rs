@@ -15,9 +15,8 @@ use crate::queue_limit::QueueLimit;
 use crate::random::{Probability, Random};
 
 /// Parameters of RED.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct RedConfig {
     /// The lower threshold, as a share of the queue's limit.
     pub min: Probability,

@@ -8,29 +8,25 @@ use crate::error::ConfigError;
 use crate::random::Probability;
 
 /// Loss as a function of what is offered to the link, linear between the rows of a table, constant beyond its ends.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields))]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct LoadLoss {
     /// Load is the rate at which IP bytes were handed to the link over the last span of this length.
     ///
     /// Our choice: a second, because the published tables are of rates held for minutes, and a TCP sender's bursts should
     /// not count as load.
-    #[cfg_attr(
-        feature = "serde",
-        serde(deserialize_with = "crate::units::de::duration", default = "second")
-    )]
+    #[serde(deserialize_with = "crate::units::de::duration", default = "second")]
     pub window: Duration,
     /// In rising order of rate.
     pub table: Vec<LoadPoint>,
 }
 
 /// Loss at a load.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(deny_unknown_fields))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct LoadPoint {
     /// Offered load.
-    #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::units::de::rate"))]
+    #[serde(deserialize_with = "crate::units::de::rate")]
     pub rate: Rate,
     /// Share of packets lost.
     pub loss: Probability,
@@ -38,7 +34,6 @@ pub struct LoadPoint {
 
 const WINDOW: Duration = Duration::from_secs(1);
 
-#[cfg(feature = "serde")]
 fn second() -> Duration {
     WINDOW
 }

@@ -9,8 +9,8 @@ use super::error::{LineProblem, TraceError};
 use super::series::{Gaps, Series};
 
 /// How a trace is written down.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(rename_all = "kebab-case"))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum TraceFormat {
     /// One whole millisecond a line, each an opportunity for 1,500 bytes.
     Mahimahi,

@@ -19,8 +19,8 @@ pub struct Sample {
 }
 
 /// What to do where rows or values are missing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(rename_all = "kebab-case"))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Gaps {
     /// Refuse the file, naming the line.
     #[default]

@@ -6,8 +6,7 @@ use super::{
 
 /// Two windows, the smaller of which counts: one does what the routers with ABC say, and one is CUBIC's, for all other bottlenecks (the
 /// paper's coexistence with routers that do not know ABC). Without marks only CUBIC's counts.
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Abc {
     /// w_abc, in 1 / 65,536 packets.
     w_abc: u64,

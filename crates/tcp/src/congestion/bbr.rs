@@ -16,8 +16,7 @@ use long_term::LongTerm;
 
 /// Paces at the bandwidth that was measured, and probes for more of it and for the shortest RTT. Fields are named as in
 /// Linux's struct bbr; gains are in 1/256, bandwidths in packets per microsecond times 2^24.
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Bbr {
     mode: Mode,
     min_rtt: Option<Duration>,
@@ -35,7 +34,7 @@ pub struct Bbr {
     idle_restart: bool,
     pacing_gain: u64,
     cwnd_gain: u64,
-    #[cfg_attr(feature = "serde", serde(flatten))]
+    #[serde(flatten)]
     full: FullBw,
     has_seen_rtt: bool,
     prior_cwnd: u32,
@@ -47,16 +46,14 @@ pub struct Bbr {
 }
 
 /// Whether the pipe is full: the bandwidth does not grow any more.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 struct FullBw {
     full_bw: u64,
     full_bw_cnt: u32,
     full_bw_reached: bool,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 enum Mode {
     Startup,
     Drain,

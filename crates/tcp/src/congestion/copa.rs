@@ -9,8 +9,7 @@ use super::{AckSample, CongestionControl, CongestionEvent, CongestionName, SSTHR
 use crate::filter::{WindowedMax, WindowedMin};
 
 /// Moves the window towards the rate 1 / (delta dq), where dq is the queueing delay. Losses count in competitive mode only.
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Copa {
     /// In 1 / 65,536 packets.
     cwnd: u64,
@@ -41,8 +40,7 @@ pub struct Copa {
     before_timeout: u32,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 enum Direction {
     Up,
     Down,

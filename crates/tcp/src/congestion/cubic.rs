@@ -7,8 +7,7 @@ use super::{
 };
 
 /// The window as a cubic function of the time since the last loss. Fields are named as in Linux's struct bictcp.
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Cubic {
     cnt: u32,
     last_max_cwnd: u32,
@@ -16,13 +15,13 @@ pub struct Cubic {
     last_time: Instant,
     bic_origin_point: u32,
     /// K of RFC 9438, Section 4.2: time to the origin point, in 1/1024 s.
-    #[cfg_attr(feature = "serde", serde(rename = "bic_k"))]
+    #[serde(rename = "bic_k")]
     k: u64,
     delay_min: Option<Duration>,
     epoch_start: Option<Instant>,
     ack_cnt: u32,
     /// W_est of RFC 9438, Section 4.3.
-    #[cfg_attr(feature = "serde", serde(rename = "tcp_cwnd"))]
+    #[serde(rename = "tcp_cwnd")]
     w_est: u32,
     hystart: Hystart,
 }

@@ -23,8 +23,7 @@ named! {
 }
 
 /// The end of slow start.
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub enum Hystart {
     /// None.
     Off,
@@ -96,18 +95,16 @@ const CSS_GROWTH_DIVISOR: u32 = 4;
 const CSS_ROUNDS: u32 = 5;
 
 /// State of Linux tcp_cubic.c:hystart_update.
-#[derive(Clone, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct LinuxHystart {
     found: bool,
     round: Option<Round>,
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     version: Version,
 }
 
 /// Since which Linux it is like this.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
 enum Version {
     From310,
     From516,
@@ -115,8 +112,7 @@ enum Version {
     From614,
 }
 
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Round {
     start: Instant,
     last_ack: Instant,
@@ -187,8 +183,7 @@ fn ack_delay(sample: &AckSample, window: Window) -> Duration {
 }
 
 /// State of RFC 9406, Section 4.2, under its names.
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct HystartPlusPlus {
     window_end: u64,
     last_round_min_rtt: Duration,
@@ -198,8 +193,7 @@ pub struct HystartPlusPlus {
     done: bool,
 }
 
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Css {
     baseline_min_rtt: Duration,
     rounds: u32,

@@ -91,8 +91,7 @@ pub trait CongestionControl: Debug + Send {
 }
 
 /// The congestion window, in packets.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Window {
     /// How much may be in flight.
     pub cwnd: u32,
@@ -147,8 +146,9 @@ impl Window {
 }
 
 /// The state of the sender (Linux enum tcp_ca_state).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, serde::Serialize, serde::Deserialize,
+)]
 pub enum CaState {
     /// Nothing suspicious.
     #[default]

@@ -3,8 +3,7 @@
 use super::{AckSample, CongestionControl, CongestionName, Window};
 
 /// Slow start, then one packet per round trip; half the window after a loss.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Reno;
 
 impl CongestionControl for Reno {

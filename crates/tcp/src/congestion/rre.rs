@@ -20,8 +20,7 @@ use queue::{Aim, Feedback, OneWayDelay};
 use receive_rate::{ReceiveRate, Train};
 
 /// The sender of the paper. Names are the paper's: rho, sigma, T, RD.
-#[derive(Clone, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Rre {
     stage: Stage,
     clock: PeerClock,
@@ -36,8 +35,7 @@ pub struct Rre {
 }
 
 /// Where it is (Section II-B, II-C).
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 enum Stage {
     /// The initial burst, then two packets for each ACK, until rho is known.
     Initial(Train),
@@ -49,8 +47,7 @@ enum Stage {
     Monitor(Monitor),
 }
 
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Monitor {
     since: Instant,
     /// The receive rate before.
@@ -67,8 +64,7 @@ struct Monitor {
 }
 
 /// An ACK as the peer's clock has it.
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Reading {
     time: PeerTime,
     /// RD of the newest segment that it acknowledges.

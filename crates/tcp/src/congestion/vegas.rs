@@ -7,24 +7,22 @@ use super::{
 };
 
 /// Keeps two to four packets in the queue, judged once per round trip.
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Vegas {
     doing_vegas_now: bool,
     beg_snd_nxt: u64,
-    #[cfg_attr(feature = "serde", serde(flatten))]
+    #[serde(flatten)]
     rtts: Rtts,
 }
 
 /// The RTTs of a round, and the shortest of all (Linux cntRTT, minRTT, baseRTT). Veno has them, too.
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Rtts {
-    #[cfg_attr(feature = "serde", serde(rename = "cnt_rtt"))]
+    #[serde(rename = "cnt_rtt")]
     pub(super) count: u32,
-    #[cfg_attr(feature = "serde", serde(rename = "min_rtt"))]
+    #[serde(rename = "min_rtt")]
     pub(super) min: Duration,
-    #[cfg_attr(feature = "serde", serde(rename = "base_rtt"))]
+    #[serde(rename = "base_rtt")]
     pub(super) base: Duration,
 }
 

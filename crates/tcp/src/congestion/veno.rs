@@ -6,11 +6,10 @@ use super::vegas::Rtts;
 use super::{AckSample, CaState, CongestionControl, CongestionEvent, CongestionName, Window, reno};
 
 /// Reno that takes a loss with a short queue for a random one.
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Veno {
     doing_veno_now: bool,
-    #[cfg_attr(feature = "serde", serde(flatten))]
+    #[serde(flatten)]
     rtts: Rtts,
     /// Whether the next full window of ACKs raises cwnd.
     inc: bool,

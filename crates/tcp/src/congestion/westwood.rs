@@ -5,8 +5,7 @@ use paceline_wire::{Duration, Instant};
 use super::{AckSample, CongestionControl, CongestionEvent, CongestionName, Window, reno};
 
 /// Reno whose window after a loss is the bandwidth times the shortest RTT. Fields as in Linux's struct westwood.
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Westwood {
     /// Bytes per jiffy, filtered once.
     bw_ns_est: u64,

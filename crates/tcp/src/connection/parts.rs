@@ -6,8 +6,7 @@ use crate::rtt::{RTO_INITIAL, RTO_MAX};
 use crate::segment::Incoming;
 
 /// The SYN or SYN-ACK, until it is acknowledged.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Handshake {
     /// It is to be sent.
     pub(super) due: bool,
@@ -17,10 +16,10 @@ pub(super) struct Handshake {
     pub(super) timer: Option<Instant>,
     pub(super) retransmissions: u32,
     /// It was sent more than once, by its timer or because the peer's SYN came again.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     pub(super) resent: bool,
     /// It leaves again only when somebody asks for it.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     pub(super) on_demand: bool,
     pub(super) peer_mss: Option<u16>,
 }
@@ -66,8 +65,7 @@ pub(super) fn opens(incoming: &Incoming) -> bool {
 }
 
 /// What is not the sender's or the receiver's.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Timers {
     pub(super) time_wait: Option<Instant>,
     pub(super) keep_alive_probes: u32,
@@ -89,8 +87,7 @@ impl Timers {
 }
 
 /// What waits to be sent beside data and ACKs.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Pending {
     /// A reset at this number.
     pub(super) reset: Option<Seq>,
@@ -134,14 +131,13 @@ impl Pending {
 }
 
 /// What the receiving half owes the peer.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Echo {
     /// ECE in every segment, until the peer says that it has reduced its window (Linux TCP_ECN_DEMAND_CWR).
     pub(super) due: bool,
     /// Segments with data that came marked.
     pub(super) ce_received: u64,
     /// The last data came as ECT(1). `None` before any did.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     pub(super) accelerate: Option<bool>,
 }

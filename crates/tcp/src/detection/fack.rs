@@ -6,8 +6,7 @@ use crate::scoreboard::{Mark, Scoreboard};
 
 /// Everything more than `reordering` segments behind the most forward one is lost; a retransmission is lost when data that
 /// was sent after it as new has arrived. Once reordering was seen, it counts arrived segments instead, as Linux does.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Fack {
     judged: u64,
     /// No retransmission in flight is lost while nothing above this was reported (Linux lost_retrans_low).

@@ -158,8 +158,7 @@ pub struct Sent {
 }
 
 /// The segment sent last among those delivered (RACK.segment of RFC 8985).
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Newest {
     /// When it was sent.
     pub sent_at: Instant,

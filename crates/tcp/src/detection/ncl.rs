@@ -12,8 +12,7 @@ use crate::scoreboard::{Scoreboard, Segment};
 
 /// A packet not acknowledged within tau_RD of its transmission is sent again; one not acknowledged within tau_CD of that is
 /// a sign of congestion. Names as in the paper's pseudocode.
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Ncl {
     name: DetectionName,
     config: NclConfig,
@@ -30,8 +29,7 @@ pub struct Ncl {
 }
 
 /// What can be set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct NclConfig {
     /// MRRL: how many RTTs are remembered.
     pub mrrl: u32,
@@ -42,8 +40,7 @@ pub struct NclConfig {
 }
 
 /// How long the congestion response decision timer runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub enum TauCd {
     /// The shortest RTT of the record, as the paper has it.
     #[default]
@@ -67,8 +64,7 @@ impl Default for NclConfig {
 }
 
 /// What is known of a packet that has not been acknowledged.
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Packet {
     /// txTime.
     tx_time: Instant,

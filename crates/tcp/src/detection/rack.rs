@@ -7,8 +7,7 @@ use crate::congestion::CaState;
 use crate::scoreboard::{Mark, Scoreboard, Segment};
 
 /// A segment is lost when one sent later has arrived, and a reordering window has passed. State as in Linux's struct rack.
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Rack {
     newest: Option<Newest>,
     advanced: bool,

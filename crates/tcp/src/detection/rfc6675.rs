@@ -4,8 +4,7 @@ use super::{DUP_THRESH, DetectionName, LossDetection, LossOutcome, LossSample, m
 use crate::scoreboard::Scoreboard;
 
 /// State: how far segments were judged already, and duplicate ACKs seen.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Rfc6675 {
     judged: u64,
     dup_acks: u32,

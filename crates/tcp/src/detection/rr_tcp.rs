@@ -8,12 +8,11 @@ use crate::scoreboard::Scoreboard;
 /// RFC 6675 with a threshold of duplicate ACKs that lets through the larger part of the reordering seen: the FA ratio. That
 /// falls when waiting has cost a timeout, and rises when a fast retransmission was not called for. What such a one cost is
 /// given back by the sender (D-SACK, RFC 3708; Eifel).
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct RrTcp {
     judged: u64,
     /// How often a segment was overtaken by so many, of the last so many times that it happened.
-    #[cfg_attr(feature = "serde", serde(with = "crate::snapshot::array"))]
+    #[serde(with = "crate::snapshot::array")]
     lengths: [u16; LENGTHS_MAX],
     seen: u32,
     /// The share of reordering that causes no fast retransmission, in thousandths.

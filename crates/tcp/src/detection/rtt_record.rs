@@ -5,8 +5,7 @@ use alloc::collections::VecDeque;
 use paceline_wire::Duration;
 
 /// At most MRRL samples. Each is looked at a constant number of times on average, and nothing is allocated once it is full.
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct RttRecord {
     mrrl: u64,
     /// Samples so far.

@@ -8,13 +8,12 @@ use paceline_wire::Duration;
 ///
 /// In two halves, the older of which is forgotten at once: at least the last so many samples are known, and at most twice as many. Counts
 /// that were halved instead would forget the longest RTT, which is rare, first.
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct RttSketch {
-    #[cfg_attr(feature = "serde", serde(with = "crate::snapshot::array"))]
+    #[serde(with = "crate::snapshot::array")]
     counts: [u32; BINS],
     total: u32,
-    #[cfg_attr(feature = "serde", serde(with = "crate::snapshot::array"))]
+    #[serde(with = "crate::snapshot::array")]
     older: [u32; BINS],
     older_total: u32,
     memory: u32,

@@ -6,8 +6,7 @@ use paceline_wire::Duration;
 use super::rtt_sketch::RttSketch;
 
 /// Estimates of p_l and p_c, and the tau_CD of Eq. (23) for them.
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Sts {
     pub(super) rtts: RttSketch,
     latest: Duration,
@@ -20,8 +19,7 @@ pub(super) struct Sts {
 }
 
 /// What a loss is taken for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) enum Loss {
     Congestive,
     Other,

@@ -10,8 +10,7 @@ use crate::scoreboard::Scoreboard;
 
 /// A hole is lost when it is still there one round trip after the first duplicate ACK that told of it: enough for the link
 /// layer to repair it. Retransmission and congestion response wait together.
-#[derive(Clone, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct TcpDcr {
     judged: u64,
     /// When data up to a position was first overtaken: the highest position reported, and the time of the duplicate ACK.

@@ -9,8 +9,7 @@ use crate::scoreboard::{Scoreboard, Segment};
 
 /// Delivery out of order tells of a new route: for a while after it congestion is not answered, and an answer given shortly
 /// before is taken back. Losses are found as by RFC 6675.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct TcpDoor {
     losses: Rfc6675,
     /// Until then congestion control is disabled (Section 4.1, T1).

@@ -11,8 +11,7 @@ use crate::scoreboard::{Scoreboard, Segment};
 
 /// A packet not acknowledged within mxrtt is lost; duplicate ACKs mean nothing. The window is halved once for all that was on
 /// its way. State as in the paper's Table I.
-#[derive(Clone, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct TcpPr {
     /// to-be-ack: when each was sent last, and cwnd then.
     to_be_ack: Tracked<(Instant, u32)>,

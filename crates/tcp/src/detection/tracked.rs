@@ -3,8 +3,7 @@
 use alloc::collections::VecDeque;
 
 /// One value for each segment from the first that has not arrived on, in stream order, known by the scoreboard's numbers.
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Tracked<T> {
     base: u32,
     /// The position after the segment's last; what is kept of it, `None` once it has arrived.

@@ -7,8 +7,7 @@
 use paceline_wire::Duration;
 
 /// Lambda in hundredths, and the shortest RTT of the round.
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct AdaptiveLambda {
     percent: u32,
     shortest: Duration,

@@ -9,8 +9,7 @@
 use paceline_wire::{Duration, Instant};
 
 /// RTTmin and what is done to keep it.
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct BaseRtt {
     rtt_min: Duration,
     /// When an RTT as short as that, or nearly, was last seen.
@@ -21,8 +20,7 @@ pub(super) struct BaseRtt {
 }
 
 /// A time in which little is offered.
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Probe {
     /// What is offered.
     window: u64,

@@ -7,8 +7,7 @@ use super::{Arrival, PathView, ReceiveWindow, ReceiveWindowName};
 use crate::config::ReceiveBuffer;
 
 /// Twice what came in a round trip, never less than before.
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Drs {
     rwnd: u64,
     /// Algorithm 2: no more than `tcp_rmem_max`.

@@ -7,8 +7,7 @@ use super::{Arrival, PathView, ReceiveWindow, ReceiveWindowName};
 use crate::config::ReceiveBuffer;
 
 /// The size of the buffer, in bytes of payload.
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct DrsLinux {
     size: u64,
     /// Linux rcv_ssthresh: what may be offered, which follows the size as data comes.

@@ -10,8 +10,7 @@ use super::{Arrival, PathView, ReceiveWindow, ReceiveWindowName};
 use crate::config::Config;
 
 /// State of Algorithm 3.
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Drwa {
     name: ReceiveWindowName,
     lambda: Lambda,
@@ -38,8 +37,7 @@ pub struct Drwa {
     max: u64,
 }
 
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 enum Lambda {
     Fixed(u32),
     Adaptive(AdaptiveLambda),

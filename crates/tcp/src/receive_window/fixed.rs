@@ -6,8 +6,7 @@ use super::{Arrival, ReceiveWindow, ReceiveWindowName};
 use crate::config::ReceiveBuffer;
 
 /// The whole buffer, less what waits in it (RFC 9293, Section 3.8.6).
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Fixed {
     size: u64,
 }

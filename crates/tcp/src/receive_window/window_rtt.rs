@@ -6,8 +6,7 @@ use paceline_wire::{Duration, Instant};
 use super::Arrival;
 
 /// A measurement that goes on.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct WindowRtt {
     /// When it began, and the position that ends it.
     until: Option<(Instant, u64)>,

@@ -5,8 +5,7 @@ use paceline_wire::{Duration, Instant};
 use crate::config::Config;
 
 /// State of Linux's icsk_ack and of its SACK compression.
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct AckPolicy {
     delayed_ack: bool,
     compress: bool,

@@ -7,8 +7,7 @@ use paceline_wire::{Buffer, Payload};
 use crate::ranges::RangeSet;
 
 /// Ranges that have come; the bytes are kept where there are any.
-#[derive(Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Reassembly {
     ranges: RangeSet,
     chunks: VecDeque<(u64, Buffer)>,
@@ -123,12 +122,10 @@ impl Reassembly {
     }
 
     /// What is in order and read next.
-    #[cfg(feature = "serde")]
     pub(super) fn front(&self) -> Option<&Payload> {
         self.ready.front()
     }
 
-    #[cfg(feature = "serde")]
     pub(super) fn front_mut(&mut self) -> Option<&mut Payload> {
         self.ready.front_mut()
     }

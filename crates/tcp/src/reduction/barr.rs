@@ -10,18 +10,17 @@ use crate::filter::WindowedMax;
 
 /// W = B x RTT (Eq. (4)), B measured over the last M ACKs (Eq. (3)), some of them from before the loss. What is ours beyond the
 /// printed rule (`barr-text`) has a switch each in `Form`; docs/evidence/reproduction.md says what it is worth.
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Barr {
     /// Which form of it.
-    #[cfg_attr(feature = "serde", serde(default = "improved"))]
+    #[serde(default = "improved")]
     name: ReductionName,
     /// When each of the last M ACKs came, and what had been delivered by then.
     acks: VecDeque<Point>,
     delivered: u64,
     /// Packets per second times 1,024: the highest in the window of an RTT, and the last.
     bandwidth: WindowedMax,
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     last_bandwidth: u64,
     w: u32,
     /// cwnd when recovery began.
@@ -66,8 +65,7 @@ impl Form {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Point {
     at: Instant,
     delivered: u64,
@@ -82,7 +80,6 @@ const NANOS_PER_SECOND: u64 = 1_000_000_000;
 /// Our choice: of no packet no ACK comes that could raise it again, and of one no duplicate.
 const W_MIN: u32 = 2;
 
-#[cfg(feature = "serde")]
 fn improved() -> ReductionName {
     ReductionName::Barr
 }

@@ -6,8 +6,7 @@ use super::{AnyReduction, Entry, Holes, RateReduction, ReductionName};
 use crate::congestion::{AckSample, Window};
 
 /// Lets new data go beyond the advertised window during recovery, by what the receiver will free once its holes are filled.
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Opportunistic {
     inner: Box<dyn AnyReduction>,
 }

@@ -4,8 +4,7 @@ use super::{Entry, RateReduction, ReductionName};
 use crate::congestion::{AckSample, Window};
 
 /// State of RFC 9937, Section 6, under its names.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Prr {
     /// PRR-SSRB of RFC 6937, Section 3.1: below ssthresh every ACK is a safe one. What Linux ran from 3.2 to 4.3
     /// (net/ipv4/tcp_input.c:tcp_cwnd_reduction).

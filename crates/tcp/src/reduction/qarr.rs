@@ -7,11 +7,10 @@ use crate::congestion::{AckSample, Window};
 ///
 /// As printed (`qarr-text`) every ACK lowers W by Q - Q_T, Eq. (2), with Q by Eq. (1). What is ours beyond that has a switch each in
 /// `Form`; docs/evidence/reproduction.md says what it is worth.
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Qarr {
     /// Which form of it.
-    #[cfg_attr(feature = "serde", serde(default = "improved"))]
+    #[serde(default = "improved")]
     name: ReductionName,
     w: u32,
     /// When W was last moved, SND.NXT: what was sent before says nothing of the move.
@@ -80,7 +79,6 @@ const Q_T: u32 = 5;
 /// Our choice: of no packet no ACK comes that could raise it again, and of one no duplicate.
 const W_MIN: u32 = 2;
 
-#[cfg(feature = "serde")]
 fn improved() -> ReductionName {
     ReductionName::Qarr
 }

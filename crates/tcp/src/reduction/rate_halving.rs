@@ -4,8 +4,7 @@ use super::{Entry, RateReduction, ReductionName};
 use crate::congestion::{AckSample, Window};
 
 /// One packet less for every two ACKs until ssthresh, and never more than pipe + 1.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct RateHalving;
 
 impl RateReduction for RateHalving {

@@ -4,8 +4,7 @@ use super::{Entry, RateReduction, ReductionName};
 use crate::congestion::{AckSample, Window};
 
 /// Waits until pipe has fallen to ssthresh, then sends a packet for each that leaves.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Halving;
 
 impl RateReduction for Halving {

@@ -7,8 +7,7 @@ use crate::congestion::{AckSample, AnyCongestion, CaState, CongestionEvent, SSTH
 use crate::reduction::{AnyReduction, Entry};
 
 /// The window, and both that move it.
-#[derive(Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct WindowControl {
     pub(crate) window: Window,
     pub(super) congestion: Box<dyn AnyCongestion>,

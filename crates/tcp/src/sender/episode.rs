@@ -4,8 +4,7 @@ use crate::congestion::CaState;
 use crate::scoreboard::Scoreboard;
 
 /// The present episode, or the last one.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Episode {
     pub(crate) state: CaState,
     /// SND.NXT when it began (RecoveryPoint).
@@ -17,10 +16,10 @@ pub(crate) struct Episode {
     /// F-RTO, step 2.b: new data instead of retransmissions, until the next ACK.
     pub(super) frto_new_data: bool,
     /// The congestion control does not hear of it.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     pub(super) suppressed: bool,
     /// The window was reduced, and the peer is to be told so if ECN was agreed (Linux TCP_ECN_QUEUE_CWR).
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     pub(super) cwr_due: bool,
     /// Segments that the last ACK reported by SACK, for RecoverFS.
     pub(super) newly_sacked: u32,
@@ -45,8 +44,7 @@ impl Episode {
 }
 
 /// What is needed to take a reduction back.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Undo {
     /// SND.UNA when the reduction began; `None` when nothing can be taken back.
     pub(super) marker: Option<u64>,

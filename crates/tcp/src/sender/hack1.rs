@@ -3,8 +3,7 @@
 use crate::scoreboard::Scoreboard;
 
 /// State of Hack 1.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Hack1 {
     /// Duplicate ACKs without news by SACK.
     pub(super) stray_duplicates: u32,

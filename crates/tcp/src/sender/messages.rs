@@ -73,8 +73,7 @@ impl Flags {
 }
 
 /// What must be sent whatever cwnd says.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) enum Forced {
     /// A probe of the tail.
     Probe,

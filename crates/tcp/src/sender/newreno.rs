@@ -3,8 +3,7 @@
 use crate::scoreboard::Scoreboard;
 
 /// Segments that duplicate ACKs stand for.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct NewReno {
     pub(super) sacked: u32,
 }

@@ -4,8 +4,7 @@
 use crate::scoreboard::{Mark, Scoreboard};
 
 /// State of NextSeg.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct NextSeg {
     /// After the highest segment that was sent again in this recovery (HighRxt), or below which all has arrived.
     high_rxt: u32,

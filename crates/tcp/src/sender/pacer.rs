@@ -8,8 +8,7 @@ use super::control::WindowControl;
 const SUPER_PACKET_TIME: Duration = Duration::from_nanos(1_000_000_000 >> 10);
 
 /// The clock of departures, and the allowance.
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Pacer {
     pub(super) next_departure: Instant,
     /// Bytes that may still be sent, if something else bounds what is in flight.

@@ -7,8 +7,7 @@ use crate::config::Config;
 use crate::schedule::Accelerated;
 
 /// The peer's window.
-#[derive(Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct PeerWindow {
     /// SND.WND in bytes, and the largest ever (RFC 9293, Section 3.8.6.2.1).
     pub(crate) snd_wnd: u64,

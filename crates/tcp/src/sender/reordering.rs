@@ -6,17 +6,16 @@ use crate::detection::DUP_THRESH;
 const REORDERING_MAX: u32 = 300;
 
 /// What was seen of reordering.
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Reordering {
     /// So many segments may overtake one that is not lost.
-    #[cfg_attr(feature = "serde", serde(rename = "reordering"))]
+    #[serde(rename = "reordering")]
     pub(crate) distance: u32,
     /// How often it was seen.
-    #[cfg_attr(feature = "serde", serde(rename = "reord_seen"))]
+    #[serde(rename = "reord_seen")]
     pub(crate) seen: u32,
     /// The longest that detection was not told of yet, in segments.
-    #[cfg_attr(feature = "serde", serde(rename = "reordered_by"))]
+    #[serde(rename = "reordered_by")]
     untold: u32,
 }
 

@@ -10,10 +10,9 @@ use crate::delivery::Delivery;
 use crate::event::{Event, Observer};
 
 /// What is told.
-#[derive(Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Report {
-    #[cfg_attr(feature = "serde", serde(skip))]
+    #[serde(skip)]
     pub(crate) observer: Option<Box<dyn Observer>>,
     /// Reported since it was last asked for.
     delivery: Delivery,

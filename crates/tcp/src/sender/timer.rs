@@ -5,8 +5,7 @@ use paceline_wire::{Duration, Instant};
 use crate::scoreboard::Scoreboard;
 
 /// What the timer is set for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum TimerKind {
     /// RFC 6298.
     Retransmission,
@@ -19,18 +18,17 @@ pub(crate) enum TimerKind {
 }
 
 /// The timer, and what counts its expiries.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Timer {
-    #[cfg_attr(feature = "serde", serde(rename = "timer"))]
+    #[serde(rename = "timer")]
     pub(super) due: Option<(TimerKind, Instant)>,
     pub(crate) backoff: u32,
     pub(crate) retransmits: u32,
     /// For how long what was sent may stay unacknowledged, if the application has said so (RFC 9293, Section 3.8.3: R2).
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     pub(crate) user_timeout: Option<Duration>,
     /// Since when the peer owes an answer; of a meaning while `retransmits` or `probes_out` count.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     pub(super) unanswered_since: Instant,
     pub(crate) probes_out: u32,
     pub(crate) window_probe: bool,
@@ -67,13 +65,12 @@ impl Timer {
 }
 
 /// The probe that is out.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct TailProbe {
     /// SND.NXT when it left (TLP.end_seq).
-    #[cfg_attr(feature = "serde", serde(rename = "tlp_high_seq"))]
+    #[serde(rename = "tlp_high_seq")]
     pub(super) high_seq: Option<u64>,
     /// It was a segment sent before (TLP.is_retrans).
-    #[cfg_attr(feature = "serde", serde(rename = "tlp_retransmitted"))]
+    #[serde(rename = "tlp_retransmitted")]
     pub(super) retransmitted: bool,
 }

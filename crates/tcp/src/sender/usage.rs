@@ -5,8 +5,7 @@ use paceline_wire::{Duration, Instant};
 use crate::congestion::Window;
 
 /// How the windows are used (tcp_cwnd_validate), and what holds the sender back (Linux chronographs).
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Usage {
     pub(super) is_cwnd_limited: bool,
     pub(super) max_packets_out: u32,
@@ -17,7 +16,7 @@ pub(crate) struct Usage {
     pub(super) round_open: bool,
     pub(super) sent_in_round: bool,
     /// Something was sent since the probe of the tail was last set.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     pub(super) unprobed: bool,
     pub(super) stalled: bool,
     pub(super) recovery_stalled: bool,
@@ -27,8 +26,7 @@ pub(crate) struct Usage {
 }
 
 /// What holds the sender back.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum Limit {
     /// The network or the application.
     Busy = 0,

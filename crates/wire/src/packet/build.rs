@@ -41,9 +41,8 @@ pub struct TcpFields {
 }
 
 /// What the headers of all packets from one address and port to another have in common.
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(from = "FlowKey", into = "FlowKey"))]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+#[serde(from = "FlowKey", into = "FlowKey")]
 pub struct HeaderTemplate {
     /// IP header and ports; lengths and checksums are missing.
     bytes: [u8; TEMPLATE_LEN],

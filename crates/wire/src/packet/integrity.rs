@@ -4,8 +4,7 @@ use super::{Packet, u16_at};
 use crate::checksum;
 
 /// What the TCP checksum field of a packet holds, and who has looked at it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, serde::Serialize, serde::Deserialize)]
 pub enum Checksum {
     /// The checksum that goes on the wire; nobody has verified it.
     Full,

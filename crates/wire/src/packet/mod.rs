@@ -10,7 +10,6 @@ mod parse;
 mod path;
 mod payload;
 mod segment;
-#[cfg(feature = "serde")]
 mod state;
 mod tcp;
 
@@ -218,8 +217,7 @@ impl Clone for Packet {
 }
 
 /// Why a packet is passed on without being looked into.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, serde::Serialize, serde::Deserialize)]
 pub enum OpaqueReason {
     /// Neither IPv4 nor IPv6: ARP, or anything else.
     NotIp,

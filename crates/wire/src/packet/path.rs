@@ -4,8 +4,7 @@
 use super::{LINK_CAPACITY, Packet, u16_at};
 
 /// Taken from one packet, to be given to others that go the same way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct PathMarks {
     link: [u8; LINK_CAPACITY],
     link_len: u8,

@@ -6,8 +6,7 @@ use core::ops::Range;
 use crate::buffer::Buffer;
 
 /// The bytes after the headers, or, where no bytes exist as in the simulator, only how many there are.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub enum Payload {
     /// Real bytes, cheaply shared.
     Bytes(Buffer),

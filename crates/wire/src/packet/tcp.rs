@@ -6,8 +6,7 @@ use crate::seq::Seq;
 
 bitflags::bitflags! {
     /// The control bits of a TCP header.
-    #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-    #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, serde::Serialize, serde::Deserialize)]
     pub struct Flags: u16 {
         /// No more data from the sender.
         const FIN = 0x001;

@@ -7,7 +7,6 @@ use paceline_gateway::{Gateway, GatewayConfig};
 use paceline_wire::{Instant, Node, Packet, PortId};
 
 use super::world::{Choices, Middle, World};
-#[cfg(feature = "serde")]
 use crate::twins::Twins;
 
 /// `data`: the gateway's configuration, then hosts and what happens, a few bytes each.
@@ -25,7 +24,6 @@ pub fn split(data: &[u8]) {
 }
 
 /// In either mode, a gateway that goes from process to process, beside one that stays.
-#[cfg(feature = "serde")]
 pub fn handover(data: &[u8]) {
     let mut choices = Choices(data);
     let mode = choices.one_of(&[FlowMode::Transparent, FlowMode::Split, FlowMode::Auto]);
@@ -116,7 +114,6 @@ impl Node for Alone {
     }
 }
 
-#[cfg(feature = "serde")]
 impl Middle for Twins {
     fn makes_acks(&self) -> bool {
         self.config.mode != FlowMode::Transparent

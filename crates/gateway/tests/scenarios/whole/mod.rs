@@ -24,7 +24,6 @@ fn split_flows_replayed() {
     replay::replay("split", 500, exercise::split);
 }
 
-#[cfg(feature = "serde")]
 #[test]
 fn handovers_replayed() {
     replay::replay("handover", 100, exercise::handover);

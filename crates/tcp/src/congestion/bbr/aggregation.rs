@@ -5,8 +5,7 @@ use paceline_wire::{Duration, Instant};
 use super::{AckSample, BW_SCALE};
 
 /// The excess over two windows of five round trips each.
-#[derive(Clone, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Aggregation {
     extra_acked: [u32; 2],
     win_rtts: u32,

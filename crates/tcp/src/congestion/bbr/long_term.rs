@@ -6,8 +6,7 @@ use paceline_wire::Instant;
 use super::{AckSample, BBR_SCALE, BBR_UNIT, BW_UNIT, Bbr};
 
 /// Long-term bandwidth sampling.
-#[derive(Clone, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct LongTerm {
     is_sampling: bool,
     use_bw: bool,

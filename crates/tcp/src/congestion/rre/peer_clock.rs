@@ -12,8 +12,7 @@ use super::skew::Skew;
 ///
 /// - (sent of the later - arrival of the earlier) <= (d + 1) x tick
 /// - (arrival of the later - sent of the earlier) >= (d - 1) x tick
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct PeerClock {
     /// The newest timestamp, and its ticks since the first.
     newest: Option<(u32, i64)>,
@@ -27,8 +26,7 @@ pub(super) struct PeerClock {
 }
 
 /// Where the peer's time is taken from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 enum Source {
     Learning,
     /// Nanoseconds of a tick.
@@ -38,8 +36,7 @@ enum Source {
 }
 
 /// A time of the peer's clock.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct PeerTime {
     /// Nanoseconds, from wherever its clock is counted.
     pub(super) ns: i64,

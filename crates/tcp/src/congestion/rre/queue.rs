@@ -6,8 +6,7 @@ use super::peer_clock::PeerTime;
 use crate::congestion::AckSample;
 
 /// RD, the relative one-way delay: by the peer's clock when a segment came, less by ours when it was sent.
-#[derive(Clone, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct OneWayDelay {
     now: i64,
     min: Option<i64>,

@@ -6,8 +6,7 @@ use super::peer_clock::PeerTime;
 
 /// How much had arrived when the peer's clock moved on. Taken at steps only, a tick of 10 ms costs no accuracy where packets come
 /// faster than that: the first packet after a step came just after it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 struct Step {
     ns: i64,
     received: u64,
@@ -15,8 +14,7 @@ struct Step {
 
 /// An average that forgets (Section IV: EWMA, with every ACK). Bytes and time are averaged apart, each sample with the weight of
 /// its time, so that what is rounded away at one step comes back at the next.
-#[derive(Clone, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct ReceiveRate {
     bytes: u64,
     time_ns: u64,
@@ -66,8 +64,7 @@ impl ReceiveRate {
 }
 
 /// Packets that were sent in one go and so left the bottleneck at its rate.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Train {
     seen: Option<Step>,
     first: Option<Step>,

@@ -7,8 +7,7 @@ use paceline_wire::{Duration, Instant};
 ///
 /// Our choice throughout: Section II-A leaves out that clocks differ. At 100 ppm a flow of five minutes would see 30 ms of queue
 /// that are none, or none of 30 ms that are there.
-#[derive(Clone, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Skew {
     /// The shortest way of the present window, and when that was.
     window: Option<Way>,
@@ -23,8 +22,7 @@ pub(super) struct Skew {
 }
 
 /// Arrival less peer's time.
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Way {
     ns: i64,
     at: Instant,

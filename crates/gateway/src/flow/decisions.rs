@@ -1,0 +1,126 @@
+//! What `auto` (crate::auto) decides about a flow while it goes on, by what it shows.
+
+use paceline_wire::Instant;
+
+use super::missing::Missing;
+use super::trial::Progress;
+use super::watch::Path;
+use super::{Context, Flow, Phase};
+use crate::auto::{Decision, Known, Reason, Seen};
+use crate::config::RetransmissionMode;
+use crate::observe::Event;
+
+impl Flow {
+    /// `auto` decided so about it, by what is known of its client.
+    pub(crate) fn decided(mut self, reason: Option<Reason>, known: &Known) -> Self {
+        self.watch.decided(reason, known);
+        self
+    }
+
+    /// It passes through, and nothing of it waits.
+    pub(crate) fn passes(&self) -> bool {
+        self.watch.passes
+    }
+
+    /// With each ACK: the flow begins or ends to pass through as its subscriber's path asks for it, when the client lacks nothing. A hole that
+    /// the server has not heard of is to be repaired here: a client repeats no old SACK blocks. One that it heard of is the server's.
+    pub(super) fn follow_path(&mut self, ctx: &mut Context<'_>) {
+        self.try_passing(ctx);
+        let trial = self.watch.trial.passes();
+        let passes = self.path.passes.or(trial.then_some(Reason::ServerRecovers));
+        if passes.is_some() == self.watch.passes || !(trial || self.lacks_nothing()) {
+            return;
+        }
+        if let Some(decision) = self.watch.set_passes(passes) {
+            self.forget_repairs(ctx.now);
+            self.modulation.stop();
+            ctx.counters.decide(decision.reason);
+            ctx.observer.on_event(ctx.now, &self.key, &Event::Decided(decision));
+        }
+    }
+
+    /// Where help does not help, the flow passes through for a trial.
+    fn try_passing(&mut self, ctx: &Context<'_>) {
+        if !self.handshake.sack() || ctx.config.retransmission.mode == RetransmissionMode::None {
+            return;
+        }
+        let Some(rtt) = self.round_trips.smoothed() else { return };
+        let window_is_used = self.stream.received() + 2 * self.segment() >= self.shown.edge();
+        let missing = Missing::of(&self.board, &self.buffer, &self.stream);
+        self.watch.trial.on_ack(&Progress {
+            now: ctx.now,
+            una: self.board.una(),
+            received: self.stream.received(),
+            rtt,
+            server_rtt: self.round_trips.of_server(),
+            window_is_used,
+            waits: self.waiting() > 0,
+            hides: !self.board.is_whole() && !missing.server_is_repairing(),
+        });
+    }
+
+    /// Nothing that left before what is on its way is missing.
+    fn lacks_nothing(&self) -> bool {
+        let una = self.board.una();
+        self.board.is_whole() && (una == self.board.sent() || self.board.in_flight(una, &self.flight))
+    }
+
+    /// Once a second: its reader may lag.
+    pub(crate) fn watch_reader(&mut self, ctx: &mut Context<'_>) {
+        // One that does not read at all (window zero) may come back at any time, and fast.
+        let lags = self.client.reader_lags() && !self.client.is_closed();
+        if let Some(decision) = self.watch.on_second(lags) {
+            self.note_decision(ctx, decision);
+        }
+    }
+
+    /// With each ACK: it may read as it should again.
+    pub(super) fn watch_room(&mut self, ctx: &mut Context<'_>) {
+        if let Some(decision) = self.watch.on_room(self.client.reads_well()) {
+            self.note_decision(ctx, decision);
+        }
+    }
+
+    /// What it showed since the last time, once a second and at its end.
+    pub(crate) fn seen(&mut self, now: Instant) -> Option<Seen> {
+        let ends = self.life.phase() == Phase::Closed;
+        if !self.watch.is_due(now, self.life.phase() == Phase::Opening, ends) {
+            return None;
+        }
+        let path = Path {
+            rtt: self.totals.rtt_min.into_iter().chain(self.path.rtt).min(),
+            smoothed: self.round_trips.smoothed().unwrap_or_default(),
+            server_rtt: self.round_trips.of_server(),
+            rate: self.path.share.max(self.client.rate().rate().unwrap_or_default()),
+            window: self.client.largest(),
+        };
+        Some(self.watch.seen(now, ends, &path, &self.totals))
+    }
+
+    /// The client acknowledges up to `ack`, which is more than before, and perhaps more than has left for it.
+    pub(super) fn watch_claim(&mut self, ctx: &mut Context<'_>, ack: u64) {
+        if self.life.gave_up() {
+            return;
+        }
+        if let Some(decision) = self.watch.on_claim(self.board.una(), self.board.sent(), ack) {
+            self.note_decision(ctx, decision);
+            self.give_up(ctx);
+        }
+    }
+
+    /// With each ACK: what was repaired here may not have been lost.
+    pub(super) fn stop_needless_repairs(&mut self, ctx: &mut Context<'_>) {
+        let is_repairing =
+            self.board.lost_bytes() > 0 || self.recovery.hole.is_some() || self.recovery.is_asking();
+        if let Some(decision) = self.watch.stop_needless_repairs(is_repairing, self.totals.retransmissions) {
+            self.note_decision(ctx, decision);
+        }
+    }
+
+    /// `auto` decided something about it.
+    fn note_decision(&mut self, ctx: &mut Context<'_>, decision: Decision) {
+        self.watch.reason = Some(decision.reason);
+        ctx.counters.decide(decision.reason);
+        ctx.observer.on_event(ctx.now, &self.key, &Event::Decided(decision));
+    }
+}

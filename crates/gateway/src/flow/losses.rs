@@ -1,0 +1,226 @@
+//! Which data the radio link lost (Chapter 5).
+//!
+//! The text retransmits on the first duplicate ACK. Here a transmission is lost when a later one has arrived and this
+//! one is not reported, which is the same for the first loss and also finds lost retransmissions. While the link shows
+//! no reordering there is no tolerance; afterwards the reordering window of RFC 8985, Section 6.2, applies.
+
+use paceline_wire::{Duration, Instant};
+
+use super::recovery::Left;
+use super::timers::Timers;
+use super::{Context, Flow};
+use crate::config::RetransmissionMode;
+use crate::flight::{Arrived, Transmission};
+use crate::observe::Event;
+
+impl Flow {
+    /// All that departed before `arrived` has left the link, and what is missing of it is marked.
+    pub(super) fn on_left_until(&mut self, ctx: &mut Context<'_>, arrived: Arrived) -> Left {
+        let mut left = Left::default();
+        while let Some(gone) = self.flight.pop_until(arrived) {
+            left.bytes += gone.end - gone.start;
+            left.sent_at = Some(gone.sent_at);
+            self.on_left(ctx, gone);
+        }
+        left
+    }
+
+    /// A duplicate ACK without news: one more segment has left the link.
+    pub(super) fn on_left_one(&mut self, ctx: &mut Context<'_>) -> Left {
+        let too_young = |sent_at| ctx.now.saturating_since(sent_at) < self.shortest_rtt();
+        if self.flight.oldest_sent_at().is_none_or(too_young) {
+            return Left::default();
+        }
+        if self.flight.oldest_retransmits(self.board.una()) && !self.recovery.on_surplus() {
+            return Left::default();
+        }
+        let Some(gone) = self.flight.pop_segment(self.segment()) else { return Left::default() };
+        let found = self.recovery.found;
+        self.on_left(ctx, gone);
+        if self.handshake.sack() {
+            // A client with SACK names what arrives. Whoever guesses its numbers makes it send duplicates, too (RFC 5961, Section 5.2).
+            self.recovery.found = found;
+        }
+        Left { bytes: gone.end - gone.start, sent_at: Some(gone.sent_at) }
+    }
+
+    fn on_left(&mut self, ctx: &mut Context<'_>, gone: Transmission) {
+        let una = self.board.una();
+        if gone.end <= una || !self.repairs(ctx.config) {
+            return;
+        }
+        // Without SACK only the first missing segment is known.
+        let carried_head = gone.start <= una && una < gone.end;
+        if !self.handshake.sack() && !carried_head {
+            return;
+        }
+        if !self.handshake.sack()
+            && self.client.overshoot.had_no_room(gone.end)
+            && self.client.overshoot.on_discard(ctx.now)
+        {
+            // So was all that lies behind it. One repair a round trip (RFC 6582) would take a minute for it.
+            self.board.mark_lost(gone.start.max(una)..self.board.sent());
+        }
+        self.suspect(ctx, gone);
+    }
+
+    /// What is missing of a transmission is lost, at once or when the reordering window is over.
+    fn suspect(&mut self, ctx: &mut Context<'_>, gone: Transmission) {
+        if let Some(gone) = self.recovery.suspect(ctx.now, self.smoothed_rtt(), gone) {
+            self.judge(ctx, gone);
+        }
+    }
+
+    /// Suspects whose time is up are lost.
+    pub(super) fn judge_due(&mut self, ctx: &mut Context<'_>) {
+        if self.recovery.answer_is_due(ctx.now) {
+            self.lose_all(ctx.now);
+        }
+        while let Some(gone) = self.recovery.pop_due(ctx.now) {
+            self.judge(ctx, gone);
+        }
+    }
+
+    /// Marks what is still missing of a transmission as lost.
+    fn judge(&mut self, ctx: &mut Context<'_>, gone: Transmission) {
+        let mut parts = core::mem::take(&mut self.recovery.parts);
+        self.board.missing(&gone, &mut parts);
+        let end = self.watch.trial.repaired_to();
+        parts.retain_mut(|part| {
+            part.end = part.end.min(end);
+            part.start < part.end
+        });
+        if !self.handshake.sack() {
+            let head_end = self.head_end();
+            parts.truncate(1);
+            parts.iter_mut().for_each(|part| part.end = part.end.min(head_end));
+        }
+        let una = self.board.una();
+        // A client for which more is on its way than it has room for discards some of it itself, while a hole is open.
+        let discards = self.board.sent() > self.client.right_edge();
+        let (mut bytes, mut of_link) = (0, 0);
+        for part in &parts {
+            let lost = self.board.mark_lost(part.clone());
+            bytes += lost;
+            of_link += if discards { 0 } else { lost };
+        }
+        if of_link > 0 {
+            self.recovery.note_found(of_link, gone.sent_at);
+        }
+        if parts.iter().any(|part| part.start == una) {
+            bytes += self.on_head_lost(ctx, &gone);
+        }
+        self.recovery.parts = parts;
+        if bytes > 0 {
+            self.totals.lost_bytes += bytes;
+            ctx.observer.on_event(ctx.now, &self.key, &Event::Lost { bytes });
+        }
+    }
+
+    /// The front of the stream is missing, so whatever lies beyond the client's window has been, or will be,
+    /// discarded, if it left before the repair: Eq. (12). Returns the bytes found lost by that.
+    fn on_head_lost(&mut self, ctx: &mut Context<'_>, gone: &Transmission) -> u64 {
+        let una = self.board.una();
+        if self.recovery.hole.is_none() {
+            self.open_hole(gone.sent_at);
+        }
+        if ctx.config.retransmission.mode != RetransmissionMode::Proactive {
+            return 0;
+        }
+        // A segment across the edge is kept by some receivers and discarded by others: send it again.
+        let edge = una + self.client.newest();
+        let from = self.buffer.at(edge).map_or(edge, |chunk| {
+            let segment = chunk.segment_len().max(1);
+            chunk.start + (edge - chunk.start) / segment * segment
+        });
+        let mut bytes = self.board.mark_lost(from.max(una + 1)..self.board.sent());
+        ctx.counters.proactive_retransmissions += bytes.div_ceil(self.segment());
+        if !self.handshake.sack() && self.client.overshoot.on_retransmissions(ctx.now, bytes) {
+            // What lies within the window has holes that nothing tells of, each of which would take a round trip (RFC 6582).
+            bytes += self.board.mark_lost(una + 1..self.board.sent());
+        }
+        bytes
+    }
+
+    /// After an ACK advanced: is the next byte missing, too? Without SACK, a partial ACK tells (RFC 6582).
+    pub(super) fn check_head(&mut self, ctx: &mut Context<'_>, was_in_hole: bool) {
+        let una = self.board.una();
+        if self.recovery.on_advance(una) {
+            self.client.on_hole();
+        }
+        if self.handshake.sack() || una >= self.board.sent() || !self.repairs(ctx.config) {
+            return;
+        }
+        let partial = self.recovery.is_partial(ctx.now, una, self.shortest_rtt())
+            && self.board.retransmission_at(una).is_none();
+        if partial || was_in_hole && !self.board.in_flight(una, &self.flight) {
+            let order = self.flight.left_order();
+            let end = self.head_end();
+            self.suspect(ctx, Transmission { start: una, end, sent_at: ctx.now, order, first: false });
+        }
+    }
+
+    /// Sends the head again, and leaves open what became of the rest.
+    pub(super) fn probe_head(&mut self) {
+        let end = self.head_end();
+        self.recovery.ask(end);
+        self.board.mark_lost(self.board.una()..end);
+    }
+
+    /// The client reported after a probe: `more` than the head has arrived. Without SACK that may be what had arrived before.
+    pub(super) fn on_probe_answer(&mut self, ctx: &Context<'_>, more: bool) {
+        if self.handshake.sack() {
+            let wait = (self.smoothed_rtt() / 4).max(Duration::from_millis(20));
+            self.recovery.on_answer(more, ctx.now + wait);
+        } else {
+            self.recovery.on_answer_without_sack(self.board.sent());
+        }
+    }
+
+    /// Where the first missing segment ends.
+    fn head_end(&self) -> u64 {
+        let una = self.board.una();
+        self.buffer
+            .at(una)
+            .map_or(una + self.segment(), |chunk| self.path_mtu.piece_end(chunk, una, self.segment()))
+    }
+
+    /// Only the head had arrived: everything in flight is lost.
+    fn lose_all(&mut self, now: Instant) {
+        let (una, sent) = (self.board.una(), self.board.sent());
+        self.recovery.guess(now, una, sent, self.segment(), &mut self.flight);
+        self.board.mark_lost(una..sent);
+        if self.recovery.hole.is_none() {
+            self.open_hole(self.client.acked_at());
+        }
+    }
+
+    /// Somebody else repairs from here on.
+    pub(super) fn forget_repairs(&mut self, now: Instant) {
+        let (una, sent) = (self.board.una(), self.board.sent());
+        self.recovery.forget(una, &mut self.flight);
+        self.timers = Timers::default();
+        self.timers.on_sent(now);
+        self.board.remove_lost(una..sent);
+    }
+
+    fn open_hole(&mut self, sent_at: Instant) {
+        self.recovery.open_hole(self.board.una(), self.board.sent(), sent_at);
+        self.client.on_hole();
+    }
+
+    /// The server sent again what is kept here. If that has been on its way for longer than it takes, the copy here
+    /// is due, too.
+    pub(super) fn on_absorbed(&mut self, ctx: &mut Context<'_>, start: u64) {
+        let una = self.board.una();
+        if start > una || una >= self.board.sent() {
+            return;
+        }
+        let usual = self.smoothed_rtt() + (self.round_trips.deviation() * 4).max(Duration::from_millis(10));
+        let last = self.board.retransmission_at(una).map(|r| r.sent_at).or(self.flight.oldest_sent_at());
+        if last.is_none_or(|sent_at| ctx.now.saturating_since(sent_at) > usual) {
+            self.timers.allow_probe();
+            self.probe_head();
+        }
+    }
+}
