@@ -77,7 +77,7 @@ pub(super) struct Bounds {
     /// Its part of what the subscriber may have outstanding.
     pub(super) in_flight: u64,
     /// What may wait for a burst of ACKs.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     pub(super) at_once: u64,
     /// The largest window that is shown to the server; zero where the receive buffer alone says it.
     pub(super) window: u64,
