@@ -176,6 +176,7 @@ fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> 
 
 fn renew(page: &str, mut cells: Vec<Cell>) {
     cells.sort_by_key(|cell| hash(&cell.key));
+    cells.dedup_by(|later, earlier| later.key == earlier.key);
     cells.truncate(TRIED);
     let lines: Vec<Option<String>> = each(&cells, |cell| {
         let started = CpuTime::now();
@@ -202,6 +203,8 @@ fn cells_of_every_page_are_what_the_code_makes_of_them() {
         let mut kept: Vec<String> = text.lines().map(Into::into).collect();
         assert!(!kept.is_empty(), "{page}: no samples");
         kept.sort_by_key(|line| hash((seed, line)));
+        // A cell may stand in two tables of a page.
+        kept.dedup();
         let mut by_key: BTreeMap<String, Cell> =
             cells.into_iter().map(|cell| (cell.key.clone(), cell)).collect();
         for line in kept.into_iter().take(DRAWN) {
