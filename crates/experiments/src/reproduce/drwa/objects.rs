@@ -63,5 +63,5 @@ pub(super) fn report(measured: &Measured<'_>, _folder: &Path) -> Result<Part> {
 }
 
 const TEXT: &str = "\
-Fifty objects of each size, one after the other, half a second apart, each over a connection of its own: from the first SYN to the
-last byte. The phone has the same window for all its connections.";
+Fifty objects of each size, one after the other, half a second apart, each over a connection of its own. A time is from the first
+SYN to the last byte. The phone has the same window for all its connections.";

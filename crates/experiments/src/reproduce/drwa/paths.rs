@@ -217,11 +217,11 @@ fn section(measured: &Measured<'_>, name: &'static str, title: &str, text: &str,
 
 const DOWNLOADS: &str = "Downloads of three minutes; RTT is the sender's smoothed one, mean over time.";
 const FIG6: &str = "\
-Downloads of three minutes. The varying links are generated traces (models hspa and lte-driving) with the networks' mean rates: on a
-steady one Vegas has nothing to mistake for a queue, and loses nothing.";
+Downloads of three minutes. The varying links are generated traces (models hspa and lte-driving) with the networks' mean rates. On a
+steady link Vegas has nothing to mistake for a queue, and loses nothing.";
 const FIG8: &str = "\
 RTT at the receiver is RTTest of Algorithm 3, beside the sender's smoothed RTT; means over time. Without timestamps a sample comes
 once a window, and is longer than a round trip where the congestion window is the smaller one.";
 const FIG15: &str = "\
-Downloads of three minutes. The round trips without queues are our choice. RTT with DRWA is lambda times as long, and with the
-untouched phone what tcp_rmem_max holds at the rate: the shorter the path, the larger the gain.";
+Downloads of three minutes. The round trips without queues are our choice. With DRWA the RTT is lambda times as long. With the
+untouched phone it is what tcp_rmem_max holds at the rate. So the shorter the path, the larger the gain.";
