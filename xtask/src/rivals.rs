@@ -30,10 +30,11 @@ const COMPLETION_MAX: f64 = 1.02;
 const INTRODUCTION: &str = "\
 # Beside what others would use
 
-The server's own CUBIC (`server-cubic`) and BBR (`server-bbr`), and a proxy of kernel sockets that splits every flow and sends with
-BBR (`proxy-bbr`: transparent sockets, splice, as PEPsal has them), against the gateway: `transparent`, the default; `split`, its split
-mode with the default sender; `split-bbr`, the same with BBR; `auto`, which picks among them by what it measures. The server has CUBIC unless it is `server-bbr`. Do not edit: `cargo xtask
-rivals` writes this page from what these commands leave.
+The gateway beside three others. Two are the server's own CUBIC (`server-cubic`) and BBR (`server-bbr`). The third is a proxy of kernel
+sockets that splits every flow and sends with BBR (`proxy-bbr`: transparent sockets, splice, as PEPsal has them). The gateway has four
+profiles. `transparent` is the default, `split` its split mode with the default sender, `split-bbr` the same with BBR. `auto` picks among
+them by what it measures. The server has CUBIC unless it is `server-bbr`. Do not edit: `cargo xtask rivals` writes this page from what
+these commands leave.
 
     make rivals                                   # the simulator
     make prove SCENARIOS=\"rivals-traces rivals-loss rivals-objects\"  # the virtual-time kernel
