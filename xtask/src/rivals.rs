@@ -282,7 +282,7 @@ fn write_misses(page: &mut String, misses: &[(&str, &str)], scenario: &str, reas
         let cells: Vec<String> = misses
             .iter()
             .filter(|miss| first(**miss) == place)
-            .map(|(cell, scheme)| format!("{scheme} {cell}"))
+            .map(|(cell, scheme)| format!("`{scheme} {cell}`"))
             .collect();
         if !cells.is_empty() {
             let _ = writeln!(page, "- {why}: {}", cells.join("; "));

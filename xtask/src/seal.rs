@@ -217,7 +217,7 @@ fn of_cell(cell: &str) -> Vec<&str> {
 const SENTENCE_WORDS: usize = 6;
 
 fn numbers(text: &str) -> Vec<&str> {
-    let bare = text.split_whitespace().map(|word| word.trim_matches(|c: char| ",.;:()".contains(c)));
+    let bare = text.split_whitespace().map(|word| word.trim_matches(|c: char| ",.;:()`".contains(c)));
     bare.filter(|word| word.chars().any(|c| c.is_ascii_digit())).collect()
 }
 
