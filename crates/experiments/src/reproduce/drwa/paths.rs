@@ -131,13 +131,16 @@ pub(super) fn fig12(measured: &Measured<'_>, _folder: &Path) -> Result<Part> {
     let bounds = TWO.into_iter().zip([23.21, 30.36]).map(|(network, published)| {
         let [clamped, drwa] = far_pair(network);
         let name = format!("Fig. 12, {}: gain of throughput, %", network.name());
-        let note = format!("round trip {} ms here", network.far_rtt_ms());
+        let told = if network == Network::VerizonLte { FIG12_LTE } else { "" };
+        let note = format!("round trip {} ms here{told}", network.far_rtt_ms());
         Bound::near(name, published, MARGIN_POINTS, measured.gain(&drwa, &clamped, GOODPUT)).with_note(note)
     });
     let bounds = bounds.collect();
     Ok((section(measured, "fig-12", "Fig. 12: a server far away", DOWNLOADS, &far()), bounds))
 }
 
+const FIG12_LTE: &str =
+    ". By experiment it is 27.7 with 205 ms and 34.0 with 215 ms. The text does not tell the round trip";
 /// As far as the published gains of Table 3 may be off.
 const MARGIN_POINTS: f64 = 8.0;
 

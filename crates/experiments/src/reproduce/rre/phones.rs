@@ -11,6 +11,9 @@ use crate::plot::{self, Across, Panel};
 use crate::reproduce::report::{Bound, Section, number};
 
 const BOTH: [CongestionName; 2] = [CongestionName::Cubic, CongestionName::Rre];
+const FIG16: &str = "\
+by experiment, 21 tests each: with an uplink buffer of 100 or 300 kB it is 2.2 or 2.5, with the upload 30 s ahead 2.7. The text suspects \
+losses beyond the radio: with 0.2 % it is 2.8, with 1 % it is 4.0";
 /// Our choice: the text has 100 to 200 tests of each kind. Ten runs have as many.
 const TESTS_A_RUN: u64 = 15;
 
@@ -58,6 +61,7 @@ pub(super) fn show(records: &Records, runs: u64, folder: &Path) -> Result<Shown>
         // Our choice of a margin: as far as no gain at all.
         shown.bounds.push(match figure {
             14 => Bound::exceeds(name, 1.0, quantile(&with, 0.5)),
+            16 => Bound::near(name, 2.0, 1.0, quantile(&with, 0.5)).with_note(FIG16),
             _ => Bound::near(name, 2.0, 1.0, quantile(&with, 0.5)),
         });
         shown.bounds.push(Bound::at_least(
