@@ -347,7 +347,7 @@ mod tests {
         ];
         let mut page = String::new();
         write_misses(&mut page, &missed, "s", &reasons);
-        assert!(page.contains("- one: split size=1,loss=0\n- two: split size=2,loss=0; auto size=1,loss=0\n- not known: auto x\n"), "{page}");
+        assert!(page.contains("- one: `split size=1,loss=0`\n- two: `split size=2,loss=0`; `auto size=1,loss=0`\n- not known: `auto x`\n"), "{page}");
     }
 
     #[test]
