@@ -45,6 +45,16 @@ fn name(phone: &Phone, upload: bool, scheme: CongestionName) -> String {
     format!("Fig. {} {scheme}{}", phone.figure, if upload { " beside an upload" } else { "" })
 }
 
+/// Our choice of a margin: as far as no gain at all.
+fn beside_upload(figure: u8, median: f64) -> Bound {
+    let name = format!("Fig. {figure}: goodput beside an upload, RRE over CUBIC, median");
+    match figure {
+        14 => Bound::exceeds(name, 1.0, median),
+        16 => Bound::near(name, 2.0, 1.0, median).with_note(FIG16),
+        _ => Bound::near(name, 2.0, 1.0, median),
+    }
+}
+
 pub(super) fn show(records: &Records, runs: u64, folder: &Path) -> Result<Shown> {
     let mut shown = Shown::default();
     let mut rows = Vec::new();
@@ -57,13 +67,7 @@ pub(super) fn show(records: &Records, runs: u64, folder: &Path) -> Result<Shown>
         };
         let (without, with) = (ratios(false), ratios(true));
         let figure = phone.figure;
-        let name = format!("Fig. {figure}: goodput beside an upload, RRE over CUBIC, median");
-        // Our choice of a margin: as far as no gain at all.
-        shown.bounds.push(match figure {
-            14 => Bound::exceeds(name, 1.0, quantile(&with, 0.5)),
-            16 => Bound::near(name, 2.0, 1.0, quantile(&with, 0.5)).with_note(FIG16),
-            _ => Bound::near(name, 2.0, 1.0, quantile(&with, 0.5)),
-        });
+        shown.bounds.push(beside_upload(figure, quantile(&with, 0.5)));
         shown.bounds.push(Bound::at_least(
             format!("Fig. {figure}: goodput without upload, RRE over CUBIC, least"),
             0.97,
