@@ -18,16 +18,16 @@ const GATEWAYS: [&str; 4] = ["none", "gateway", "gateway-drwa", "gateway-split"]
 const INTRODUCTION: &str = "\
 # What to pick
 
-Every sender with every receiver, without gateway, with Paceline's (`gateway`, the default profile) and with one that only lowers the
-client's window (`gateway-drwa`), in the simulator: one download over each recorded downlink, a round trip of 100 ms without queues,
-a queue of 1,000 packets. Do not edit: `cargo xtask compare` writes this page from what these commands leave.
+Every sender with every receiver, in the simulator. They have no gateway, Paceline's (`gateway`, the default profile), or one that only
+lowers the client's window (`gateway-drwa`). Each has one download over each recorded downlink, with a round trip of 100 ms without queues
+and a queue of 1,000 packets. Do not edit: `cargo xtask compare` writes this page from what these commands leave.
 
     scripts/compare-traces ../shared/traces
     cargo xtask compare
 
 Delay is the 95th percentile of the time that packets wait, in the link's queue and in the gateway. The recordings of norway, starlink
-and 5G are goodput of an application in steps of a second, the others chances to deliver a packet: compare schemes on one trace, not
-traces with each other. docs/reference/scenario.md tells what the names of senders and receivers mean.
+and 5G are goodput of an application in steps of a second. The others are chances to deliver a packet. So compare schemes on one trace,
+not traces with each other. docs/reference/scenario.md tells what the names of senders and receivers mean.
 ";
 
 #[derive(Deserialize)]
@@ -176,8 +176,8 @@ fn write_in_short(page: &mut String, overall: &[Overall]) {
     if let [Some(none), Some(gateway), Some(drwa)] = ["none", "gateway", "gateway-drwa"].map(of) {
         let _ = write!(
             page,
-            "\nIn short: hosts of today (CUBIC, a client as Linux is) reach {none} of delay over all traces; behind the gateway {gateway}, behind \
-             one that only lowers windows {drwa}, without a change to either host.\n"
+            "\nIn short: over all traces hosts of today (CUBIC, a client as Linux is) reach {none} of delay. Behind the gateway they reach {gateway}. \
+             Behind one that only lowers windows it is {drwa}, without a change to either host.\n"
         );
     }
 }

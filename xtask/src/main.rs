@@ -2,7 +2,7 @@
 //! `cargo xtask reproduction` after `paceline reproduce`, `cargo xtask virtual-lab` before it, `cargo xtask compare` after
 //! scripts/compare-traces, `cargo xtask rivals` after `make rivals`, `cargo xtask split` after `make split`, `cargo xtask auto`
 //! after scripts/profiles, `cargo xtask advisories DIRECTORY` with a newer checkout of the advisory database, `cargo xtask moved OLD NEW`
-//! where sealed pages name a file that has moved, `cargo xtask circles` for files that use each other, `cargo xtask verdicts` after any page of evidence.
+//! where sealed pages name a file that has moved, `cargo xtask reworded` where sentences of sealed pages were rewritten, `cargo xtask circles` for files that use each other, `cargo xtask verdicts` after any page of evidence.
 
 mod advisories;
 mod arrows;
@@ -64,13 +64,14 @@ fn main() -> ExitCode {
         Some("split") => split::write(&root).unwrap_or_else(|error| vec![error]),
         Some("verdicts") => verdicts::write(&root).unwrap_or_else(|error| vec![error]),
         Some("seal-earlier") => seal::seal_earlier(&root).unwrap_or_else(|error| vec![error]),
+        Some("reworded") => seal::reworded(&root).unwrap_or_else(|error| vec![error]),
         Some("moved") if arguments.len() == 3 => {
             seal::moved(&root, &arguments[1], &arguments[2]).unwrap_or_else(|error| vec![error])
         }
         Some("virtual-lab") => virtual_lab::write(&root).unwrap_or_else(|error| vec![error]),
         _ => {
             vec![
-                "usage: cargo xtask check|circles|results|reproduction|compare|auto|rivals|split|verdicts|virtual-lab|advisories DIRECTORY|moved OLD NEW"
+                "usage: cargo xtask check|circles|results|reproduction|compare|auto|rivals|split|verdicts|virtual-lab|reworded|advisories DIRECTORY|moved OLD NEW"
                     .to_string(),
             ]
         }

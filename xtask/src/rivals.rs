@@ -30,10 +30,11 @@ const COMPLETION_MAX: f64 = 1.02;
 const INTRODUCTION: &str = "\
 # Beside what others would use
 
-The server's own CUBIC (`server-cubic`) and BBR (`server-bbr`), and a proxy of kernel sockets that splits every flow and sends with
-BBR (`proxy-bbr`: transparent sockets, splice, as PEPsal has them), against the gateway: `transparent`, the default; `split`, its split
-mode with the default sender; `split-bbr`, the same with BBR; `auto`, which picks among them by what it measures. The server has CUBIC unless it is `server-bbr`. Do not edit: `cargo xtask
-rivals` writes this page from what these commands leave.
+The gateway beside three others. Two are the server's own CUBIC (`server-cubic`) and BBR (`server-bbr`). The third is a proxy of kernel
+sockets that splits every flow and sends with BBR (`proxy-bbr`: transparent sockets, splice, as PEPsal has them). The gateway has four
+profiles. `transparent` is the default, `split` its split mode with the default sender, `split-bbr` the same with BBR. `auto` picks among
+them by what it measures. The server has CUBIC unless it is `server-bbr`. Do not edit: `cargo xtask rivals` writes this page from what
+these commands leave.
 
     make rivals                                   # the simulator
     make prove SCENARIOS=\"rivals-traces rivals-loss rivals-objects\"  # the virtual-time kernel
@@ -281,7 +282,7 @@ fn write_misses(page: &mut String, misses: &[(&str, &str)], scenario: &str, reas
         let cells: Vec<String> = misses
             .iter()
             .filter(|miss| first(**miss) == place)
-            .map(|(cell, scheme)| format!("{scheme} {cell}"))
+            .map(|(cell, scheme)| format!("`{scheme} {cell}`"))
             .collect();
         if !cells.is_empty() {
             let _ = writeln!(page, "- {why}: {}", cells.join("; "));
@@ -346,7 +347,7 @@ mod tests {
         ];
         let mut page = String::new();
         write_misses(&mut page, &missed, "s", &reasons);
-        assert!(page.contains("- one: split size=1,loss=0\n- two: split size=2,loss=0; auto size=1,loss=0\n- not known: auto x\n"), "{page}");
+        assert!(page.contains("- one: `split size=1,loss=0`\n- two: `split size=2,loss=0`; `auto size=1,loss=0`\n- not known: `auto x`\n"), "{page}");
     }
 
     #[test]

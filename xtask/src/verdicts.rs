@@ -107,6 +107,9 @@ const PAGES: [(&str, &str, Verdict); 15] = [
     ),
 ];
 
+/// A row that is missed and says no more.
+const NO_REASON: &str = "| **missed** |  |";
+
 pub(crate) fn write(root: &Path) -> Result<Vec<String>, String> {
     std::fs::write(root.join(REPORT), page(root)?).map_err(|error| format!("{REPORT}: {error}"))?;
     Ok(Vec::new())
@@ -143,11 +146,11 @@ fn told(verdict: &Verdict, page: &str) -> Result<String, String> {
         Verdict::Bounds => {
             let rows =
                 |mark: &str| page.lines().filter(|line| line.starts_with('|') && line.contains(mark)).count();
-            Ok(format!(
-                "{} bounds hold, {} are missed. Each miss has its reason.",
-                rows("| holds |"),
-                rows("| **missed**")
-            ))
+            let reasons = match rows(NO_REASON) {
+                0 => "Each miss has its reason.".to_owned(),
+                without => format!("Misses without a reason beside them: {without}."),
+            };
+            Ok(format!("{} bounds hold, {} are missed. {reasons}", rows("| holds |"), rows("| **missed**")))
         }
         Verdict::Line(end) => {
             let line = page.lines().find(|line| line.ends_with(end));
@@ -202,7 +205,12 @@ mod tests {
     #[test]
     fn rows_that_hold_and_that_are_missed_are_counted() {
         let page = "| a | holds |\n| b | **missed** by 1 |\ntext holds |\n| c | holds |\n";
-        assert!(told(&Verdict::Bounds, page).unwrap().starts_with("2 bounds hold, 1 are missed"));
+        let of = |page: &str| told(&Verdict::Bounds, page).unwrap();
+        assert_eq!(of(page), "2 bounds hold, 1 are missed. Each miss has its reason.");
+        assert!(
+            of(&format!("{page}| d | **missed** |  |\n"))
+                .ends_with("2 are missed. Misses without a reason beside them: 1.")
+        );
         assert!(told(&Verdict::Line("no such end"), page).is_err());
     }
 

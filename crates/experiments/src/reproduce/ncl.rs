@@ -115,8 +115,8 @@ fn time(records: &Records, options: &NclOptions) -> Section {
         name: "time",
         title: "Time".into(),
         text: format!(
-            "{} runs of {} s took {minutes:.1} minutes of processor time; the published number, {PUBLISHED_RUNS} of \
-             {PUBLISHED_SECONDS} s (--runs 20 --seconds 2000), would take some {:.1} hours, and goes on where it was stopped.",
+            "{} runs of {} s took {minutes:.1} minutes of processor time. The published number is {PUBLISHED_RUNS} of {PUBLISHED_SECONDS} s \
+             (--runs 20 --seconds 2000). It would take some {:.1} hours, and goes on where it was stopped.",
             options.kept.how.runs,
             options.seconds,
             published / 60.0

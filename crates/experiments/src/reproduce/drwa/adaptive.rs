@@ -184,11 +184,11 @@ fn draw(measured: &Measured<'_>, folder: &Path) -> Result<()> {
 }
 
 const TEXT: &str = "\
-One download over each trace, 100 ms of round trip without queues, a buffer of three seconds. Scored by two losses, each a share of
-what a sender that knows everything would have: of throughput, 1 - used / offered; of the round trip's speed, queue / (queue + 100 ms),
-the queue's mean over packets. Their sum is averaged over the traces of a kind; opportunities and goodput are never mixed. The rule's
-constants were chosen on the generated links, after an earlier choice had lost to a fixed lambda on the recorded opportunities, so
-none of the three rows is wholly held out. Recorded traces are left out where they are not on the machine.";
+One download over each trace, 100 ms of round trip without queues, a buffer of three seconds. The score has two losses, each a share of
+what a sender that knows everything would have. Of throughput it is 1 - used / offered. Of the round trip's speed it is queue /
+(queue + 100 ms), with the queue's mean over packets. Their sum is averaged over the traces of a kind. Opportunities and goodput are
+never mixed. The rule's constants were chosen on the generated links, after an earlier choice had lost to a fixed lambda on the
+recorded opportunities. So none of the three rows is wholly held out. Recorded traces are left out where they are not on the machine.";
 
 #[cfg(test)]
 mod tests {

@@ -80,10 +80,10 @@ pub(super) fn report(measured: &Measured<'_>, _folder: &Path) -> Result<Part> {
 const TEXT: &str = "\
 Losses between the server and the network (Gilbert-Elliott); HSPA+ has the box behind them, EVDO has none. The box does what the text
 says of it: a loss ends in a timeout, and there is no timeout without it. The published gains do not come out. What DRWA saves is
-part of the queue that stands when a loss comes, and at 0.5 % a loss comes after 200 packets on average: no window reaches the queue
-again in between, with DRWA or without, and a receive window that is larger than the congestion window changes nothing. Neither
-bursts of 1 to 5, nor a sender without F-RTO, without SACK, without both, or with a minimum timeout of 1 s changes that: the largest
-gain over those 45 points was 7.1 % (5 packets, 0.5 %, neither F-RTO nor SACK), and 6.2 % at 0.05 % in single losses. Of bursts of 10
-to 200 packets, which come seldom enough for the queue to stand again, a window of 262,144 bytes swallows more in one go than a smaller
-one, which meets the rest with one retransmission after the other: DRWA loses a third there, exactly as a fixed window of its size
-does. DRWA saves needless retransmissions, though: 42 % of them at 0.05 %.";
+part of the queue that stands when a loss comes. At 0.5 % a loss comes after 200 packets on average. No window reaches the queue
+again in between, with DRWA or without. A receive window that is larger than the congestion window changes nothing. Neither
+bursts of 1 to 5, nor a sender without F-RTO, without SACK, without both, or with a minimum timeout of 1 s changes that. The largest
+gain over those 45 points was 7.1 % (5 packets, 0.5 %, neither F-RTO nor SACK). It was 6.2 % at 0.05 % in single losses. Bursts of 10
+to 200 packets come seldom enough for the queue to stand again. Of them a window of 262,144 bytes swallows more in one go than a
+smaller one. The smaller one meets the rest with one retransmission after the other. So DRWA loses a third there, exactly as a fixed
+window of its size does. DRWA saves needless retransmissions, though: 42 % of them at 0.05 %.";

@@ -131,13 +131,16 @@ pub(super) fn fig12(measured: &Measured<'_>, _folder: &Path) -> Result<Part> {
     let bounds = TWO.into_iter().zip([23.21, 30.36]).map(|(network, published)| {
         let [clamped, drwa] = far_pair(network);
         let name = format!("Fig. 12, {}: gain of throughput, %", network.name());
-        let note = format!("round trip {} ms here", network.far_rtt_ms());
+        let told = if network == Network::VerizonLte { FIG12_LTE } else { "" };
+        let note = format!("round trip {} ms here{told}", network.far_rtt_ms());
         Bound::near(name, published, MARGIN_POINTS, measured.gain(&drwa, &clamped, GOODPUT)).with_note(note)
     });
     let bounds = bounds.collect();
     Ok((section(measured, "fig-12", "Fig. 12: a server far away", DOWNLOADS, &far()), bounds))
 }
 
+const FIG12_LTE: &str =
+    ". By experiment it is 27.7 with 205 ms and 34.0 with 215 ms. The text does not tell the round trip";
 /// As far as the published gains of Table 3 may be off.
 const MARGIN_POINTS: f64 = 8.0;
 
@@ -217,11 +220,11 @@ fn section(measured: &Measured<'_>, name: &'static str, title: &str, text: &str,
 
 const DOWNLOADS: &str = "Downloads of three minutes; RTT is the sender's smoothed one, mean over time.";
 const FIG6: &str = "\
-Downloads of three minutes. The varying links are generated traces (models hspa and lte-driving) with the networks' mean rates: on a
-steady one Vegas has nothing to mistake for a queue, and loses nothing.";
+Downloads of three minutes. The varying links are generated traces (models hspa and lte-driving) with the networks' mean rates. On a
+steady link Vegas has nothing to mistake for a queue, and loses nothing.";
 const FIG8: &str = "\
 RTT at the receiver is RTTest of Algorithm 3, beside the sender's smoothed RTT; means over time. Without timestamps a sample comes
 once a window, and is longer than a round trip where the congestion window is the smaller one.";
 const FIG15: &str = "\
-Downloads of three minutes. The round trips without queues are our choice. RTT with DRWA is lambda times as long, and with the
-untouched phone what tcp_rmem_max holds at the rate: the shorter the path, the larger the gain.";
+Downloads of three minutes. The round trips without queues are our choice. With DRWA the RTT is lambda times as long. With the
+untouched phone it is what tcp_rmem_max holds at the rate. So the shorter the path, the larger the gain.";

@@ -121,10 +121,10 @@ pub(super) fn report(measured: &Measured<'_>, _folder: &Path) -> Result<Part> {
 }
 
 const SPRINT: &str = "a window W fills a path of latency L at W / L, so that with one rate the gain grows as the latency does. Published, \
-                      1 + gain grows 1.31 times from 448 to 536 ms, which is 1.20 times as long, and 1.10 times from 536 to \
-                      754 ms, which is 1.41 times as long: rates of 2.3 and 1.8 Mbit/s. No rate is within 16 points of all five, nor \
+                      1 + gain grows 1.31 times from 448 to 536 ms, which is 1.20 times as long. From 536 to 754 ms, 1.41 times as \
+                      long, it grows 1.10 times. These are rates of 2.3 and 1.8 Mbit/s. No rate is within 16 points of all five, nor \
                       within 8 with a further delay of any length";
-const LTE: &str = "the published gains beyond 219 ms are smaller than those of any constant rate that fits the one at 219 ms: a \
+const LTE: &str = "the published gains beyond 219 ms are smaller than those of any constant rate that fits the one at 219 ms. A \
                    window of 484,848 bytes is 7.3 Mbit/s at 533 ms";
 const TEXT: &str = "\
 Downloads of 100 MB; the latency is the round trip without queues. The text gives no rates. Each network has one, from `--part fit`.";

@@ -163,10 +163,11 @@ fn has_errors(path: &WirelessPath) -> bool {
 }
 
 const TEXT: &str = "\
-The same paths as above. Where no loss is random Eq. (23) says 0: the answer leaves with the retransmission. As printed this takes half of the \
-goodput and more, and no retransmission is needed: a fifth of all packets, where the model has none, Eq. (4). The cause is \
+The same paths as above. Where no loss is random Eq. (23) says 0: the answer leaves with the retransmission. As printed this takes half of \
+the goodput and more. No retransmission is needed: a fifth of all packets go again, where the model has none, Eq. (4). The cause is \
 the NRU process. It takes an RTT beyond tau_RD only from an ACK within beta x tau_CD of the retransmission. Of 0 this is nothing, so tau_RD never \
-grows again. In the rows that learn, beta is of the shortest RTT, and nothing else is changed: then 0 is right where no loss is random, and \
-better than each fixed tau_CD above. With 9 % of random losses it answers too early. What follows for `ncl-adaptive`: its beta has to be of the shortest RTT, as \
-it is, and not of its tau_CD, or it falls as the text's timers do. Its own 0 then gains and costs half a percent at most: the last two rows of a path differ in \
-nothing else. An early answer is to prevent timeouts, Eq. (9), and those a second RD has prevented already.";
+grows again. In the rows that learn, beta is of the shortest RTT, and nothing else is changed. Then 0 is right where no loss is random. It is \
+better there than each fixed tau_CD above. With 9 % of random losses it answers too early. What follows for `ncl-adaptive`: its beta has to \
+be of the shortest RTT, as it is. If it were of its tau_CD, it would fall as the text's timers do. Its own 0 then gains and costs half \
+a percent at most: the last two rows of a path differ in nothing else. An early answer is to prevent timeouts, Eq. (9), and those a \
+second RD has prevented already.";

@@ -54,8 +54,8 @@ fn of_grid(points: &[Point]) -> Vec<Bound> {
     bounds
 }
 
-const NOWHERE: &str = "one packet in 44 is lost twice at 15 %: each of these costs a timeout and half of the window, which keeps the window near 8 \
-                       packets, and where the path is short enough for that all others keep more than half";
+const NOWHERE: &str = "one packet in 44 is lost twice at 15 %, and costs a timeout and half of the window. This keeps the window near 8 packets. \
+                       Where the path is short enough for that all others keep more than half";
 const NOWHERE_SECOND_RD: &str = "one packet in 44 is lost twice at 15 %, and each of these halves the window";
 const SHORT_PATHS: &str = "among the flat places are paths of a few packets, which any sender fills";
 
@@ -69,10 +69,10 @@ fn has(cells: &[CellResult], figure: Figure) -> bool {
     cells.iter().any(|cell| cell.figure == figure)
 }
 
-const SHORT_RUNS: &str = "at 5 m/s two stations stay near each other or apart for most of a run of 400 s: a few such runs are chance; means of 12 \
+const SHORT_RUNS: &str = "at 5 m/s two stations stay near each other or apart for most of a run of 400 s. A few such runs are chance. Means of 12 \
                           runs of 2,000 s are below (docs/evidence/ad-hoc.md)";
-const BETA_ONE: &str = "with beta = 1 an RTT of two transmissions is learnt only if the second one met no packet in any queue, as on a \
-                        path that a window of four does not fill (3.5 times the timeouts there, at 9 %); a window that fills the link makes \
+const BETA_ONE: &str = "with beta = 1 an RTT of two transmissions is learnt only if the second one met no packet in any queue. It is so on a \
+                        path that a window of four does not fill (3.5 times the timeouts there, at 9 %). A window that fills the link makes \
                         that rare";
 const MRRLS: [u32; 4] = [250, 500, 800, 1_000];
 const BETAS: [u32; 4] = [30, 50, 80, 95];
@@ -170,8 +170,8 @@ fn of_fairness(cells: &[CellResult]) -> Vec<Bound> {
     bounds
 }
 
-const FULL_QUEUE: &str = "; a retransmission that leaves when a timer expires, and not when an ACK arrives, finds the queue full that made the loss, is \
-                          lost, too, and only a timeout repairs it: whom it hits is chance";
+const FULL_QUEUE: &str = ". A retransmission that leaves when a timer expires, and not when an ACK arrives, finds the queue full that made the loss. It is \
+                          lost, too, and only a timeout repairs it. Whom it hits is chance";
 
 const COMPARED: [&str; 6] = ["rr-tcp", "tcp-dcr", "tcp-door", "tcp-pr", "veno", "westwood"];
 
@@ -223,8 +223,8 @@ fn of_hops(cells: &[CellResult]) -> Vec<Bound> {
             of("tcp-dcr", &high) / of("ncl", &high),
         )
         .with_note(
-            "our choice of what \"seriously deteriorated\" means; with three repetitions 4 p^4 = 0.2 % of the packets are lost at 15 %, which \
-             leaves Reno a window of 27 packets, more than ns-2's 20",
+            "our choice of what \"seriously deteriorated\" means. With three repetitions 4 p^4 = 0.2 % of the packets are lost at 15 %. That leaves \
+             Reno a window of 27 packets, more than ns-2's 20",
         ),
         Bound::at_most(
             "Fig. 9b: answers to congestion by DOOR, per answer by Reno",

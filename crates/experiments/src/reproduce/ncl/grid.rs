@@ -86,11 +86,11 @@ pub(super) fn section(cells: &[CellResult]) -> Option<Section> {
             "Goodput at 15 % over 0.85 of that without errors: 1 is a flat curve, {FLAT} and more counts as one. The window has at most so \
              many packets (20: ns-2's default). The wireless hop has a queue of 50 packets and loses data, not ACKs. At 15 % one \
              retransmission in seven is lost: an answer to congestion and a timeout for every 44 packets. The answers alone keep a \
-             window near sqrt(1.5) / 0.15 = 8 packets, and one of 44 packets that waits for a timeout of ten packets' time and more \
-             takes a fifth of the goodput; a sender that answers every loss has a window of 3. So the text's sender is flat only where \
-             the timeout or the path holds few packets, and there every sender keeps more than half. A tau_CD that does not take a \
-             packet's time in the queue for congestion, and a second RD timer, as ncl-adaptive has them, are flat on some paths of \
-             three to four packets, where the others are below half."
+             window near sqrt(1.5) / 0.15 = 8 packets. One packet of 44 waits for a timeout, of ten packets' time and more. That takes \
+             a fifth of the goodput. A sender that answers every loss has a window of 3. So the text's sender is flat only where \
+             the timeout or the path holds few packets, and there every sender keeps more than half. The tau_CD of ncl-adaptive \
+             does not take a packet's time in the queue for congestion, and it has a second RD timer. It is flat on some paths of three \
+             to four packets, where the others are below half."
         ),
         columns: columns.collect(),
         rows: points.iter().map(row).collect(),
@@ -125,9 +125,9 @@ pub(super) fn rests(cells: &[CellResult]) -> Option<Section> {
     Some(Section {
         name: "ncl-fig-9c-rest",
         title: "Fig. 9c where the rest of the path is shorter".into(),
-        text: "Goodput in Mbit/s, the mean over longest delays of 100, 300, 500 and 700 ms, by the RTT of the rest of the path in ms. An RTT that \
-               grows at once by more than beta times tau_CD beyond tau_RD is never learnt (Section IV-A says so): from then on every \
-               packet is sent twice and every window is answered with half of it, until the delay falls again. The shorter the rest \
+        text: "Goodput in Mbit/s is the mean over longest delays of 100, 300, 500 and 700 ms. Rows are the RTT of the rest of the path. An RTT that \
+               grows at once by more than beta times tau_CD beyond tau_RD is never learnt (Section IV-A says so). From then on every \
+               packet is sent twice, and every window is answered with half of it. That lasts until the delay falls again. The shorter the rest \
                of the path, the more jumps are too large for it."
             .into(),
         columns: std::iter::once("rest, ms").chain(schemes.iter().copied()).collect(),

@@ -167,13 +167,13 @@ fn error(beside: Beside) -> f64 {
 }
 
 const TEXT: &str = "\
-A sender with TCP-NCL's timers and a window of 30 packets that it never lowers (tau_CD is a second), over 10 Mbit/s and 50 ms; 2 % of all \
-packets are lost behind the bottleneck (NL), some in its queue (CL). p_c, p_w and F are counted, too: the columns show whether what \
-the model makes of them is so. The model is about t up to tau_u, where retransmissions of packets lost to congestion begin to be answered. Drops \
-by chance are as it assumes, and so are errors in bursts of ten packets, which are over when a packet is sent again. Steady congestion (6 Mbit/s of \
-datagrams, RED) is so but for Eq. (2), and a timeout follows more often than the model says. Each other path lacks one assumption. Where congestion comes in spells \
-(four BBR flows, 20 s in 40), a retransmission meets the congestion of its original: a timeout follows far more often than p_l, Eq. (2), and most \
-often before a queue that is full. Behind jitter that keeps the order an RTT depends on the packets in front. When a packet is sent again, the \
-window has stopped and none is in front, so the answer comes sooner than F, Eq. (41). Errors in spells of 300 packets take a packet and its \
-retransmission, assumption 3. After a delay that has jumped beyond the record of RTTs, packets are sent again that are not lost; they count \
-beside p_l, not beside 1, Eq. (4).";
+A sender with TCP-NCL's timers has a window of 30 packets that it never lowers (tau_CD is a second), over 10 Mbit/s and 50 ms. \
+2 % of all packets are lost behind the bottleneck (NL), some in its queue (CL). p_c, p_w and F are counted, too. So the columns show \
+whether what the model makes of them is so. The model is about t up to tau_u, where retransmissions of packets lost to congestion begin to \
+be answered. Drops by chance are as it assumes. So are errors in bursts of ten packets, which are over when a packet is sent again. \
+Steady congestion (6 Mbit/s of datagrams, RED) is so but for Eq. (2), and a timeout follows more often than the model says. \
+Each other path lacks one assumption. Congestion in spells (four BBR flows, 20 s in 40): a retransmission meets the congestion of its \
+original. So a timeout follows far more often than p_l, Eq. (2), and most often before a queue that is full. Behind jitter that \
+keeps the order an RTT depends on the packets in front. When a packet is sent again, the window has stopped and none is in front. So the \
+answer comes sooner than F, Eq. (41). Errors in spells of 300 packets take a packet and its retransmission, assumption 3. After a delay \
+that has jumped beyond the record of RTTs, packets are sent again that are not lost. They count beside p_l, not beside 1, Eq. (4).";

@@ -60,7 +60,7 @@ fn of_recoveries(cells: &[CellResult], no_loss_mbps: Option<f64>) -> Vec<Bound> 
 /// 120 recoveries each, at 100 ms (`crates/sim/src/reproduce/or/stalls.rs`).
 const STALLS: &str = "\
 by experiment: Theorem 10 lets a recovery send beta x cwnd of new data, but what it repairs is part of that. Bursts of 1, 10, 50, 100 \
-packets stall 54, 47, 45, 0 % of recoveries with PRR (theorem 55) and 91, 79, 37, 19 % with QARR (100). These cells are bursts of 10 to 100";
+packets stall 54, 47, 45, 0 % of recoveries with PRR (theorem 55). With QARR they stall 91, 79, 37, 19 % (theorem 100). These cells are bursts of 10 to 100";
 
 /// The ceiling is 20 x 1,448 / 1,515 = 19.11, less half a second of slow start in 200.
 fn no_loss(mbps: f64) -> Bound {

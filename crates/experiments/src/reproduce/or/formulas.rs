@@ -62,7 +62,7 @@ pub(super) fn report(records: &Records, runs: u64) -> (Section, Vec<Bound>) {
         name: "formulas",
         title: "The formulas for whole flows beside the simulator".into(),
         text: format!(
-            "The share of the link that a flow of 200 s uses, slow start included: CUBIC with RACK-TLP over paths of 20 and 100 \
+            "The share of the link that a flow of 200 s uses, slow start included. CUBIC with RACK-TLP over paths of 20 and 100 \
              Mbit/s, means of {} runs. The formulas of `paceline predict` are off by {mean:.3} on average and {largest:.3} at \
              most.",
             seeds(runs)

@@ -101,9 +101,9 @@ pub(super) fn report(records: &Records, runs: u64) -> (Section, Vec<Bound>) {
     let section = Section {
         name: "linux",
         title: "CUBIC, Veno, Westwood, Vegas and BBR with PRR beside Linux 6.1".into(),
-        text: "One flow of 200 s, 20 Mbit/s, 100 ms, a window of 180 segments, random loss; RACK-TLP and all other defaults of \
-               the endpoint. A row holds when the means are within 10 %, or when the 95 % interval of their difference (Welch) \
-               holds 0 and is no wider than 10 % on either side."
+        text: "One flow of 200 s, 20 Mbit/s, 100 ms, a window of 180 segments, random loss. RACK-TLP and all other defaults of \
+               the endpoint. A row holds when the means are within 10 %. It holds, too, when the 95 % interval of their difference \
+               (Welch) holds 0 and is no wider than 10 % on either side."
             .into(),
         columns: vec![
             "congestion control",

@@ -85,7 +85,8 @@ pub(super) fn report(rows: &[Row], measured: &Measured<'_>) -> Section {
 }
 
 const TEXT: &str = "\
-One change at a time is added to the printed form, over the same seeds; halves of 95 % intervals of the difference. Third: the third \
-duplicate without news is enough (as printed their number has to exceed DupThresh). Marks: such a duplicate marks a segment beyond the \
-window as lost, so that it leaves the pipe. Holds: once a retransmission was lost nothing new goes beyond the window until it is \
-repaired. Ours has all three (crates/tcp/src/sender/hack1.rs).";
+One change at a time is added to the printed form, over the same seeds. Behind ± stands half of the 95 % interval of the difference. \
+Third: the third duplicate without news is enough (as printed their number has to exceed DupThresh). \
+Marks: such a duplicate marks a segment beyond the window as lost, so that it leaves the pipe. \
+Holds: once a retransmission was lost nothing new goes beyond the window until it is repaired. \
+Ours has all three (crates/tcp/src/sender/hack1.rs).";

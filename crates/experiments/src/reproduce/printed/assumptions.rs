@@ -115,8 +115,9 @@ pub(super) fn report(rows: &[Row], measured: &Measured<'_>) -> (Section, Vec<Bou
 }
 
 const TEXT: &str = "\
-What the text leaves open is read otherwise; nothing else changes. QARR: only ACKs that move SND.UNA count (`-cumulative`), as only there \
-Linux calls the hook pkts_acked that Section VI lists; or RTTs come from the record of what was sent (`-record`) and AW is C x U \
-in packets of the link, 165 where the tables imply 180, so that no 15 packets stand in the queue when Q_T is 5. BARR: recovery ends \
-with the cwnd of before (`-keeps`), as in a kernel whose own handler sets cwnd to an ssthresh that was not lowered; or losses are found \
-by RFC 6675, so that a repair that is lost ends in a timeout.";
+What the text leaves open is read otherwise. Nothing else changes. \
+QARR `-cumulative`: only ACKs that move SND.UNA count. Only there Linux calls the hook pkts_acked, which Section VI lists. \
+QARR `-record`: RTTs come from the record of what was sent, and AW is C x U in packets of the link. These are 165, where the tables \
+imply 180. So no 15 packets stand in the queue when Q_T is 5. \
+BARR `-keeps`: recovery ends with the cwnd of before. A kernel does so whose own handler sets cwnd to an ssthresh that was not lowered. \
+BARR with RFC 6675: a repair that is lost ends in a timeout.";

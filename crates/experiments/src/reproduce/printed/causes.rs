@@ -100,9 +100,10 @@ pub(super) fn report(rows: &[Row], measured: &Measured<'_>) -> Section {
 }
 
 const TEXT: &str = "\
-From the printed form one thing is changed at a time. QARR: W also rises below the target (`-raises`), RTTs and pipe by the record of \
-what was sent in place of the echoed timestamp and the pipe after the ACK (`-record`), once a round trip (`-round`), and by the shortest queue of it \
-(`-shortest`). BARR: what SACK reports counts in B (`-delivered`), the highest \
-B of a round trip (`-highest`), RTTs by the record (`-record`), slow start inside recovery (`-slow-start`), no less than the cwnd of \
-before at its end (`-keeps`). Factor 3 is the refined send buffer (Section V), which takes the stall of the application away. Of the \
-optimised cells of Table 14: without losses of what was sent again, and with Hack 1 as printed.";
+From the printed form one thing is changed at a time. \
+QARR: W also rises below the target (`-raises`); W is set once a round trip (`-round`), or by the shortest queue of it (`-shortest`). \
+With `-record` RTTs come from the record of what was sent, not from the echoed timestamp, and the pipe is that before the ACK. \
+BARR: what SACK reports counts in B (`-delivered`); the highest B of a round trip counts (`-highest`); RTTs come from the record (`-record`). \
+Slow start goes on inside recovery (`-slow-start`); at its end cwnd is no less than before it (`-keeps`). \
+Factor 3 is the refined send buffer (Section V), which takes the stall of the application away. \
+Of the optimised cells of Table 14: without losses of what was sent again, and with Hack 1 as printed.";

@@ -200,7 +200,8 @@ pub(super) fn report(pairs: &[Pair], measured: &Measured<'_>) -> (Section, Vec<B
 }
 
 const TEXT: &str = "\
-DRWA near its server (where nothing is drawn one run is all), after a hand-over, and over a signal that fades. RTT modulation on the \
-thesis's path, 7.2 Mbit/s and 100 ms, before a server whose timeout has a minimum of 20 ms; the rest of the gateway is ours in both. \
-TCP-NCL in split mode answers congestion by half of cwnd and Reno's growth, as printed; CUBIC in its place is a choice of the operator's, \
+DRWA near its server (where nothing is drawn one run is all), after a hand-over, and over a signal that fades. \
+RTT modulation on the thesis's path, 7.2 Mbit/s and 100 ms, before a server whose timeout has a minimum of 20 ms. The rest of the gateway \
+is ours in both. \
+TCP-NCL in split mode answers congestion by half of cwnd and Reno's growth, as printed. CUBIC in its place is a choice of the operator's, \
 not a recommendation, as it is not TCP-NCL any more.";

@@ -180,7 +180,7 @@ fn section(gains: &[(CongestionName, Vec<f64>)], of_data: &[Vec<f64>]) -> Sectio
         name: "rre-fig-9",
         title: "Fig. 9: 1 MB beside an upload, goodput of RRE over that of others".into(),
         text: "Uplink 250 to 3,000 kbit/s, downlink 500 to 8,000 kbit/s, the download 1 to 10 s after the upload, RTT 100 ms: 1,920 \
-               points. Goodput counts from the first SYN, which waits in the uplink's queue as every ACK does; the last column counts \
+               points. Goodput counts from the first SYN, which waits in the uplink's queue as every ACK does. The last column counts \
                from the first data byte that arrives. CUBIC is without HyStart here: the text finds Reno, CUBIC and Westwood hard to \
                tell apart. With it CUBIC leaves slow start at the first late ACK, and the median ratio is above 4."
             .into(),

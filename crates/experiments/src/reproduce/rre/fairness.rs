@@ -129,8 +129,8 @@ pub(super) fn show(records: &Records, _runs: u64, folder: &Path) -> Result<Shown
 
 const TEXT: &str = "\
 The second flow starts 1 to 10 s after the first, downlinks as in Fig. 10: 160 points a row. Jain's index is that of the two goodputs,
-each over its own whole transfer, as in the text; the share is that of the first flow while both have something to send, median of the
-points. A later CUBIC floods the buffer. RRE goes to its monitor state then, finds that it receives much less than before, and drains
-with the rate that it is left. A second RRE leaves it a share that it finds little changed, and it takes the delay that it sees for
-that of an empty queue, so that the queue is longer than one flow's. RRE that comes after CUBIC never saw the queue empty. The
+each over its own whole transfer, as in the text. The share is that of the first flow while both have something to send. It is
+the median of the points. A later CUBIC floods the buffer. RRE goes to its monitor state then, finds that it receives much less than before, and drains
+with the rate that it is left. A second RRE leaves it a share that it finds little changed. This second one takes the delay that it sees for
+that of an empty queue. So the queue is longer than one flow's. RRE that comes after CUBIC never saw the queue empty. The
 paper means them for networks with a queue for each subscriber.";

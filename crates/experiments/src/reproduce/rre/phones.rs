@@ -11,6 +11,9 @@ use crate::plot::{self, Across, Panel};
 use crate::reproduce::report::{Bound, Section, number};
 
 const BOTH: [CongestionName; 2] = [CongestionName::Cubic, CongestionName::Rre];
+const FIG16: &str = "\
+by experiment, 21 tests each: with an uplink buffer of 100 or 300 kB it is 2.2 or 2.5, with the upload 30 s ahead 2.7. The text suspects \
+losses beyond the radio: with 0.2 % it is 2.8, with 1 % it is 4.0";
 /// Our choice: the text has 100 to 200 tests of each kind. Ten runs have as many.
 const TESTS_A_RUN: u64 = 15;
 
@@ -42,6 +45,16 @@ fn name(phone: &Phone, upload: bool, scheme: CongestionName) -> String {
     format!("Fig. {} {scheme}{}", phone.figure, if upload { " beside an upload" } else { "" })
 }
 
+/// Our choice of a margin: as far as no gain at all.
+fn beside_upload(figure: u8, median: f64) -> Bound {
+    let name = format!("Fig. {figure}: goodput beside an upload, RRE over CUBIC, median");
+    match figure {
+        14 => Bound::exceeds(name, 1.0, median),
+        16 => Bound::near(name, 2.0, 1.0, median).with_note(FIG16),
+        _ => Bound::near(name, 2.0, 1.0, median),
+    }
+}
+
 pub(super) fn show(records: &Records, runs: u64, folder: &Path) -> Result<Shown> {
     let mut shown = Shown::default();
     let mut rows = Vec::new();
@@ -54,12 +67,7 @@ pub(super) fn show(records: &Records, runs: u64, folder: &Path) -> Result<Shown>
         };
         let (without, with) = (ratios(false), ratios(true));
         let figure = phone.figure;
-        let name = format!("Fig. {figure}: goodput beside an upload, RRE over CUBIC, median");
-        // Our choice of a margin: as far as no gain at all.
-        shown.bounds.push(match figure {
-            14 => Bound::exceeds(name, 1.0, quantile(&with, 0.5)),
-            _ => Bound::near(name, 2.0, 1.0, quantile(&with, 0.5)),
-        });
+        shown.bounds.push(beside_upload(figure, quantile(&with, 0.5)));
         shown.bounds.push(Bound::at_least(
             format!("Fig. {figure}: goodput without upload, RRE over CUBIC, least"),
             0.97,
@@ -106,8 +114,8 @@ pub(super) fn show(records: &Records, runs: u64, folder: &Path) -> Result<Shown>
         name: "rre-fig-14-16",
         title: "Figs. 14 to 16: three phones, 1 MB".into(),
         text: "What the text has are uplink rates (800, 500, below 200 kbit/s: 180 here) and buffers (200 kB, 1 MB, 1 MB). Downlinks are our \
-               choice: 2, 5 and 5 Mbit/s. In each test both rates lie within 30 % of their median, 0.04 % of the packets are lost, and \
-               the phone's timestamps have ticks of 10 ms. The upload, by CUBIC, begins 10 s before."
+               choice: 2, 5 and 5 Mbit/s. In each test both rates lie within 30 % of their median, and 0.04 % of the packets are lost. \
+               The phone's timestamps have ticks of 10 ms. The upload, by CUBIC, begins 10 s before."
             .into(),
         columns: vec!["figure", "phone", "download", "sender", "goodput, Mbit/s, median", "tests"],
         rows,

@@ -141,7 +141,7 @@ fn section(rows: &[Row], pairs: usize) -> Section {
         name: "rre-fig-7-8",
         title: "Figs. 7 and 8: 1 MB over a slow uplink".into(),
         text: format!(
-            "RTT 100 ms, downlinks every 0.25, uplinks every 5 kbit/s; {pairs} pairs lie below the threshold, which is the slowest \
+            "RTT 100 ms, downlinks every 0.25 Mbit/s, uplinks every 5 kbit/s. {pairs} pairs lie below the threshold. It is the slowest \
              uplink from which on CUBIC uses 95 % of what it uses over one of 300 kbit/s. Utilisation counts from the first data \
              byte that arrives to the last. The client is Linux: an ACK of 52 bytes for every second segment."
         ),

@@ -118,8 +118,8 @@ pub(super) fn show(records: &Records, _runs: u64, folder: &Path) -> Result<Shown
 
 const TEXT: &str = "\
 A long download from 3 Mbit/s and 100 ms, uplink 1 Mbit/s. T is that of the link as it is: rate times RTT, at least 30 packets. Rates and
-queues are means over a round trip, at whose end one can say so at the earliest; the last column is a single packet's. Where the path has become shorter, RDmin is
-found only when the queue runs empty (Section II-C), and until then the queue swings about more than T.";
+queues are means over a round trip, at whose end one can say so at the earliest. The last column is a single packet's. Where the path
+has become shorter, RDmin is found only when the queue runs empty (Section II-C). Until then the queue swings about more than T.";
 
 fn plots(folder: &Path) -> Result<()> {
     let mut panels: Vec<Panel> = ["receive rate (Mbit/s)", "queue of RRE (s)", "queue of CUBIC (s)"]
