@@ -56,6 +56,9 @@ pub(crate) struct VirtualWindow {
     ramping: bool,
     /// The highest rate of late, and when it was.
     best: (Rate, Instant),
+    /// Up to where the server's bytes had come, and when that was first seen.
+    #[serde(default)]
+    came: (u64, Instant),
     unanswered: Unanswered,
     /// Up to this position the flow begins on a link whose rate is known.
     #[serde(default)]
@@ -84,6 +87,7 @@ impl VirtualWindow {
             edge: position,
             ramping: true,
             best: (Rate::ZERO, Instant::ZERO),
+            came: (position, Instant::ZERO),
             unanswered: Unanswered::new(position),
             begins_until: None,
             drwa: None,
@@ -190,6 +194,9 @@ impl VirtualWindow {
         let most = self.fills_link(input);
         let doubling = self.doubling(input, unanswered).saturating_sub(input.received);
         let floor = (flights * input.segment).max(doubling).min(most);
+        if input.received != self.came.0 {
+            self.came = (input.received, now);
+        }
         let Some(rate) = input.rate else {
             return input.received + floor.max(input.client_window.min(input.first).min(most));
         };
@@ -214,7 +221,11 @@ impl VirtualWindow {
             return needed.max(input.received + floor);
         }
         let on_the_way = rate.bytes_in(input.server_rtt);
-        (input.received + on_the_way + target).saturating_sub(input.waiting)
+        let edge = (input.received + on_the_way + target).saturating_sub(input.waiting);
+        // What was on its way should have come: it is lost, or was not sent. Then ACKs open the window as they would without a gateway. Else a server that
+        // lost all of a window of 16 packets, 2 ms before a radio of 235, could send nothing but its timeout's segment.
+        let lost = input.waiting == 0 && now.saturating_since(self.came.1) > input.server_rtt + target_time;
+        if lost { edge.max(input.ack + self.best.0.bytes_in(input.round_trip + target_time)) } else { edge }
     }
 }
 
@@ -345,6 +356,22 @@ mod tests {
         let expected = (100_000 + 40_000 + 20_000 - 30_000) / 8;
         assert_eq!(window.field(&config(), &input, 3, Instant::ZERO), expected as u16);
         assert!(!window.ramping);
+    }
+
+    #[test]
+    fn what_should_have_come_is_lost_and_acks_open_the_window() {
+        let mut window = VirtualWindow::new(1_000_000);
+        let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+        let mut beyond = |ack, waiting, ms| {
+            window.field(&config(), &WindowInput { ack, waiting, ..input() }, 3, at(ms));
+            window.edge() - 1_100_000
+        };
+        // 40,000 on the wired path, and the target of 20,000.
+        assert_eq!(beyond(1_000_000, 60_000, 1_000), 0);
+        assert_eq!(beyond(1_040_000, 0, 1_050), 60_000);
+        // After 60 ms without news 160,000 of 1 MB/s beyond what is acknowledged: what left for the client in that time, and no more.
+        assert_eq!(beyond(1_080_000, 0, 1_061), 140_000);
+        assert_eq!(beyond(1_100_000, 0, 1_081), 160_000);
     }
 
     #[test]
