@@ -107,11 +107,15 @@ impl Subscriber {
         }
     }
 
-    /// What a flow may have outstanding of which `own` is in flight. Our choice: an even part, or what it has on a full link, and on another twice that
-    /// (RFC 5681, Section 3.1), whichever is more. With all of the limit for each, four split downloads of 5 Mbit/s had 100 ms of data
-    /// waiting here in place of 20. Nor more than its pace lets leave within `srtt`, its smoothed RTT: where a link has no limit but a pace, cwnd
-    /// had let five seconds of data wait. A burst of ACKs may ask for all that it has outstanding at once; of a flow alone, which may have as little
-    /// as a few segments outstanding, for twice that. With twice that for each of several flows the 95th percentile of the wait was half as long again.
+    /// What a flow may have outstanding of which `own` is in flight, with a smoothed RTT of `srtt`. Our choices, each by experiment:
+    ///
+    /// - An even part, or what it has on a full link, and on another twice that (RFC 5681, Section 3.1), whichever is more. With all of the limit for
+    ///   each, four split downloads of 5 Mbit/s had 100 ms of data waiting here in place of 20.
+    /// - Of a limit that is at least what the rate carries in the flow's own round trip. Delayed ACKs make that longer than the shortest one: a link of
+    ///   1 Mbit/s behind 195 ms had .89 of its throughput.
+    /// - No more than its pace lets leave in a round trip. Where a link had a pace and no limit, two seconds of data waited.
+    /// - For a burst of ACKs, which may ask for all that is outstanding, once that. A flow alone may have as little as some segments, and has twice
+    ///   that. With twice that for each of several flows, and `demand` as it was, the mean 95th percentile of the wait was 295 in place of 225 ms.
     pub(crate) fn share_of_limit(&self, own: u64, srtt: Duration) -> LimitShare {
         let round = srtt.max(self.downlink.rtt_min().unwrap_or(RTT_UNKNOWN));
         let paced = self.share.most_rate().map_or(u64::MAX, |rate| rate.bytes_in(round));

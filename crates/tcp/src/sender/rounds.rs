@@ -22,7 +22,7 @@ impl Sender {
         self.probe_after_sending(now);
         if core::mem::take(&mut self.usage.sent_in_round) {
             // Our choice: as in slow start (tcp_is_cwnd_limited), cwnd may grow to twice what is used, so that it is not what
-            // binds when the link gets faster, and no further, so that it binds when nothing else does.
+            // binds when the link gets faster, and no further, so that it binds when nothing else does (RFC 7661).
             let packets_out = self.board.packets_out();
             let limited = self.control.window.cwnd < packets_out.saturating_mul(2);
             if limited || self.board.una() >= self.usage.cwnd_usage_seq {
