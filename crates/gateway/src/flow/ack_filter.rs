@@ -72,8 +72,7 @@ impl AckFilter {
     pub(super) fn answers_server(&mut self, packet: &Packet, ack: u64, missing: &Missing<'_>) -> bool {
         let Some(tcp) = packet.tcp().filter(|_| self.replies_expected > 0) else { return false };
         let duplicate = is_plain(tcp) && self.is_duplicate(ack, missing);
-        // RFC 2883: the first block, at or below the cumulative ACK, reports a duplicate.
-        let answers = duplicate || tcp.sack_blocks().any(|(start, _)| start.unwrap_near(ack) < ack);
+        let answers = duplicate || tells_duplicate(tcp, ack);
         self.replies_expected -= u32::from(answers);
         answers
     }
@@ -103,22 +102,33 @@ pub(super) fn hide_sacks(
     missing: &Missing<'_>,
 ) -> Hidden {
     let mut hidden = Hidden::default();
-    if packet.tcp().is_none_or(|tcp| tcp.sack_blocks().next().is_none()) {
-        return hidden;
-    }
+    let Some(tcp) = packet.tcp().filter(|tcp| tcp.sack_blocks().next().is_some()) else { return hidden };
+    let mut tells_duplicate = tells_duplicate(tcp, ack);
     let limit = if missing.server_is_repairing() { None } else { missing.lowest_repairable(ack) };
     let keep = |start: Seq, _end: Seq| {
         let start = start.unwrap_near(ack);
-        // RFC 2883: a block at or below the cumulative ACK reports a duplicate.
-        let keeps = if start < ack { answers_server } else { limit.is_none_or(|limit| start < limit) };
+        // Only the first block can be one.
+        let is_duplicate = core::mem::take(&mut tells_duplicate) || start < ack;
+        let keeps = if is_duplicate { answers_server } else { limit.is_none_or(|limit| start < limit) };
         hidden.blocks += u64::from(!keeps);
-        hidden.needless |= start < ack && !keeps;
+        hidden.needless |= is_duplicate && !keeps;
         keeps
     };
     if let Some(mut tcp) = packet.tcp_mut() {
         tcp.retain_sack_blocks(keep);
     }
     hidden
+}
+
+/// The first SACK block reports a duplicate (RFC 2883, Section 4): it lies below the cumulative ACK, or within the second block. Copies from here
+/// behind a gap of the server's come back as the second kind. A BBR server took them for needless repairs of its own, and waited
+/// longer with each (RFC 8985, Section 6.2): .90 and .96 of passing's throughput on two drawn paths whose radio lost nothing.
+fn tells_duplicate(tcp: Tcp<'_>, ack: u64) -> bool {
+    let mut blocks = tcp.sack_blocks().map(|(start, end)| (start.unwrap_near(ack), end.unwrap_near(ack)));
+    let (first, second) = (blocks.next(), blocks.next());
+    first.is_some_and(|(start, end)| {
+        start < ack || second.is_some_and(|second| second.0 <= start && end <= second.1)
+    })
 }
 
 /// An ACK and nothing else.

@@ -60,6 +60,22 @@ fn a_gap_below_a_hole_is_shown_with_it() {
     );
 }
 
+/// A gap at 5. The client has 7, but its report of that was lost: 7 leaves again. That the copy was needless is told by a D-SACK above the gap
+/// (RFC 2883, Section 4.2). The server has sent no copy and does not hear of it.
+#[test]
+fn a_needless_copy_of_the_gateways_own_above_a_gap_is_hidden() {
+    plays(
+        "0    server 4                -> data 4
+         1    server 6                -> data 6
+         2    server 7                -> data 7
+         3    server 8                -> data 8
+         60   client lacks 5          -> lacks 5
+         61   client lacks 5 has 6    -> lacks 5 has 6
+         63   client lacks 5 has 8 6  -> lacks 5 has 8 6, data 7
+         123  client lacks 5 has 7 6-8 -> lacks 5 has 6-8",
+    );
+}
+
 /// A hole of the radio's at 5 and, above it, a gap at 7. Once the client has 7, the hole is hidden again.
 #[test]
 fn a_gap_above_a_hole_is_shown_with_it() {
