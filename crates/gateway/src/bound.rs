@@ -388,6 +388,7 @@ impl QueueBound {
                 && !self.lowered
                 && self.loss_test.rate() <= self.delivery.forecast().mul_ratio(2, 1),
             held: sample.outstanding <= self.limit.unwrap_or(u64::MAX),
+            forecast: self.delivery.forecast(),
         });
     }
 
@@ -402,14 +403,12 @@ impl QueueBound {
         let limit = if forecast.is_zero() {
             // What slow start has in its next round trip (RFC 5681, Section 3.1).
             2 * self.path(rtt_min)
-        } else if let Some(longest) = self.release.longest() {
-            // Room for a rate that grows by half, and no more: a link that fades meanwhile has little to keep.
-            (forecast.bytes_in(longest) * 3 / 2).max(self.floor())
-        } else if self.baseline.draining() {
+        } else if self.baseline.draining() && self.release.longest().is_none() {
             self.drain_limit(rtt_min)
         } else {
             let queue = forecast.bytes_in(self.config.target).max(MIN_QUEUE);
-            forecast.bytes_in(rtt_min) + queue + self.error_queue(rtt_min)
+            let released = forecast.bytes_in(self.release.longest().unwrap_or_default());
+            released.max(forecast.bytes_in(rtt_min) + queue + self.error_queue(rtt_min))
         };
         // While the rate grows, what the path was seen to hold is a round trip old. Held to that, BBR, which starts only once (draft-ietf-ccwg-bbr,
         // Section 4.3.1.2), had .3 to .5 of its rate for 15 s where both sides lose packets. Our choice: what slow start has next; four times in place
