@@ -12,12 +12,9 @@ mod seam;
 mod tests;
 mod timers;
 
-use alloc::boxed::Box;
-
 use paceline_wire::{FlowKey, HeaderTemplate, Instant, Packet, Seq};
 
 use crate::config::Config;
-use crate::event::{Event, Observer};
 use crate::receiver::Receiver;
 use crate::segment::Incoming;
 use crate::send_queue::SendQueue;
@@ -264,11 +261,6 @@ impl Connection {
         &self.config
     }
 
-    /// Whoever wants to know what happens; there is one at most, and without one events cost nothing.
-    pub fn set_observer(&mut self, observer: Option<Box<dyn Observer>>) {
-        self.sender.report.observer = observer;
-    }
-
     pub(crate) fn halves(&self) -> (&Sender, &Receiver, &SendQueue) {
         (&self.sender, &self.receiver, &self.queue)
     }
@@ -300,11 +292,10 @@ impl Connection {
         Seq::from(position)
     }
 
-    fn finish(&mut self, now: Instant, reason: CloseReason) {
+    fn finish(&mut self, reason: CloseReason) {
         if self.state != State::Closed {
             self.state = State::Closed;
             self.reason.get_or_insert(reason);
-            self.sender.report.emit(now, Event::Closed);
         }
     }
 }

@@ -3,7 +3,7 @@
 //! [`Connection`] is one connection, driven by whoever has packets and a clock. [`Endpoint`] is a
 //! [`Node`](paceline_wire::Node) over one or many of them. The algorithms are exchanged at four seams, by name:
 //! [`CongestionControl`], [`RateReduction`], [`LossDetection`], [`ReceiveWindow`]. What a connection does can be read from its
-//! [`Status`] and from the [`Event`]s that an [`Observer`] sees.
+//! [`Status`].
 //!
 //! Payload is bytes or, as in a simulator, only a length. Nothing is random but the initial sequence number and the offset
 //! of timestamps, which follow from a seed.
@@ -58,7 +58,6 @@ mod connection;
 mod delivery;
 pub mod detection;
 mod endpoint;
-mod event;
 mod filter;
 mod names;
 mod ranges;
@@ -82,7 +81,6 @@ pub use connection::{CloseReason, Connection, Origin, State};
 pub use delivery::Delivery;
 pub use detection::{DetectionName, LossDetection, NclConfig, TauCd};
 pub use endpoint::{ConnectionId, Endpoint, PORT};
-pub use event::{Event, Observer};
 pub use filter::{WindowedFilter, WindowedMax, WindowedMin};
 pub use names::UnknownName;
 pub use ranges::RangeSet;

@@ -87,17 +87,16 @@ impl Connection {
 
     /// Closed before the peer has answered: what was written is never sent (RFC 9293, Section 3.10.4).
     fn give_up(&mut self) {
-        // What it knows of the time.
-        self.finish(self.last_received, CloseReason::Aborted);
+        self.finish(CloseReason::Aborted);
     }
 
     /// Ends it at once with a reset (RFC 9293, Section 3.10.5).
-    pub fn abort(&mut self, now: Instant) {
+    pub fn abort(&mut self, _now: Instant) {
         let synchronised = !matches!(self.state, State::SynSent | State::Closed | State::TimeWait);
         if synchronised {
             self.output.abort();
         }
-        self.finish(now, CloseReason::Aborted);
+        self.finish(CloseReason::Aborted);
     }
 
     fn may_send(&self) -> bool {

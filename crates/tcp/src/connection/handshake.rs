@@ -3,7 +3,6 @@
 use paceline_wire::{Duration, Flags, Instant, Payload};
 
 use super::{CloseReason, Connection, State};
-use crate::event::Event;
 use crate::segment::Incoming;
 use crate::sender;
 
@@ -58,7 +57,7 @@ impl Connection {
         }
         if incoming.has(Flags::RST) {
             if incoming.has(Flags::ACK) {
-                self.finish(now, CloseReason::Refused);
+                self.finish(CloseReason::Refused);
             }
             return;
         }
@@ -115,7 +114,6 @@ impl Connection {
             self.state = State::FinWait1;
         }
         self.sender.wake();
-        self.sender.report.emit(now, Event::Established);
     }
 
     /// What the handshake tells of the peer's clock: when the SYN came, and what answered our own SYN.

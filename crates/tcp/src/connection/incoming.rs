@@ -106,7 +106,7 @@ impl Connection {
         if seq == self.receiver.nxt {
             let reason =
                 if self.state == State::SynReceived { CloseReason::Refused } else { CloseReason::Reset };
-            self.finish(now, reason);
+            self.finish(reason);
         } else {
             self.output.challenge(now);
         }
@@ -230,7 +230,7 @@ impl Connection {
             State::FinWait2 if peer_closed => self.enter_time_wait(now),
             State::Closing if fin_acked => self.enter_time_wait(now),
             State::LastAck if fin_acked => {
-                self.finish(now, CloseReason::Finished);
+                self.finish(CloseReason::Finished);
                 State::Closed
             }
             state => state,

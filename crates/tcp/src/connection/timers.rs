@@ -11,12 +11,12 @@ impl Connection {
             State::Closed => return,
             State::TimeWait => {
                 if self.timers.time_wait.is_some_and(|at| at <= now) {
-                    self.finish(now, CloseReason::Finished);
+                    self.finish(CloseReason::Finished);
                 }
             }
             State::SynSent | State::SynReceived => {
                 if !self.handshake.on_timeout(now, self.config.syn_retries) {
-                    self.finish(now, CloseReason::TimedOut);
+                    self.finish(CloseReason::TimedOut);
                 }
                 return;
             }
@@ -57,7 +57,7 @@ impl Connection {
     fn on_sender_timeout(&mut self, now: Instant) {
         let waiting = self.supply(false).end > self.sender.board.nxt();
         if !self.sender.on_timeout(now, waiting) {
-            self.finish(now, CloseReason::TimedOut);
+            self.finish(CloseReason::TimedOut);
         }
     }
 
@@ -77,7 +77,7 @@ impl Connection {
         let Some(config) = self.config.keep_alive else { return };
         if self.timers.keep_alive_probes >= config.probes {
             self.output.abort();
-            self.finish(now, CloseReason::TimedOut);
+            self.finish(CloseReason::TimedOut);
             return;
         }
         self.timers.keep_alive_probes += 1;

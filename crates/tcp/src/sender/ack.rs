@@ -108,9 +108,7 @@ impl Sender {
         sample.in_flight = self.in_flight();
         sample.cwnd_limited = self.was_cwnd_limited(prior_in_flight);
         sample.prior_cwnd = self.episode.prior_cwnd;
-        let window = self.control.window;
         self.move_window(&sample, flags);
-        self.report.on_ack(&sample, Some(self.control.window).filter(|&moved| moved != window));
     }
 
     /// Nothing is in flight, as with every segment that a mere receiver of data gets: it changes nothing for its sending half.

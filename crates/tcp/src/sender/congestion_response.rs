@@ -53,7 +53,7 @@ impl Sender {
             }
             CongestionResponse::FastRecovery => {}
             CongestionResponse::Undo if self.episode.undo.marker.is_some() => {
-                self.undo_reduction(now, false);
+                self.undo_reduction(false);
                 if self.episode.state >= CaState::Recovery {
                     self.try_keep_open(now);
                 }

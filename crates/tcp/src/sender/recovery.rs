@@ -57,7 +57,7 @@ impl Sender {
                 } else if self.try_undo_partial(now, prior_una, input.tsecr) {
                     return 0;
                 }
-                if self.try_undo_dsack(now) {
+                if self.try_undo_dsack() {
                     self.try_to_open(now, *flags);
                 }
                 self.identify_losses(now, flags);
@@ -80,7 +80,7 @@ impl Sender {
                     extra = self.left_by_duplicate(*flags);
                 }
                 if self.episode.state <= CaState::Disorder {
-                    self.try_undo_dsack(now);
+                    self.try_undo_dsack();
                 }
                 self.identify_losses(now, flags);
                 self.judge(now, *flags);
@@ -120,7 +120,7 @@ impl Sender {
             }
             CaState::Recovery => {
                 self.newreno.reset();
-                self.try_undo_recovery(input.now, input.tsecr);
+                self.try_undo_recovery(input.tsecr);
                 if self.must_not_reopen() {
                     return true;
                 }
@@ -212,7 +212,7 @@ impl Sender {
         }
         if recovered {
             self.newreno.reset();
-            self.try_undo_recovery(now, input.tsecr);
+            self.try_undo_recovery(input.tsecr);
             if !self.must_not_reopen() {
                 self.set_state(now, CaState::Open);
             }

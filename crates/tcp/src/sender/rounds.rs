@@ -6,7 +6,6 @@ use super::Sender;
 use super::messages::Supply;
 use super::usage::Limit;
 use crate::congestion::{CaState, CongestionEvent};
-use crate::event::Event;
 
 impl Sender {
     /// After a turn of sending, which the pacer may end, too.
@@ -71,7 +70,7 @@ impl Sender {
             _ => Some(Limit::Busy),
         };
         self.usage.set_limit(now, limit);
-        self.note_stall(now, starved && self.has_room());
+        self.note_stall(starved && self.has_room());
     }
 
     fn next_full_exceeds_window(&self, supply: Supply) -> bool {
@@ -85,10 +84,9 @@ impl Sender {
     }
 
     /// An application stall (OR, Definition 1): room to send, nothing to send, and an application that was not woken.
-    fn note_stall(&mut self, now: Instant, stalled: bool) {
+    fn note_stall(&mut self, stalled: bool) {
         if stalled && !self.usage.stalled {
             self.totals.stalls += 1;
-            self.report.emit(now, Event::ApplicationStall);
         }
         self.usage.stalled = stalled;
         if stalled && self.episode.state == CaState::Recovery && !self.usage.recovery_stalled {

@@ -6,7 +6,6 @@ use super::Sender;
 use super::messages::{Flags, Forced, Supply, Transmission};
 use super::timer::TimerKind;
 use crate::congestion::CaState;
-use crate::event::Event;
 use crate::rtt::RTO_INITIAL;
 
 impl Sender {
@@ -43,7 +42,6 @@ impl Sender {
             self.forced = Some(Forced::Probe);
             self.tail_probe.retransmitted = false;
             self.totals.probes += 1;
-            self.report.emit(now, Event::TailLossProbe);
         }
         self.rearm_retransmission(now);
     }

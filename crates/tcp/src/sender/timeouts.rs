@@ -8,7 +8,6 @@ use super::messages::{Flags, Forced};
 use super::timer::TimerKind;
 use crate::congestion::{AckSample, CaState};
 use crate::detection::LossOutcome;
-use crate::event::Event;
 use crate::rtt::RTO_MAX;
 
 /// As Linux: how soon to try again what the machine itself kept back.
@@ -156,7 +155,6 @@ impl Sender {
         } else {
             self.timer.window_probe = true;
         }
-        self.report.emit(now, Event::WindowProbe);
         self.timer.set(TimerKind::Persist, now + self.persist_delay());
         true
     }

@@ -5,7 +5,6 @@ use paceline_wire::Instant;
 use super::Sender;
 use super::messages::{Flags, Forced};
 use crate::congestion::{CaState, CongestionEvent};
-use crate::event::Event;
 use crate::reduction::Entry;
 use crate::scoreboard::{Mark, Segment};
 
@@ -15,10 +14,9 @@ impl Sender {
         if self.episode.state == state {
             return;
         }
-        let from = core::mem::replace(&mut self.episode.state, state);
+        self.episode.state = state;
         let sample = self.base_sample(now);
         self.control.on_state(state, &sample);
-        self.report.emit(now, Event::State { from, to: state });
     }
 
     /// Fast recovery begins: the reduction, unless one goes on already, and the marks by which it may be undone.
@@ -93,8 +91,6 @@ impl Sender {
         self.episode.prior_cwnd = self.control.window.cwnd;
         self.control.reduce_at_once(cwnd);
         self.congestion_event(now, CongestionEvent::ReductionComplete);
-        let (window, in_flight) = (self.control.window, self.in_flight());
-        self.report.emit(now, Event::Window { cwnd: window.cwnd, ssthresh: window.ssthresh, in_flight });
     }
 
     /// A timeout: everything that has not arrived is lost, and slow start begins (RFC 5681, Section 3.1; RFC 6298, Section 5).
@@ -133,7 +129,6 @@ impl Sender {
         // The timeout has answered what the probe of the tail was sent for (RFC 8985, Section 7.3; tcp_retransmit_timer).
         self.tail_probe.high_seq = None;
         self.episode.frto = self.config.frto && (new_recovery || self.timer.retransmits > 0);
-        self.report.emit(now, Event::RetransmissionTimeout);
     }
 
     /// At a timeout everything that has not arrived is lost, but for what a detection by time spares.

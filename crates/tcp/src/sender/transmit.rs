@@ -7,7 +7,6 @@ use super::Sender;
 use super::messages::{Forced, Supply, Transmission};
 use super::timer::TimerKind;
 use crate::congestion::CaState;
-use crate::event::Event;
 use crate::reduction::Holes;
 use crate::scoreboard::Mark;
 
@@ -192,7 +191,7 @@ impl Sender {
         if end > self.board.una() + self.peer.snd_wnd {
             self.totals.beyond_window += 1;
         }
-        self.on_sent(now, start, end, false);
+        self.on_sent(now, start, end);
         if was_empty || matches!(self.timer.due, Some((TimerKind::Probe | TimerKind::Persist, _)) | None) {
             if self.timer.is(TimerKind::Persist) {
                 self.timer.due = None;
@@ -214,7 +213,7 @@ impl Sender {
         self.totals.bytes_retransmitted += end - start;
         let tsval = self.timestamp(now);
         self.episode.undo.on_retransmitted(tsval);
-        self.on_sent(now, start, end, true);
+        self.on_sent(now, start, end);
         // As Linux: the first segment starts the timer anew.
         if first && !self.timer.is(TimerKind::Reordering) {
             self.timer.set(TimerKind::Retransmission, now + self.rto());
@@ -243,7 +242,7 @@ impl Sender {
         }
     }
 
-    fn on_sent(&mut self, now: Instant, start: u64, end: u64, retransmission: bool) {
+    fn on_sent(&mut self, now: Instant, start: u64, end: u64) {
         self.usage.on_sent();
         self.totals.segments_sent += 1;
         self.totals.bytes_sent += end - start;
@@ -252,7 +251,6 @@ impl Sender {
         }
         let first = self.totals.segments_sent <= u64::from(self.config.initial_cwnd);
         self.pacer.on_sent(now, end - start, &mut self.control, first);
-        self.report.emit(now, Event::Sent { start, end, retransmission });
     }
 
     /// A segment that is not known to be lost, once more.

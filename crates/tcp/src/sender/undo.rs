@@ -4,7 +4,6 @@ use paceline_wire::Instant;
 
 use super::Sender;
 use crate::congestion::CaState;
-use crate::event::Event;
 
 impl Sender {
     fn packet_delayed(&self, tsecr: Option<u32>) -> bool {
@@ -18,7 +17,7 @@ impl Sender {
     }
 
     /// Window and threshold as before.
-    pub(super) fn undo_reduction(&mut self, now: Instant, unmark_lost: bool) {
+    pub(super) fn undo_reduction(&mut self, unmark_lost: bool) {
         if unmark_lost {
             self.board.unmark_lost();
         }
@@ -29,23 +28,22 @@ impl Sender {
         self.episode.undo.marker = None;
         self.detection.on_recovery_end(true);
         self.totals.undos += 1;
-        self.report.emit(now, Event::Undone);
     }
 
     /// At the end of an episode (tcp_try_undo_recovery).
-    pub(super) fn try_undo_recovery(&mut self, now: Instant, tsecr: Option<u32>) {
+    pub(super) fn try_undo_recovery(&mut self, tsecr: Option<u32>) {
         if self.may_undo(tsecr) {
-            self.undo_reduction(now, false);
+            self.undo_reduction(false);
         } else {
             self.detection.on_recovery_end(false);
         }
     }
 
     /// D-SACKs have answered every retransmission (tcp_try_undo_dsack).
-    pub(super) fn try_undo_dsack(&mut self, now: Instant) -> bool {
+    pub(super) fn try_undo_dsack(&mut self) -> bool {
         let undone = self.config.undo && self.episode.undo.is_answered_twice();
         if undone {
-            self.undo_reduction(now, false);
+            self.undo_reduction(false);
         }
         undone
     }
@@ -61,7 +59,7 @@ impl Sender {
             return true;
         }
         self.episode.undo.check_stamp(&self.board);
-        self.undo_reduction(now, true);
+        self.undo_reduction(true);
         self.try_keep_open(now);
         true
     }
@@ -71,7 +69,7 @@ impl Sender {
         if !frto && !self.may_undo(tsecr) {
             return false;
         }
-        self.undo_reduction(now, true);
+        self.undo_reduction(true);
         self.timer.retransmits = 0;
         if !self.must_not_reopen() && (frto || self.sack_ok) {
             self.set_state(now, CaState::Open);
