@@ -44,9 +44,9 @@ pub enum RouteBy {
 /// Watches a link.
 pub trait Tap {
     /// A packet is handed to the link.
-    fn sent(&mut self, now: Instant, packet: &Packet);
+    fn sent(&mut self, _now: Instant, _packet: &Packet) {}
     /// A packet has arrived at its other end.
-    fn delivered(&mut self, delivered: &Delivered);
+    fn delivered(&mut self, _delivered: &Delivered) {}
     /// Whether it wants to hear of what is [`sent`](Self::sent).
     fn hears_sent(&self) -> bool {
         true

@@ -4,7 +4,6 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use paceline_path::Delivered;
-use paceline_wire::{Instant, Packet};
 
 use super::Quantiles;
 use crate::network::Tap;
@@ -21,8 +20,6 @@ impl LinkMeter {
 }
 
 impl Tap for LinkMeter {
-    fn sent(&mut self, _now: Instant, _packet: &Packet) {}
-
     fn delivered(&mut self, delivered: &Delivered) {
         self.0.borrow_mut().record(delivered.queue_delay);
     }

@@ -87,8 +87,6 @@ impl PathProbe {
 }
 
 impl Tap for WiredSide {
-    fn sent(&mut self, _now: Instant, _packet: &Packet) {}
-
     fn delivered(&mut self, delivered: &Delivered) {
         let Some(segment) = segment(&delivered.packet) else { return };
         let mut state = self.0.0.borrow_mut();
@@ -101,8 +99,6 @@ impl Tap for WiredSide {
 }
 
 impl Tap for RadioSide {
-    fn sent(&mut self, _now: Instant, _packet: &Packet) {}
-
     fn delivered(&mut self, delivered: &Delivered) {
         let Some(segment) = segment(&delivered.packet) else { return };
         let mut state = self.0.0.borrow_mut();

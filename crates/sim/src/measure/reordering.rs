@@ -99,13 +99,9 @@ impl Tap for Departures {
         }
         state.numbers.insert(segment, number);
     }
-
-    fn delivered(&mut self, _delivered: &Delivered) {}
 }
 
 impl Tap for Arrivals {
-    fn sent(&mut self, _now: Instant, _packet: &Packet) {}
-
     fn delivered(&mut self, delivered: &Delivered) {
         let Some(segment) = segment(&delivered.packet) else { return };
         let State { numbers, latest, seen, .. } = &mut *self.0.0.borrow_mut();

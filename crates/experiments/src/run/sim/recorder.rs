@@ -9,7 +9,7 @@ use paceline_path::Delivered;
 use paceline_sim::measure::PathProbe;
 use paceline_sim::{Tap, Watch as SimWatch, transfer_of};
 use paceline_tcp::Status;
-use paceline_wire::{Duration, Instant, Packet};
+use paceline_wire::{Duration, Instant};
 
 use crate::interrupt;
 use crate::profile::Profile;
@@ -104,8 +104,6 @@ struct LinkTap {
 }
 
 impl Tap for LinkTap {
-    fn sent(&mut self, _now: Instant, _packet: &Packet) {}
-
     fn delivered(&mut self, delivered: &Delivered) {
         let us = micros(delivered.queue_delay);
         let mut trace = self.trace.borrow_mut();

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use paceline_path::Delivered;
 use paceline_tcp::Status;
-use paceline_wire::{Duration, Instant, Packet};
+use paceline_wire::{Duration, Instant};
 
 use super::experiment::Experiment;
 use crate::network::Tap;
@@ -87,8 +87,6 @@ impl Waits {
 }
 
 impl Tap for Waits {
-    fn sent(&mut self, _now: Instant, _packet: &Packet) {}
-
     fn delivered(&mut self, delivered: &Delivered) {
         let (sum, count) = self.0.get();
         self.0.set((sum + delivered.queue_delay, count + 1));

@@ -168,8 +168,6 @@ impl Tap for Bottleneck {
 }
 
 impl Tap for Radio {
-    fn sent(&mut self, _now: Instant, _packet: &Packet) {}
-
     fn delivered(&mut self, delivered: &Delivered) {
         let state = &mut *self.0.0.borrow_mut();
         let Some(number) = state.number(&delivered.packet) else { return };
@@ -185,8 +183,6 @@ impl Tap for Radio {
 }
 
 impl Tap for Acks {
-    fn sent(&mut self, _now: Instant, _packet: &Packet) {}
-
     fn delivered(&mut self, delivered: &Delivered) {
         let state = &mut *self.0.0.borrow_mut();
         if delivered.packet.flow_key().map(|key| key.reversed()) != state.flow {

@@ -3,13 +3,11 @@
 use paceline_tcp::{DetectionName, ReductionName};
 use paceline_theory::or::flow::{FlowPath, FlowPolicy, Growth, LostRepair, utilization};
 use paceline_theory::or::{DomainError, RateReduction};
-use rayon::prelude::*;
 
 use super::cells::{Setup, SetupLoss, Variant};
 use super::experiment::SenderSetup;
 use crate::run::{Watch, run_watched};
 use crate::scenario::ScenarioError;
-use paceline_judge::Sample;
 
 /// A point of the grid. CUBIC and RACK-TLP, which finds lost retransmissions.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,17 +22,6 @@ pub struct GridPoint {
     pub reduction: ReductionName,
     /// With opportunistic retransmission and a send buffer of three windows.
     pub opportunistic: bool,
-}
-
-/// A point and the share of the link that it uses.
-#[derive(Clone, Debug, PartialEq)]
-pub struct GridResult {
-    /// The point.
-    pub point: GridPoint,
-    /// By formula.
-    pub predicted: f64,
-    /// One value for each run of 200 s, slow start included.
-    pub simulated: Sample,
 }
 
 /// Bytes that the link charges for a segment.
@@ -105,27 +92,6 @@ impl GridPoint {
     }
 }
 
-/// Runs every point with seeds 1 to `runs`, on all cores; points that the model does not cover are left out.
-///
-/// # Errors
-/// What cannot be simulated.
-pub fn compare(points: &[GridPoint], runs: u64) -> Result<Vec<GridResult>, ScenarioError> {
-    let covered: Vec<(GridPoint, f64)> =
-        points.iter().filter_map(|point| Some((*point, point.predicted().ok()?))).collect();
-    let jobs: Vec<(GridPoint, u64)> =
-        covered.iter().flat_map(|(point, _)| (1..=runs).map(|seed| (*point, seed))).collect();
-    let values: Result<Vec<f64>, ScenarioError> =
-        jobs.par_iter().map(|(point, seed)| point.simulated(*seed, &mut ())).collect();
-    let values = values?;
-    let per_point = values.chunks(runs.max(1) as usize);
-    let result = |((point, predicted), values): ((GridPoint, f64), &[f64])| GridResult {
-        point,
-        predicted,
-        simulated: values.iter().copied().collect(),
-    };
-    Ok(covered.into_iter().zip(per_point).map(result).collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,9 +113,9 @@ mod tests {
             point(100, 0.1, ReductionName::Qarr, true),
             point(100, 0.1, ReductionName::Prr, false),
         ];
-        for result in compare(&points, 1).unwrap() {
-            let error = result.simulated.mean() - result.predicted;
-            assert!(error.abs() < 0.05, "{result:?}");
+        for point in points {
+            let error = point.simulated(1, &mut ()).unwrap() - point.predicted().unwrap();
+            assert!(error.abs() < 0.05, "{point:?}: {error}");
         }
     }
 }

@@ -14,7 +14,7 @@ mod stalls;
 pub use beyond::{BeyondFlow, FAST_READER, Question, SlowStart};
 pub use cells::{Cell, Setup, SetupLoss, Variant};
 pub use experiment::SenderSetup;
-pub use outcome::{CellRun, Outcome, measure};
+pub use outcome::CellRun;
 pub use recovery_meter::{RecoveryMeter, RecoveryUse};
 pub use rtt_after::{RttAfter, RttTrace};
 pub use sender_trace::{SenderRow, SenderTrace};

@@ -124,8 +124,6 @@ impl Tap for DataSide {
 }
 
 impl Tap for AckSide {
-    fn sent(&mut self, _now: Instant, _packet: &Packet) {}
-
     fn delivered(&mut self, delivered: &Delivered) {
         let Some(tcp) = delivered.packet.tcp().filter(|tcp| tcp.flags().contains(Flags::ACK)) else { return };
         let state = &mut *self.0.0.borrow_mut();

@@ -53,8 +53,6 @@ struct Waits(Rc<RefCell<Vec<(Instant, Duration)>>>);
 struct Passed(Rc<RefCell<Vec<Instant>>>);
 
 impl Tap for Waits {
-    fn sent(&mut self, _now: Instant, _packet: &Packet) {}
-
     fn delivered(&mut self, delivered: &Delivered) {
         self.0.borrow_mut().push((delivered.sent, delivered.queue_delay));
     }
@@ -64,22 +62,12 @@ impl Tap for Passed {
     fn sent(&mut self, now: Instant, _packet: &Packet) {
         self.0.borrow_mut().push(now);
     }
-
-    fn delivered(&mut self, _delivered: &Delivered) {}
 }
 
 impl RttAfter {
     /// By how much of itself the round trip grew.
     pub fn growth(&self) -> f64 {
         self.after_ms / self.before_ms - 1.0
-    }
-
-    /// Runs the download.
-    ///
-    /// # Errors
-    /// What cannot be simulated.
-    pub fn measure(sender: &SenderSetup) -> Result<RttAfter, ScenarioError> {
-        RttTrace::record(sender).map(|trace| trace.after)
     }
 }
 
@@ -153,7 +141,7 @@ mod tests {
         let growth = |reduction, variant| {
             let sender =
                 SenderSetup { reduction, variant, detection: DetectionName::Fack, ..SenderSetup::default() };
-            RttAfter::measure(&sender).unwrap().growth()
+            RttTrace::record(&sender).unwrap().after.growth()
         };
         let [prr, qarr] = [ReductionName::Prr, ReductionName::Qarr].map(|r| growth(r, Variant::Original));
         assert!(prr >= 0.4 && qarr >= 0.7, "PRR {prr}, QARR {qarr} as found");

@@ -47,25 +47,3 @@ impl Watch for SenderTrace {
         });
     }
 }
-
-impl SenderTrace {
-    /// At which times a count rose, and by how much.
-    pub fn rises(&self, of: impl Fn(&SenderRow) -> u64) -> Vec<(f64, u64)> {
-        let counts = std::iter::once(0).chain(self.rows.iter().map(&of));
-        let steps =
-            self.rows.iter().zip(counts).map(|(row, before)| (row.at_s, of(row) - before.min(of(row))));
-        steps.filter(|(_, by)| *by > 0).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rises_are_where_a_count_changed() {
-        let row = |at_s, timeouts| SenderRow { at_s, timeouts, ..SenderRow::default() };
-        let trace = SenderTrace { rows: vec![row(0.1, 0), row(0.2, 2), row(0.3, 2), row(0.4, 3)] };
-        assert_eq!(trace.rises(|row| row.timeouts), [(0.2, 2), (0.4, 1)]);
-    }
-}

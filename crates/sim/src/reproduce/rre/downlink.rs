@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use paceline_path::Delivered;
-use paceline_wire::{Duration, Instant, Packet};
+use paceline_wire::{Duration, Instant};
 
 use super::setup::{PAYLOAD_SHARE, Setup, Transfer};
 use crate::network::Tap;
@@ -74,8 +74,6 @@ impl Setup {
 }
 
 impl Tap for Meter {
-    fn sent(&mut self, _now: Instant, _packet: &Packet) {}
-
     fn delivered(&mut self, delivered: &Delivered) {
         let bytes = delivered.packet.payload().len() as u64;
         if bytes > 0 {

@@ -62,11 +62,6 @@ impl Setup {
         }
     }
 
-    /// The downlink's rate at first.
-    pub fn first_mbps(&self) -> f64 {
-        self.down_mbps.first().map_or(0.0, |(_, mbps)| *mbps)
-    }
-
     /// With these transfers. The run ends with the last one that has a size, or after `duration_s`.
     pub fn scenario(&self, transfers: &[Transfer], duration_s: f64, seed: u64) -> Scenario {
         let delay = self.delay();
