@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::Value;
 
-use paceline_judge::{Measurements, Sample};
+use paceline_judge::{Measurements, Sample, distinct};
 
 /// The version of the schema that this reads.
 const SCHEMA: u64 = 1;
@@ -74,27 +74,14 @@ impl Results {
 
     /// Names of the flows of a variant, in the order of their first appearance.
     pub(crate) fn flow_names(&self, variant: &str) -> Vec<&str> {
-        let mut names: Vec<&str> = Vec::new();
-        for run in self.runs.iter().filter(|run| run.variant == variant) {
-            for name in run.flows.iter().filter_map(|flow| flow.get("name").and_then(Value::as_str)) {
-                if !names.contains(&name) {
-                    names.push(name);
-                }
-            }
-        }
-        names
+        let flows = self.runs.iter().filter(|run| run.variant == variant).flat_map(|run| &run.flows);
+        distinct(flows.filter_map(|flow| flow.get("name").and_then(Value::as_str)))
     }
 }
 
 impl Measurements for Results {
     fn variants(&self) -> Vec<&str> {
-        let mut names: Vec<&str> = Vec::new();
-        for run in &self.runs {
-            if !names.contains(&run.variant.as_str()) {
-                names.push(&run.variant);
-            }
-        }
-        names
+        distinct(self.runs.iter().map(|run| run.variant.as_str()))
     }
 
     /// Numbers by their dotted names ("path_delay_ms.p95").

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use paceline_judge::distinct;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
@@ -13,7 +14,7 @@ type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Drawn = std::result::Result<(), String>;
 
 pub(super) fn write(path: &Path, title: &str, rows: &[&Row]) -> Result<()> {
-    let gateways = distinct(rows, |row| row.gateway.clone());
+    let gateways = distinct(rows.iter().map(|row| row.gateway.clone()));
     let width_px = EDGE_PX + PANEL_PX * gateways.len().max(1) as u32 + KEY_PX;
     let root = SVGBackend::new(path, (width_px, HEIGHT_PX)).into_drawing_area();
     draw(&root, title, rows, &gateways)
@@ -50,8 +51,8 @@ fn draw(root: &Area<'_>, title: &str, rows: &[&Row], gateways: &[String]) -> Dra
         across,
         up: 0.0..places().map(|place| place.1).fold(0.0, f64::max).max(1e-9) * 1.08,
         frontier: frontier(rows),
-        senders: distinct(rows, |row| row.sender.clone()),
-        receivers: distinct(rows, |row| row.receiver.clone()),
+        senders: distinct(rows.iter().map(|row| row.sender.clone())),
+        receivers: distinct(rows.iter().map(|row| row.receiver.clone())),
     };
     let best = undominated(rows);
     let mut rest = body;
@@ -111,17 +112,6 @@ fn draw_panel(
         }
     }
     draw_names(&root, edge_px as i32, &named)
-}
-
-fn distinct(rows: &[&Row], of: impl Fn(&Row) -> String) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for row in rows {
-        let name = of(row);
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    names
 }
 
 /// From the highest throughput to the least delay.

@@ -1,6 +1,6 @@
 //! A row for each scheme: means over its runs.
 
-use paceline_judge::Sample;
+use paceline_judge::{Sample, distinct};
 use serde::Serialize;
 
 use super::schemes::DIMENSIONS;
@@ -40,12 +40,7 @@ impl Row {
 
 /// In the order of the runs.
 pub(super) fn of(runs: &[Run]) -> Vec<Row> {
-    let mut names: Vec<&str> = Vec::new();
-    for run in runs {
-        if !names.contains(&run.variant.as_str()) {
-            names.push(&run.variant);
-        }
-    }
+    let names = distinct(runs.iter().map(|run| run.variant.as_str()));
     let of_name = |name: &&str| runs.iter().filter(|run| run.variant == **name).collect::<Vec<&Run>>();
     names.iter().filter_map(|name| row(name, &of_name(name))).collect()
 }

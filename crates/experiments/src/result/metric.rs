@@ -1,6 +1,6 @@
 //! Numbers of a result by their names, and bounds on them.
 
-use paceline_judge::{Bound, Measurements, Outcome, Sample, Statistic};
+use paceline_judge::{Bound, Measurements, Outcome, Sample, Statistic, distinct};
 use serde_json::Value;
 
 use super::Run;
@@ -33,13 +33,7 @@ struct Runs<'a>(&'a [Run]);
 
 impl Measurements for Runs<'_> {
     fn variants(&self) -> Vec<&str> {
-        let mut names: Vec<&str> = Vec::new();
-        for run in self.0 {
-            if !names.contains(&run.variant.as_str()) {
-                names.push(&run.variant);
-            }
-        }
-        names
+        distinct(self.0.iter().map(|run| run.variant.as_str()))
     }
 
     fn sample(&self, variant: &str, flow: Option<&str>, metric: &str) -> Sample {

@@ -1,6 +1,6 @@
 //! Results as tables for the terminal.
 
-use paceline_judge::{Interval, Outcome};
+use paceline_judge::{Interval, Outcome, distinct};
 
 use super::metric::{statistic, values};
 use super::{LinkResult, Run};
@@ -115,16 +115,9 @@ pub(crate) fn links_table(links: &[(&str, LinkResult)]) -> String {
 
 /// Variants and flow names in the order in which they first appear.
 pub(crate) fn flow_rows(runs: &[Run]) -> Vec<(String, String)> {
-    let mut rows: Vec<(String, String)> = Vec::new();
-    for run in runs {
-        for flow in &run.flows {
-            let row = (run.variant.clone(), flow.name.clone());
-            if !rows.contains(&row) {
-                rows.push(row);
-            }
-        }
-    }
-    rows
+    distinct(
+        runs.iter().flat_map(|run| run.flows.iter().map(|flow| (run.variant.clone(), flow.name.clone()))),
+    )
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use paceline_judge::{Estimate, Sample};
 use serde_json::{Map, Value, json};
 
 use super::columns::{Cells, Columns};
-use crate::result::{Run, values};
+use crate::result::{Run, flow_rows, values};
 use crate::table::new_table;
 
 /// One row for each variant and flow name.
@@ -49,7 +49,7 @@ impl Means {
             let estimates = METRICS.iter().map(|(metric, _)| estimate(metric)).collect();
             Row { runs: of_variant.len(), variant, flow, estimates }
         };
-        Means(names(runs).into_iter().map(row).collect())
+        Means(flow_rows(runs).into_iter().map(row).collect())
     }
 
     pub(super) fn columns(&self, keys: &[&str], chosen: Chosen<'_>) -> Columns {
@@ -176,20 +176,6 @@ fn show(estimate: Estimate, factor: f64, digits: usize) -> String {
     } else {
         format!("{mean:.digits$}")
     }
-}
-
-/// Variants and flow names in the order in which they first appear.
-fn names(runs: &[Run]) -> Vec<(String, String)> {
-    let mut names: Vec<(String, String)> = Vec::new();
-    for run in runs {
-        for flow in &run.flows {
-            let name = (run.variant.clone(), flow.name.clone());
-            if !names.contains(&name) {
-                names.push(name);
-            }
-        }
-    }
-    names
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::LazyLock;
 
+use paceline_judge::distinct;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -112,12 +113,7 @@ type Table = (Vec<&'static str>, Vec<Vec<Value>>);
 /// A row for each place on the axis, a column for each sender.
 fn by_scheme(across: &'static str, cells: &[&CellResult]) -> Table {
     let axis = in_order(cells.iter().map(|cell| cell.x));
-    let mut schemes: Vec<&'static str> = Vec::new();
-    for cell in cells {
-        if !schemes.contains(&cell.scheme) {
-            schemes.push(cell.scheme);
-        }
-    }
+    let schemes = distinct(cells.iter().map(|cell| cell.scheme));
     let goodput = |x: f64, scheme: &str| {
         let found = cells.iter().find(|cell| cell.x == x && cell.scheme == scheme);
         number(found.map_or(f64::NAN, |cell| cell.goodput_mbps), 3)

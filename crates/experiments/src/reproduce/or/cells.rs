@@ -1,6 +1,6 @@
 //! The published cells and ours.
 
-use paceline_judge::Sample;
+use paceline_judge::{Sample, distinct};
 use paceline_sim::reproduce::or::{Cell, SenderSetup, Setup, SetupLoss};
 use paceline_sim::run_watched;
 use paceline_tcp::DetectionName;
@@ -184,13 +184,7 @@ pub(super) fn print(cells: &[CellResult]) {
     for of_table in cells.chunk_by(|one, other| one.table == other.table) {
         say!("Table {}", of_table[0].table);
         say!("{}", table(of_table));
-        let mut notes: Vec<&str> = Vec::new();
-        for note in of_table.iter().filter_map(|cell| cell.note) {
-            if !notes.contains(&note) {
-                notes.push(note);
-            }
-        }
-        for note in notes {
+        for note in distinct(of_table.iter().filter_map(|cell| cell.note)) {
             let of_note = of_table.iter().filter(|cell| cell.note == Some(note));
             say!("{}: {note}", of_note.map(CellResult::place).collect::<Vec<_>>().join("; "));
         }
