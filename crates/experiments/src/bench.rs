@@ -12,12 +12,13 @@ mod report;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use paceline_lab::{Lab, LabConfig};
 use paceline_linux::SystemError;
 use paceline_linux::offload::Offload;
 use paceline_linux::sysctl::allow_congestion_controls;
 
+use crate::common::{BY_SHARE, PROGRAM, json, make_folder, progress_bar};
 use crate::error::{Error, Result};
 use crate::files::write_whole;
 use crate::interrupt;
@@ -34,13 +35,14 @@ pub(crate) fn command(options: &BenchOptions) -> Result<()> {
     paceline_lab::netns::check_permitted().map_err(Error::system)?;
     let mtu = u32::try_from(options.mtu.bytes()).unwrap_or(u32::MAX);
     let lab = build(mtu, options).map_err(Error::system)?;
-    let bar = progress_bar(options);
+    let steps = u64::from(options.runs) * (options.flows.len() * Kind::ALL.len() + 1) as u64;
+    let bar = progress_bar(steps, options.json, BY_SHARE);
     let measured = measure_all(&lab, options, &bar);
     bar.finish_and_clear();
     let Measured { runs, idle, memory } = measured?;
     let report = Report {
         schema: SCHEMA,
-        program: format!("paceline {}", env!("CARGO_PKG_VERSION")),
+        program: PROGRAM.into(),
         scenario: "bench-gateway",
         on: "lab",
         machine: machine(options, mtu),
@@ -50,9 +52,8 @@ pub(crate) fn command(options: &BenchOptions) -> Result<()> {
         runs,
         idle,
     };
-    let text = serde_json::to_string_pretty(&report).map_err(|error| Error::failed(error.to_string()))?;
-    std::fs::create_dir_all(&options.out)
-        .map_err(|error| Error::io(format_args!("make {}", options.out.display()), &error))?;
+    let text = json(&report)?;
+    make_folder(&options.out)?;
     let path = options.out.join("results.json");
     write_whole(&path, &format!("{text}\n"))?;
     if options.json {
@@ -210,20 +211,6 @@ fn machine(options: &BenchOptions, mtu: u32) -> Machine {
         client_addresses: options.clients,
         offered_mbps: options.offered.map(|rate| rate.to_wire().as_mbps()),
     }
-}
-
-fn progress_bar(options: &BenchOptions) -> ProgressBar {
-    if options.json {
-        return ProgressBar::hidden();
-    }
-    let steps = u64::from(options.runs) * (options.flows.len() * Kind::ALL.len() + 1) as u64;
-    let bar = ProgressBar::new(steps);
-    if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3} %  {eta_precise} left  {wide_msg}")
-    {
-        bar.set_style(style);
-    }
-    bar.enable_steady_tick(Duration::from_millis(250));
-    bar
 }
 
 /// Our choice: slow start is over in a few round trips of under a millisecond; estimates of the gateway take longer.

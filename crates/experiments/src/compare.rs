@@ -6,7 +6,10 @@ mod schemes;
 
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Result};
+use paceline_judge::distinct;
+
+use crate::common::{PROGRAM, json};
+use crate::error::Result;
 use crate::files::write_whole;
 use crate::options::CompareOptions;
 use crate::output::say;
@@ -30,10 +33,8 @@ pub(crate) fn command(options: &CompareOptions) -> Result<()> {
         file: &file,
         of: &options.of,
         runs: options.runs,
-        jobs: options.batch.jobs,
+        how: &options.batch,
         folder: folder.clone(),
-        fresh: options.batch.fresh,
-        quiet: options.batch.json,
     }
     .run()?;
     let rows = rows::of(&runs);
@@ -51,8 +52,9 @@ fn load(options: &CompareOptions, dimensions: &[Vary]) -> Result<ScenarioFile> {
 }
 
 fn report(file: &ScenarioFile, rows: &[Row], folder: &Path, options: &CompareOptions) -> Result<()> {
+    let cells = || distinct(rows.iter().map(|row| row.cell.as_str()));
     let mut figures = Vec::new();
-    for cell in cells(rows) {
+    for cell in cells() {
         let of_cell: Vec<&Row> = rows.iter().filter(|row| row.cell == cell).collect();
         let suffix = if cell.is_empty() { String::new() } else { format!("-{}", file_part(cell)) };
         let path = folder.join(format!("throughput-delay{suffix}.svg"));
@@ -65,21 +67,21 @@ fn report(file: &ScenarioFile, rows: &[Row], folder: &Path, options: &CompareOpt
     }
     let object = serde_json::json!({
         "schema": SCHEMA,
-        "program": format!("paceline {}", env!("CARGO_PKG_VERSION")),
+        "program": PROGRAM,
         "scenario": file.base.name,
         "title": file.base.title,
         "on": "sim",
         "schemes": rows,
         "figures": figures,
     });
-    let text = serde_json::to_string_pretty(&object).map_err(|error| Error::failed(error.to_string()))?;
+    let text = json(&object)?;
     write_whole(&folder.join("compare.json"), &text)?;
     if options.batch.json {
         say!("{text}");
         return Ok(());
     }
     say!("{}: {}", file.base.name, file.base.title);
-    for cell in cells(rows) {
+    for cell in cells() {
         let of_cell: Vec<&Row> = rows.iter().filter(|row| row.cell == cell).collect();
         if !cell.is_empty() {
             say!("{cell}");
@@ -98,16 +100,6 @@ fn report(file: &ScenarioFile, rows: &[Row], folder: &Path, options: &CompareOpt
         say!("Plot: {}", figure.display());
     }
     Ok(())
-}
-
-fn cells(rows: &[Row]) -> Vec<&str> {
-    let mut cells: Vec<&str> = Vec::new();
-    for row in rows {
-        if !cells.contains(&row.cell.as_str()) {
-            cells.push(&row.cell);
-        }
-    }
-    cells
 }
 
 fn file_part(cell: &str) -> String {

@@ -9,6 +9,7 @@ use std::sync::PoisonError;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Deserialize;
 
+use crate::common::{PROGRAM, json};
 use crate::error::{Error, Result};
 use crate::files::write_whole;
 use crate::interrupt;
@@ -47,14 +48,9 @@ pub(crate) fn command(options: &DemoOptions) -> Result<()> {
 }
 
 fn report(options: &DemoOptions, runs: Vec<Run>, plot: &Path) -> Result<()> {
-    let results = Results {
-        schema: SCHEMA,
-        program: format!("paceline {}", env!("CARGO_PKG_VERSION")),
-        scenario: "demo".into(),
-        on: "lab".into(),
-        runs,
-    };
-    let text = serde_json::to_string_pretty(&results).map_err(|error| Error::failed(error.to_string()))?;
+    let results =
+        Results { schema: SCHEMA, program: PROGRAM.into(), scenario: "demo".into(), on: "lab".into(), runs };
+    let text = json(&results)?;
     write_whole(&options.out.join("results.json"), &format!("{text}\n"))?;
     if options.json {
         say!("{text}");

@@ -3,6 +3,7 @@
 
 mod bench;
 mod choices;
+mod common;
 mod compare;
 mod cpu_time;
 mod demo;

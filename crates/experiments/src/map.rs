@@ -22,7 +22,8 @@ mod tests;
 use std::collections::HashMap;
 
 use crate::choices::ModeChoice;
-use crate::error::{Error, Result};
+use crate::common::{self, PROGRAM};
+use crate::error::Result;
 use crate::files::write_whole;
 use crate::interrupt;
 use crate::kept;
@@ -46,8 +47,7 @@ pub(crate) fn command(options: &MapOptions) -> Result<()> {
         return Ok(());
     }
     interrupt::watch()?;
-    std::fs::create_dir_all(&options.out)
-        .map_err(|error| Error::io(format_args!("make {}", options.out.display()), &error))?;
+    common::make_folder(&options.out)?;
     let (mut objects, mut failures, mut missed) = (Vec::new(), Vec::new(), Vec::new());
     for kind in kinds {
         let indices = options
@@ -72,28 +72,23 @@ pub(crate) fn command(options: &MapOptions) -> Result<()> {
             report::print(kind, options.seed, &cells, &verdicts, seconds);
         }
         let object = files::json(kind, &cells, &verdicts, seconds);
-        write_whole(&options.out.join(format!("{}.json", kind.name())), &pretty(&object)?)?;
+        write_whole(&options.out.join(format!("{}.json", kind.name())), &(common::json(&object)? + "\n"))?;
         objects.push(object);
     }
     if options.batch.json {
         let object = serde_json::json!({
             "schema": SCHEMA,
-            "program": format!("paceline {}", env!("CARGO_PKG_VERSION")),
+            "program": PROGRAM,
             "on": "sim",
             "seed": options.seed,
             "kinds": objects,
         });
-        say!("{}", pretty(&object)?.trim_end());
+        say!("{}", common::json(&object)?);
     } else {
         say!("All points: {0}/KIND.csv; all figures: {0}/KIND.json", options.out.display());
     }
     simulated::judge(&failures)?;
-    match missed.first() {
-        Some(first) if options.check => {
-            Err(Error::failed(format!("{} bounds are missed, the first: {first}", missed.len())))
-        }
-        _ => Ok(()),
-    }
+    common::check_missed(options.check, &missed)
 }
 
 /// Runs every point, and those that miss a bound again with further seeds.
@@ -126,12 +121,6 @@ fn make_all(points: &[Point], modes: &[&'static str], runs: &mut Runs, options: 
 #[cfg(test)]
 pub(crate) fn point_text(index: u32) -> String {
     point::draw(Plan { kind: Kind::Path, seed: 1, duration: None, rate_max: f64::INFINITY }, index).text
-}
-
-fn pretty(object: &serde_json::Value) -> Result<String> {
-    serde_json::to_string_pretty(object)
-        .map(|text| text + "\n")
-        .map_err(|error| Error::failed(error.to_string()))
 }
 
 /// All but the first profile, or those that were asked for.

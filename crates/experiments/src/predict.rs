@@ -10,6 +10,7 @@ use paceline_theory::or::{DomainError, Episode, RateReduction, theorem_10, theor
 use serde::Serialize;
 
 use crate::choices::{GrowthChoice, LostRepairChoice};
+use crate::common;
 use crate::error::{Error, Result};
 use crate::options::PredictOptions;
 use crate::output::say;
@@ -91,9 +92,7 @@ struct FlowRow {
 pub(crate) fn command(options: &PredictOptions) -> Result<()> {
     let prediction = Prediction::new(options)?;
     if options.json {
-        let text =
-            serde_json::to_string_pretty(&prediction).map_err(|error| Error::failed(error.to_string()))?;
-        say!("{text}");
+        say!("{}", common::json(&prediction)?);
     } else {
         tables::print(&prediction);
     }

@@ -5,7 +5,8 @@
 mod cells;
 mod judge;
 
-use crate::error::{Error, Result};
+use crate::common::{self, PROGRAM};
+use crate::error::Result;
 use crate::files::write_whole;
 use crate::options::ProfilesOptions;
 use crate::output::say;
@@ -23,10 +24,8 @@ pub(crate) fn command(options: &ProfilesOptions) -> Result<()> {
             file: &file,
             of: &options.of,
             runs: options.runs,
-            jobs: options.batch.jobs,
+            how: &options.batch,
             folder: options.out.join(&file.base.name),
-            fresh: options.batch.fresh,
-            quiet: options.batch.json,
         }
         .run()?;
         failed.extend(failures);
@@ -43,22 +42,17 @@ pub(crate) fn command(options: &ProfilesOptions) -> Result<()> {
     }
     simulated::judge(&failed)?;
     let missed: Vec<String> = all.iter().flat_map(Cell::missed).collect();
-    match missed.first() {
-        Some(first) if options.check => {
-            Err(Error::failed(format!("{} bounds are missed, the first: {first}", missed.len())))
-        }
-        _ => Ok(()),
-    }
+    common::check_missed(options.check, &missed)
 }
 
 fn json(cells: &[Cell]) -> Result<String> {
     let object = serde_json::json!({
         "schema": SCHEMA,
-        "program": format!("paceline {}", env!("CARGO_PKG_VERSION")),
+        "program": PROGRAM,
         "on": "sim",
         "cells": cells.iter().map(Cell::json).collect::<Vec<_>>(),
     });
-    serde_json::to_string_pretty(&object).map_err(|error| Error::failed(error.to_string()))
+    common::json(&object)
 }
 
 fn table(cells: &[Cell]) -> String {

@@ -18,11 +18,12 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use paceline_lab::emulator::DirectionReport;
 use paceline_wire::Duration;
 
 use crate::choices::On;
+use crate::common::{BY_SHARE, PROGRAM, json, progress_bar};
 use crate::error::{Error, Kind, Result};
 use crate::files::write_whole;
 use crate::interrupt;
@@ -175,12 +176,12 @@ fn run_place(
     let (runs, failures) = batch.run_all(&jobs)?;
     let results = Results {
         schema: SCHEMA,
-        program: format!("paceline {}", env!("CARGO_PKG_VERSION")),
+        program: PROGRAM.into(),
         scenario: file.base.name.clone(),
         on: place.name().into(),
         runs,
     };
-    let text = serde_json::to_string_pretty(&results).map_err(|error| Error::failed(error.to_string()))?;
+    let text = json(&results)?;
     write_whole(&store.folder().join("results.json"), &format!("{text}\n"))?;
     Ok(Done { place, store, results, failures })
 }
@@ -220,7 +221,8 @@ impl Batch<'_> {
                 self.store.folder().display()
             );
         }
-        let bar = progress_bar(&todo, self.place, self.quiet);
+        let length = todo.iter().map(|job| ticks(job, self.place)).sum();
+        let bar = progress_bar(length, self.quiet, BY_SHARE);
         let failures = Mutex::new(Vec::new());
         let (runs, stop) = work_off(todo, self.threads, |job| self.work(job, &bar, &failures));
         bar.finish_and_clear();
@@ -305,7 +307,7 @@ fn report(file: &ScenarioFile, done: &[Done], options: &RunOptions) -> Result<()
 
 fn print_json(done: &[Done], differences: &[difference::Difference]) -> Result<()> {
     let text = match done {
-        [one] => serde_json::to_string_pretty(&one.results),
+        [one] => json(&one.results)?,
         _ => {
             let mut all = serde_json::Map::new();
             for done in done {
@@ -316,10 +318,10 @@ fn print_json(done: &[Done], differences: &[difference::Difference]) -> Result<(
                 );
             }
             all.insert("differences".into(), serde_json::json!(differences));
-            serde_json::to_string_pretty(&all)
+            json(&all)?
         }
     };
-    say!("{}", text.map_err(|error| Error::failed(error.to_string()))?);
+    say!("{text}");
     Ok(())
 }
 
@@ -382,20 +384,6 @@ impl Watch for Ticks<'_> {
 fn ticks(job: &Job<'_>, place: Place) -> u64 {
     let set_up_s = if place == Place::Lab { SET_UP_S } else { 0.0 };
     ((job.variant.scenario.duration.seconds() + set_up_s) * TICKS_PER_S) as u64
-}
-
-fn progress_bar(jobs: &[&Job<'_>], place: Place, hidden: bool) -> ProgressBar {
-    let length = jobs.iter().map(|job| ticks(job, place)).sum();
-    if hidden || length == 0 {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new(length);
-    if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3} %  {eta_precise} left  {wide_msg}")
-    {
-        bar.set_style(style);
-    }
-    bar.enable_steady_tick(std::time::Duration::from_millis(250));
-    bar
 }
 
 const TICKS_PER_S: f64 = 10.0;

@@ -6,6 +6,7 @@ mod values;
 
 use std::path::{Path, PathBuf};
 
+use crate::common::{PROGRAM, json};
 use crate::error::{Error, Result};
 use crate::files::write_whole;
 use crate::options::SweepOptions;
@@ -25,16 +26,8 @@ pub(crate) fn command(options: &SweepOptions) -> Result<()> {
     let file = load_varied(&options.scenario, options.of.duration, &further)?;
     let folder: PathBuf =
         options.out.clone().unwrap_or_else(|| Path::new("results").join(format!("{}-sweep", file.base.name)));
-    let (store, runs, failures) = Simulated {
-        file: &file,
-        of: &options.of,
-        runs: options.runs,
-        jobs: options.batch.jobs,
-        folder,
-        fresh: options.batch.fresh,
-        quiet: options.batch.json,
-    }
-    .run()?;
+    let (store, runs, failures) =
+        Simulated { file: &file, of: &options.of, runs: options.runs, how: &options.batch, folder }.run()?;
     report(&file, &dimensions, &store, &runs, options)?;
     simulated::judge(&failures)
 }
@@ -57,13 +50,12 @@ fn report(
     if options.batch.json {
         let object = serde_json::json!({
             "schema": SCHEMA,
-            "program": format!("paceline {}", env!("CARGO_PKG_VERSION")),
+            "program": PROGRAM,
             "scenario": file.base.name,
             "on": "sim",
             "cells": means.json(&keys, &chosen),
         });
-        let text = serde_json::to_string_pretty(&object).map_err(|error| Error::failed(error.to_string()))?;
-        say!("{text}");
+        say!("{}", json(&object)?);
         return Ok(());
     }
     say!("{}: {}", file.base.name, file.base.title);

@@ -5,11 +5,12 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use twox_hash::XxHash64;
 
 use super::outcome::Outcome;
 use super::point::{PROFILES, Point};
+use crate::common::progress_bar;
 use crate::cpu_time::CpuTime;
 use crate::error::{Error, Kind as ErrorKind, Result};
 use crate::interrupt;
@@ -88,7 +89,7 @@ impl Runs {
         }
         wanted.retain(|wanted| !wanted.runs.is_empty());
         let todo: usize = wanted.iter().map(|wanted| wanted.runs.len()).sum();
-        let bar = progress_bar(todo as u64, what, quiet);
+        let bar = progress_bar(todo as u64, quiet, SHOWN).with_prefix(what.to_string());
         let failures = Mutex::new(Vec::new());
         let (done, stop) = work_off(wanted, threads, |wanted| self.work(&wanted, &bar, &failures).map(Some));
         bar.finish_and_clear();
@@ -165,15 +166,4 @@ impl Watch for Unseen {
     fn progress(&self, _seconds: f64, _received_bytes: u64) {}
 }
 
-fn progress_bar(runs: u64, what: &str, hidden: bool) -> ProgressBar {
-    if hidden || runs == 0 {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new(runs).with_prefix(what.to_string());
-    let shown = "{prefix} {bar:30} {pos}/{len} runs  {eta_precise} left  {wide_msg}";
-    if let Ok(style) = ProgressStyle::with_template(shown) {
-        bar.set_style(style);
-    }
-    bar.enable_steady_tick(std::time::Duration::from_millis(250));
-    bar
-}
+const SHOWN: &str = "{prefix} {bar:30} {pos}/{len} runs  {eta_precise} left  {wide_msg}";

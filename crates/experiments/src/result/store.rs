@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::Run;
-use crate::error::{Error, Result};
+use crate::common;
+use crate::error::Result;
 use crate::files::write_whole;
 use crate::scenario::Variant;
 
@@ -23,8 +24,7 @@ pub(crate) struct RunFiles {
 impl Store {
     /// Makes the folder if it is missing.
     pub(crate) fn open(folder: &Path) -> Result<Store> {
-        fs::create_dir_all(folder)
-            .map_err(|error| Error::io(format_args!("make {}", folder.display()), &error))?;
+        common::make_folder(folder)?;
         Ok(Store { folder: folder.to_path_buf() })
     }
 
@@ -48,7 +48,7 @@ impl Store {
 
     pub(crate) fn save(&self, variant: &Variant, run: &Run) -> Result<()> {
         let files = self.files(variant, run.seed);
-        let text = serde_json::to_string_pretty(run).map_err(|e| Error::failed(e.to_string()))?;
+        let text = common::json(run)?;
         write_whole(&files.scenario(), &variant.settings)?;
         write_whole(&files.result(), &(text + "\n"))
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::{Batch, Job, Place, select};
 use crate::error::{Error, Kind, Result};
 use crate::interrupt;
-use crate::options::Selection;
+use crate::options::{self, Selection};
 use crate::result::{Run, Store};
 use crate::scenario::{ScenarioFile, Variant};
 use crate::units::counted;
@@ -16,18 +16,15 @@ pub(crate) struct Simulated<'a> {
     pub(crate) of: &'a Selection,
     /// Of each variant.
     pub(crate) runs: u32,
-    /// At the same time.
-    pub(crate) jobs: Option<u32>,
+    pub(crate) how: &'a options::Batch,
     /// Where they are kept.
     pub(crate) folder: PathBuf,
-    pub(crate) fresh: bool,
-    pub(crate) quiet: bool,
 }
 
 impl Simulated<'_> {
     /// Makes all runs that are not there. Returns them, and why others failed.
     pub(crate) fn run(&self) -> Result<(Store, Vec<Run>, Vec<String>)> {
-        let Simulated { file, of, .. } = *self;
+        let Simulated { file, of, how, .. } = *self;
         let variants: Vec<Variant> =
             select(file, &of.only)?.into_iter().map(|variant| Place::Sim.settings_of(variant)).collect();
         for variant in &variants {
@@ -46,10 +43,10 @@ impl Simulated<'_> {
             place: Place::Sim,
             folder: &file.folder,
             store: &store,
-            threads: Place::Sim.threads(self.jobs),
+            threads: Place::Sim.threads(how.jobs),
             series: false,
-            fresh: self.fresh,
-            quiet: self.quiet,
+            fresh: how.fresh,
+            quiet: how.json,
         };
         let (runs, failures) = batch.run_all(&jobs).inspect_err(|error| {
             if error.kind() == Kind::Interrupted {
