@@ -3,7 +3,7 @@
 use crate::args::FlowsArgs;
 use crate::error::{Error, Result};
 use crate::output::say;
-use crate::table::{fitted, new_table};
+use crate::table::{Column, fitted, table_of};
 use crate::units::counted;
 use paceline_service::control;
 use paceline_service::rows::{FlowRow, Report, SubscriberRow};
@@ -30,76 +30,45 @@ fn tables(report: &Report) -> String {
     text
 }
 
+/// Of `paceline flows`.
+const FLOWS: [Column<FlowRow>; 12] = [
+    ("client", |flow| flow.client.to_string()),
+    ("server", |flow| flow.server.to_string()),
+    ("mode", |flow| flow.mode.clone()),
+    ("stage", |flow| flow.stage.clone()),
+    ("age", |flow| span(flow.age_s)),
+    ("down", |flow| bytes(flow.downlink_bytes)),
+    ("up", |flow| bytes(flow.uplink_bytes)),
+    ("Mbit/s", |flow| number(flow.rate_mbps)),
+    ("RTT\nms", |flow| number(flow.rtt_ms)),
+    ("in\nflight", |flow| bytes(flow.in_flight_bytes)),
+    ("waiting", |flow| bytes(flow.waiting_bytes)),
+    ("resent", |flow| flow.retransmissions.to_string()),
+];
+
+/// Of its second table.
+const SUBSCRIBERS: [Column<SubscriberRow>; 9] = [
+    ("subscriber", |one| one.subscriber.clone()),
+    ("flows", |one| one.flows.to_string()),
+    ("weight", |one| one.weight.to_string()),
+    ("Mbit/s", |one| number(one.rate_mbps)),
+    ("RTT min\nms", |one| number(one.rtt_min_ms)),
+    ("in\nflight", |one| bytes(one.in_flight_bytes)),
+    ("limit", |one| one.limit_bytes.map_or("-".into(), bytes)),
+    ("other\ndown", |one| bytes(one.other_downlink_bytes)),
+    ("other\nup", |one| bytes(one.other_uplink_bytes)),
+];
+
 fn flow_table(report: &Report) -> String {
     let mut flows: Vec<&FlowRow> = report.flows.iter().collect();
     flows.sort_by_key(|flow| std::cmp::Reverse(flow.downlink_bytes));
-    let mut table = new_table(
-        4,
-        &[
-            "client",
-            "server",
-            "mode",
-            "stage",
-            "age",
-            "down",
-            "up",
-            "Mbit/s",
-            "RTT\nms",
-            "in\nflight",
-            "waiting",
-            "resent",
-        ],
-    );
-    for flow in flows {
-        table.add_row(vec![
-            flow.client.to_string(),
-            flow.server.to_string(),
-            flow.mode.clone(),
-            flow.stage.clone(),
-            span(flow.age_s),
-            bytes(flow.downlink_bytes),
-            bytes(flow.uplink_bytes),
-            number(flow.rate_mbps),
-            number(flow.rtt_ms),
-            bytes(flow.in_flight_bytes),
-            bytes(flow.waiting_bytes),
-            flow.retransmissions.to_string(),
-        ]);
-    }
-    fitted(table, &["waiting", "up", "in\nflight", "resent", "age"])
+    fitted(table_of(4, &FLOWS, flows), &["waiting", "up", "in\nflight", "resent", "age"])
 }
 
 fn subscriber_table(report: &Report) -> String {
     let mut subscribers: Vec<&SubscriberRow> = report.subscribers.iter().collect();
     subscribers.sort_by_key(|subscriber| std::cmp::Reverse(subscriber.in_flight_bytes));
-    let mut table = new_table(
-        1,
-        &[
-            "subscriber",
-            "flows",
-            "weight",
-            "Mbit/s",
-            "RTT min\nms",
-            "in\nflight",
-            "limit",
-            "other\ndown",
-            "other\nup",
-        ],
-    );
-    for subscriber in subscribers {
-        table.add_row(vec![
-            subscriber.subscriber.clone(),
-            subscriber.flows.to_string(),
-            subscriber.weight.to_string(),
-            number(subscriber.rate_mbps),
-            number(subscriber.rtt_min_ms),
-            bytes(subscriber.in_flight_bytes),
-            subscriber.limit_bytes.map_or("-".into(), bytes),
-            bytes(subscriber.other_downlink_bytes),
-            bytes(subscriber.other_uplink_bytes),
-        ]);
-    }
-    fitted(table, &["weight", "limit", "in\nflight"])
+    fitted(table_of(1, &SUBSCRIBERS, subscribers), &["weight", "limit", "in\nflight"])
 }
 
 /// As in `17.5k`, `3.2M`: powers of 1000.

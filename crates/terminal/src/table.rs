@@ -18,6 +18,23 @@ pub fn new_table(labels: usize, header: &[&str]) -> Table {
     table
 }
 
+/// A column: its head, and what it has of a row.
+pub type Column<T> = (&'static str, fn(&T) -> String);
+
+/// The table of `rows`, in which the first `labels` columns are words.
+pub fn table_of<'a, T: 'a>(
+    labels: usize,
+    columns: &[Column<T>],
+    rows: impl IntoIterator<Item = &'a T>,
+) -> Table {
+    let heads: Vec<&str> = columns.iter().map(|(head, _)| *head).collect();
+    let mut table = new_table(labels, &heads);
+    for row in rows {
+        table.add_row(columns.iter().map(|(_, of)| of(row)));
+    }
+    table
+}
+
 /// As wide as the terminal: of the columns in `spare`, those are left out that have no room, the first first. The text says so.
 pub fn fitted(table: Table, spare: &[&str]) -> String {
     match table.width() {

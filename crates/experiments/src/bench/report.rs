@@ -1,5 +1,6 @@
 //! Medians over the runs, ratios of runs that followed each other, and how they are shown.
 
+use paceline_judge::distinct;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -7,7 +8,7 @@ use super::forwarder::Kind;
 use crate::output::say;
 use crate::percentiles::Percentiles;
 use crate::scenario::Statistic;
-use crate::table::new_table;
+use crate::table::{Column, table_of};
 
 /// One kind of forwarding with one number of flows, once. As in every result: `variant` and `seed` name the run.
 #[derive(Clone, Debug, Serialize)]
@@ -127,12 +128,7 @@ impl Spread {
 }
 
 pub(super) fn summarize(runs: &[Run]) -> Vec<Row> {
-    let mut cells: Vec<(Kind, u32)> = Vec::new();
-    for run in runs {
-        if !cells.contains(&(run.kind, run.flow_count)) {
-            cells.push((run.kind, run.flow_count));
-        }
-    }
+    let mut cells = distinct(runs.iter().map(|run| (run.kind, run.flow_count)));
     cells.sort_by_key(|&(_, flows)| flows);
     cells.into_iter().map(|(kind, flows)| row(runs, kind, flows)).collect()
 }
@@ -211,8 +207,8 @@ pub(super) fn worst_costs(rows: &[Row]) -> Vec<(Kind, u32, f64)> {
 }
 
 pub(super) fn print(report: &Report) {
-    say!("{}", throughput_table(&report.summary));
-    say!("{}", latency_table(&report.latency));
+    say!("{}", table_of(1, &THROUGHPUT, &report.summary));
+    say!("{}", table_of(1, &LATENCY, &report.latency));
     if let Some(bytes) = report.memory_per_flow_bytes.median {
         say!("Memory of the gateway per open flow: {:.1} kB.", bytes / 1e3);
     }
@@ -232,56 +228,32 @@ pub(super) fn print(report: &Report) {
     }
 }
 
-fn throughput_table(rows: &[Row]) -> comfy_table::Table {
-    let mut table = new_table(
-        1,
-        &[
-            "forwarding",
-            "flows",
-            "Gbit/s (least-most)",
-            "of null",
-            "of kernel",
-            "CPU us/packet",
-            "in program",
-            "CPU s/Gbit",
-            "bytes/packet in",
-            "out",
-            "memory MB",
-            "starved",
-        ],
-    );
-    for row in rows {
-        let rate = row.goodput_mbps;
-        let gbit = |mbps: Option<f64>| number(mbps.map(|mbps| mbps / 1e3), 2);
-        table.add_row([
-            row.forwarding.name().to_string(),
-            row.flows.to_string(),
-            format!("{} ({}-{})", gbit(rate.median), gbit(rate.min), gbit(rate.max)),
-            number(row.ratio_to_null.median, 2),
-            number(row.ratio_to_kernel.median, 2),
-            number(row.cpu_us_per_packet.median, 2),
-            number(row.cpu_user_us_per_packet.median, 2),
-            number(row.cpu_s_per_gbit.median, 3),
-            number(row.packet_bytes_in.median, 0),
-            number(row.packet_bytes_out.median, 0),
-            number(row.resident_mb.median, 1),
-            number(row.starved_flows.max, 0),
-        ]);
-    }
-    table
-}
+const THROUGHPUT: [Column<Row>; 12] = [
+    ("forwarding", |row| row.forwarding.name().to_string()),
+    ("flows", |row| row.flows.to_string()),
+    ("Gbit/s (least-most)", |row| gbit(row.goodput_mbps)),
+    ("of null", |row| number(row.ratio_to_null.median, 2)),
+    ("of kernel", |row| number(row.ratio_to_kernel.median, 2)),
+    ("CPU us/packet", |row| number(row.cpu_us_per_packet.median, 2)),
+    ("in program", |row| number(row.cpu_user_us_per_packet.median, 2)),
+    ("CPU s/Gbit", |row| number(row.cpu_s_per_gbit.median, 3)),
+    ("bytes/packet in", |row| number(row.packet_bytes_in.median, 0)),
+    ("out", |row| number(row.packet_bytes_out.median, 0)),
+    ("memory MB", |row| number(row.resident_mb.median, 1)),
+    ("starved", |row| number(row.starved_flows.max, 0)),
+];
 
-fn latency_table(rows: &[LatencyRow]) -> comfy_table::Table {
-    let mut table = new_table(1, &["forwarding", "idle round trip us p50", "p99", "added"]);
-    for row in rows {
-        table.add_row([
-            row.forwarding.name().to_string(),
-            number(row.round_trip_p50_us.median, 0),
-            number(row.round_trip_p99_us.median, 0),
-            number(row.added_p50_us.median, 0),
-        ]);
-    }
-    table
+const LATENCY: [Column<LatencyRow>; 4] = [
+    ("forwarding", |row| row.forwarding.name().to_string()),
+    ("idle round trip us p50", |row| number(row.round_trip_p50_us.median, 0)),
+    ("p99", |row| number(row.round_trip_p99_us.median, 0)),
+    ("added", |row| number(row.added_p50_us.median, 0)),
+];
+
+/// Median, least and most.
+fn gbit(rate: Spread) -> String {
+    let gbit = |mbps: Option<f64>| number(mbps.map(|mbps| mbps / 1e3), 2);
+    format!("{} ({}-{})", gbit(rate.median), gbit(rate.min), gbit(rate.max))
 }
 
 fn number(value: Option<f64>, digits: usize) -> String {
