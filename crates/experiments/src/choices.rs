@@ -89,11 +89,6 @@ pub enum AcceleratorPart {
     Lab,
 }
 
-impl AcceleratorPart {
-    pub(crate) const ALL: [AcceleratorPart; 3] =
-        [AcceleratorPart::Figures, AcceleratorPart::Bounds, AcceleratorPart::Lab];
-}
-
 /// What `reproduce drwa` consists of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum DrwaPart {
@@ -103,10 +98,6 @@ pub enum DrwaPart {
     Fit,
     /// A lambda that follows the link, beside fixed ones, over traces
     Adaptive,
-}
-
-impl DrwaPart {
-    pub(crate) const ALL: [DrwaPart; 3] = [DrwaPart::Figures, DrwaPart::Fit, DrwaPart::Adaptive];
 }
 
 /// What `reproduce or` consists of.
@@ -124,11 +115,6 @@ pub enum OrPart {
     Formulas,
     /// Run time of the simulator, by the clock
     Speed,
-}
-
-impl OrPart {
-    pub(crate) const ALL: [OrPart; 6] =
-        [OrPart::Tables, OrPart::Figures, OrPart::Linux, OrPart::Beyond, OrPart::Formulas, OrPart::Speed];
 }
 
 /// How losses are found.
@@ -153,8 +139,4 @@ pub enum NclPart {
     Model,
     /// The model's probabilities beside counted ones
     Sts,
-}
-
-impl NclPart {
-    pub(crate) const ALL: [NclPart; 4] = [NclPart::Figures, NclPart::Grid, NclPart::Model, NclPart::Sts];
 }

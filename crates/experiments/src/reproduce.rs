@@ -9,9 +9,11 @@ pub(crate) mod printed;
 mod report;
 pub(crate) mod rre;
 
+use clap::ValueEnum;
 use serde::Serialize;
 
-use crate::error::{Error, Result};
+use crate::common::{json, make_folder};
+use crate::error::Result;
 use crate::kept::{self, Kept};
 use crate::options::{How, KeptHow};
 use crate::output::say;
@@ -19,17 +21,25 @@ use crate::pool::cores;
 use pool::{Job, Records};
 use report::Report;
 
-/// The folder of results, made if it is not there.
-fn make_folder(how: &How) -> Result<()> {
-    std::fs::create_dir_all(&how.out)
-        .map_err(|error| Error::io(format_args!("make {}", how.out.display()), &error))
-}
-
 /// All runs of a paper: those kept in the folder, unless `fresh`, and the others now.
 fn run_all(name: &str, KeptHow { fresh, how }: &KeptHow, jobs: Vec<Job<'_>>) -> Result<Records> {
-    make_folder(how)?;
+    make_folder(&how.out)?;
     let kept = Kept::open(&how.out.join(format!("{name}-runs.jsonl")), &kept::program(), *fresh)?;
     pool::run_all(jobs, &kept, how.jobs.unwrap_or_else(cores), how.json)
+}
+
+/// The parts that are asked for: all, or that of the figures if some of those are named.
+fn parts<P: ValueEnum>(given: &[P], of_figures: P, some_named: bool) -> Vec<P> {
+    match given {
+        [] if some_named => vec![of_figures],
+        [] => P::value_variants().to_vec(),
+        given => given.to_vec(),
+    }
+}
+
+/// Whether no part was left out.
+fn are_all<P: ValueEnum + PartialEq + 'static>(parts: &[P]) -> bool {
+    P::value_variants().iter().all(|part| parts.contains(part))
 }
 
 /// Keeps the report if it is whole, prints it, and judges it if that was asked for.
@@ -44,7 +54,7 @@ fn conclude<C: Serialize>(
         report.save(&how.out.join(format!("{name}.json")))?;
     }
     if how.json {
-        say!("{}", report.to_json()?);
+        say!("{}", json(report)?);
     } else {
         print_cells(&report.cells);
         report.print_rest(&how.out);

@@ -10,11 +10,12 @@ mod scenarios;
 mod series;
 
 use crate::choices::AcceleratorPart;
+use crate::common::make_folder;
 use crate::error::Result;
 use crate::interrupt;
 use crate::options::AcceleratorOptions;
 use crate::output::say;
-use crate::table::new_table;
+use crate::table::{Column, table_of};
 
 use super::report::Report;
 use cells::Cell;
@@ -24,7 +25,7 @@ use scenarios::{Outcomes, Wanted};
 pub(crate) fn command(options: &AcceleratorOptions) -> Result<()> {
     interrupt::watch()?;
     let plan = Plan::new(options);
-    super::make_folder(&options.how)?;
+    make_folder(&options.how.out)?;
     let outcomes = scenarios::run(&plan.wanted(), options)?;
     let report = plan.report(&outcomes, options)?;
     super::conclude("accelerator", &report, plan.is_whole(), &options.how, print_cells)
@@ -41,11 +42,7 @@ struct Plan {
 impl Plan {
     fn new(options: &AcceleratorOptions) -> Plan {
         let some = !options.figure.is_empty() || !options.table.is_empty();
-        let parts = match (options.part.is_empty(), some) {
-            (false, _) => options.part.clone(),
-            (true, true) => vec![AcceleratorPart::Figures],
-            (true, false) => AcceleratorPart::ALL.to_vec(),
-        };
+        let parts = super::parts(&options.part, AcceleratorPart::Figures, some);
         let figures = parts.contains(&AcceleratorPart::Figures);
         let of_figure = |figure: &&figures::Figure| {
             figures && (!some || figure.numbers.iter().any(|number| options.figure.contains(number)))
@@ -56,7 +53,7 @@ impl Plan {
             figures && (!some || by_figure || by_table)
         };
         Plan {
-            whole: !some && AcceleratorPart::ALL.iter().all(|part| parts.contains(part)),
+            whole: !some && super::are_all(&parts),
             figures: published::PAPER.figures.iter().filter(of_figure).collect(),
             cells: published::published().into_iter().filter(of_cell).collect(),
             parts,
@@ -79,19 +76,15 @@ impl Plan {
 
     fn report(&self, outcomes: &Outcomes, options: &AcceleratorOptions) -> Result<Report<Cell>> {
         let cells = cells::measured(&self.cells, outcomes)?;
-        let mut report = Report { cells, bounds: Vec::new(), sections: Vec::new() };
+        let mut report = Report { cells, ..Report::default() };
         for figure in &self.figures {
             report.sections.push(figure.section(outcomes, &options.how.out)?);
         }
         if self.parts.contains(&AcceleratorPart::Bounds) {
-            let (section, bounds) = bounds::judge(outcomes)?;
-            report.sections.push(section);
-            report.bounds.extend(bounds);
+            report.add(bounds::judge(outcomes)?);
         }
         if self.parts.contains(&AcceleratorPart::Lab) {
-            let (section, bounds) = agreement::compare(outcomes)?;
-            report.sections.push(section);
-            report.bounds.extend(bounds);
+            report.add(agreement::compare(outcomes)?);
         }
         Ok(report)
     }
@@ -101,20 +94,17 @@ fn print_cells(cells: &[Cell]) {
     if cells.is_empty() {
         return;
     }
-    let mut table =
-        new_table(4, &["", "case", "metric", "accelerator", "published", "ours", "95 %", "runs", "note"]);
-    for cell in cells {
-        table.add_row([
-            cell.place(),
-            cell.case.clone(),
-            cell.metric.to_string(),
-            cell.accelerator.to_string(),
-            cell.published.map_or("-".into(), |value| format!("{value}")),
-            cell.value.map_or("-".into(), |value| format!("{value:.3}")),
-            cell.ci95.map_or("-".into(), |width| format!("± {width:.3}")),
-            cell.runs.to_string(),
-            cell.note.to_string(),
-        ]);
-    }
-    say!("{table}\n");
+    say!("{}\n", table_of(4, &COLUMNS, cells));
 }
+
+const COLUMNS: [Column<Cell>; 9] = [
+    ("", |cell| cell.place()),
+    ("case", |cell| cell.case.clone()),
+    ("metric", |cell| cell.metric.to_string()),
+    ("accelerator", |cell| cell.accelerator.to_string()),
+    ("published", |cell| cell.published.map_or("-".into(), |value| format!("{value}"))),
+    ("ours", |cell| cell.value.map_or("-".into(), |value| format!("{value:.3}"))),
+    ("95 %", |cell| cell.ci95.map_or("-".into(), |width| format!("± {width:.3}"))),
+    ("runs", |cell| cell.runs.to_string()),
+    ("note", |cell| cell.note.to_string()),
+];

@@ -6,20 +6,17 @@ mod fading;
 mod fit;
 mod loss;
 mod objects;
-mod part;
 mod paths;
 mod sweeps;
 mod table3;
 
 use super::pool::Job;
-use super::report::Report;
+use super::report::{Part, Report};
 use crate::choices::DrwaPart;
 use crate::error::Result;
 use crate::interrupt;
 use crate::options::DrwaOptions;
 use case::{Case, Measured};
-use part::Part;
-use table3::CellResult;
 
 /// Runs what is asked for, prints it beside what was published, and judges the bounds.
 pub(crate) fn command(options: &DrwaOptions) -> Result<()> {
@@ -28,27 +25,22 @@ pub(crate) fn command(options: &DrwaOptions) -> Result<()> {
     let out = &options.kept.how.out;
     let records = super::run_all("drwa", &options.kept, plan.jobs())?;
     let measured = Measured::new(&records, plan.runs);
-    let mut report = Report { cells: Vec::new(), bounds: Vec::new(), sections: Vec::new() };
+    let mut report = Report::default();
     if plan.has(14) {
         report.cells = table3::results(&measured);
     }
     for (figure, make) in FIGURES {
         if plan.has(figure) {
-            add(&mut report, make(&measured, out)?);
+            report.add(make(&measured, out)?);
         }
     }
     if plan.parts.contains(&DrwaPart::Fit) {
-        add(&mut report, fit::report(&measured));
+        report.add(fit::report(&measured));
     }
     if plan.parts.contains(&DrwaPart::Adaptive) {
-        add(&mut report, adaptive::report(&measured, out)?);
+        report.add(adaptive::report(&measured, out)?);
     }
     super::conclude("drwa", &report, plan.is_whole(), &options.kept.how, table3::print)
-}
-
-fn add(report: &mut Report<CellResult>, (section, bounds): Part) {
-    report.sections.push(section);
-    report.bounds.extend(bounds);
 }
 
 type Make = fn(&Measured<'_>, &std::path::Path) -> Result<Part>;
@@ -81,11 +73,7 @@ type FigureCases = (u8, fn() -> Vec<Case>);
 
 impl Plan {
     fn new(options: &DrwaOptions) -> Plan {
-        let parts = match (options.part.is_empty(), options.figure.is_empty()) {
-            (false, _) => options.part.clone(),
-            (true, false) => vec![DrwaPart::Figures],
-            (true, true) => DrwaPart::ALL.to_vec(),
-        };
+        let parts = super::parts(&options.part, DrwaPart::Figures, !options.figure.is_empty());
         // Figures that are shown together.
         let shown_with = |figure: u8| match figure {
             11 => 4,
@@ -103,7 +91,7 @@ impl Plan {
 
     /// Whether nothing was left out.
     fn is_whole(&self) -> bool {
-        DrwaPart::ALL.iter().all(|part| self.parts.contains(part)) && self.figures.is_empty()
+        super::are_all(&self.parts) && self.figures.is_empty()
     }
 
     fn cases(&self) -> Vec<Case> {

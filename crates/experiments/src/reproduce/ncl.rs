@@ -23,25 +23,18 @@ pub(crate) fn command(options: &NclOptions) -> Result<()> {
     let plan = Plan::new(options);
     let out = &options.kept.how.out;
     let records = super::run_all("ncl", &options.kept, plan.jobs())?;
-    let mut report = Report {
-        cells: plan.cells.iter().map(|cell| cell.result(&records)).collect(),
-        bounds: Vec::new(),
-        sections: Vec::new(),
-    };
+    let cells = plan.cells.iter().map(|cell| cell.result(&records)).collect();
+    let mut report = Report { cells, ..Report::default() };
     report.sections = figures::draw(&report.cells, out)?;
     report.sections.extend(grid::section(&report.cells));
     report.sections.extend(grid::rests(&report.cells));
     report.sections.extend(model::section(&report.cells));
     report.bounds = bounds::judge(&report.cells);
     if plan.sts {
-        let (section, bounds) = sts::report(&records, plan.runs, plan.seconds);
-        report.sections.push(section);
-        report.bounds.extend(bounds);
+        report.add(sts::report(&records, plan.runs, plan.seconds));
     }
     if plan.at_once {
-        let (section, bounds) = at_once::report(&report.cells, &records, plan.runs, plan.seconds);
-        report.sections.push(section);
-        report.bounds.extend(bounds);
+        report.add(at_once::report(&report.cells, &records, plan.runs, plan.seconds));
     }
     if plan.whole {
         report.sections.push(time(&records, options));
@@ -63,11 +56,7 @@ struct Plan {
 
 impl Plan {
     fn new(options: &NclOptions) -> Plan {
-        let parts = match (options.part.is_empty(), options.figure.is_empty()) {
-            (false, _) => options.part.clone(),
-            (true, false) => vec![NclPart::Figures],
-            (true, true) => NclPart::ALL.to_vec(),
-        };
+        let parts = super::parts(&options.part, NclPart::Figures, !options.figure.is_empty());
         let (runs, seconds) = (u64::from(options.kept.how.runs), u64::from(options.seconds));
         let mut cells = Vec::new();
         for part in &parts {
@@ -83,7 +72,7 @@ impl Plan {
                 NclPart::Sts => {}
             }
         }
-        let whole = options.figure.is_empty() && NclPart::ALL.iter().all(|part| parts.contains(part));
+        let whole = options.figure.is_empty() && super::are_all(&parts);
         Plan {
             cells,
             sts: parts.contains(&NclPart::Sts),
@@ -111,20 +100,11 @@ fn time(records: &Records, options: &NclOptions) -> Section {
     let minutes = records.seconds() / 60.0;
     let published = minutes * PUBLISHED_RUNS / f64::from(options.kept.how.runs) * PUBLISHED_SECONDS
         / f64::from(options.seconds);
-    Section {
-        name: "time",
-        title: "Time".into(),
-        text: format!(
-            "{} runs of {} s took {minutes:.1} minutes of processor time. The published number is {PUBLISHED_RUNS} of {PUBLISHED_SECONDS} s \
-             (--runs 20 --seconds 2000). It would take some {:.1} hours, and goes on where it was stopped.",
-            options.kept.how.runs,
-            options.seconds,
-            published / 60.0
-        ),
-        columns: Vec::new(),
-        rows: Vec::new(),
-        files: Vec::new(),
-    }
+    Section::of("ncl", "time")
+        .told("runs", options.kept.how.runs)
+        .told("seconds", options.seconds)
+        .told("minutes", format!("{minutes:.1}"))
+        .told("hours", format!("{:.1}", published / 60.0))
 }
 
 const PUBLISHED_RUNS: f64 = 20.0;

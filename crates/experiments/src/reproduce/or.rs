@@ -8,14 +8,13 @@ mod formulas;
 mod job;
 mod linux;
 mod notes;
-mod parameters;
 mod speed;
 
 use paceline_sim::reproduce::or::Cell;
 use paceline_tcp::DetectionName;
 
 use super::pool::{Job, Records};
-use super::report::{Bound, Report, Section};
+use super::report::{Report, Section};
 use crate::choices::{DetectionChoice, OrPart};
 use crate::error::Result;
 use crate::interrupt;
@@ -31,7 +30,7 @@ pub(crate) fn command(options: &OrOptions) -> Result<()> {
     // Alone, before all cores are busy.
     let speed = plan.parts.contains(&OrPart::Speed).then(speed::measure).transpose()?;
     let records = super::run_all("or", &options.kept, plan.jobs())?;
-    let mut report = Report { cells: Vec::new(), bounds: Vec::new(), sections: Vec::new() };
+    let mut report = Report::default();
     plan.assemble(&records, &mut report)?;
     if plan.parts.contains(&OrPart::Figures) {
         let (sections, bounds) = figures::draw(&records, plan.runs, out)?;
@@ -40,9 +39,7 @@ pub(crate) fn command(options: &OrOptions) -> Result<()> {
     }
     if let Some(speed) = speed {
         let whole = plan.is_whole().then(|| records.seconds() * RUNS_OF_A_CELL / plan.runs as f64);
-        let (section, bounds) = speed.report(whole);
-        report.sections.push(section);
-        report.bounds.extend(bounds);
+        report.add(speed.report(whole));
     }
     super::conclude("or", &report, plan.is_whole(), &options.kept.how, cells::print)
 }
@@ -63,11 +60,7 @@ struct Plan {
 
 impl Plan {
     fn new(options: &OrOptions) -> Plan {
-        let parts = match (options.part.is_empty(), options.table.is_empty()) {
-            (false, _) => options.part.clone(),
-            (true, false) => vec![OrPart::Tables],
-            (true, true) => OrPart::ALL.to_vec(),
-        };
+        let parts = super::parts(&options.part, OrPart::Tables, !options.table.is_empty());
         let wanted = |cell: &Cell| options.table.is_empty() || options.table.contains(&cell.table);
         let tables = parts.contains(&OrPart::Tables);
         let cells = if tables { Cell::all() } else { Vec::new() };
@@ -83,7 +76,7 @@ impl Plan {
 
     /// Whether nothing was left out.
     fn is_whole(&self) -> bool {
-        OrPart::ALL.iter().all(|part| self.parts.contains(part)) && self.cells.len() == Cell::all().len()
+        super::are_all(&self.parts) && self.cells.len() == Cell::all().len()
     }
 
     fn jobs(&self) -> Vec<Job<'_>> {
@@ -109,17 +102,13 @@ impl Plan {
         report.cells = cells::results(&self.cells, records, self.runs, self.detection, self.beside)?;
         report.bounds = bounds::judge(&report.cells, cells::no_loss_mbps(records));
         if self.parameters {
-            report.sections.push(parameters::section(self.runs));
+            report.sections.push(Section::of("or", "table-3").told("runs", self.runs));
         }
-        let mut add = |(section, bounds): (Section, Vec<Bound>)| {
-            report.sections.push(section);
-            report.bounds.extend(bounds);
-        };
         for part in &self.parts {
             match part {
-                OrPart::Linux => add(linux::report(records, self.runs)),
-                OrPart::Beyond => add(beyond::report(records, self.runs)),
-                OrPart::Formulas => add(formulas::report(records, self.runs)),
+                OrPart::Linux => report.add(linux::report(records, self.runs)),
+                OrPart::Beyond => report.add(beyond::report(records, self.runs)),
+                OrPart::Formulas => report.add(formulas::report(records, self.runs)),
                 OrPart::Tables | OrPart::Figures | OrPart::Speed => {}
             }
         }

@@ -2,10 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use paceline_sim::{ScenarioError, Watch};
 use paceline_wire::Instant;
 
+use crate::common::{BY_SHARE, progress_bar};
 use crate::cpu_time::CpuTime;
 use crate::error::{Error, Kind, Result};
 use crate::interrupt;
@@ -43,7 +44,7 @@ pub(super) fn run_all(mut jobs: Vec<Job<'_>>, kept: &Kept, threads: u32, quiet: 
         eprintln!("{} of {total} runs are in {path} already; --fresh does them again", total - todo.len());
     }
     todo.sort_by(|a, b| b.cost.total_cmp(&a.cost));
-    let bar = progress_bar(&todo, quiet);
+    let bar = progress_bar(todo.iter().map(ticks).sum(), quiet, BY_SHARE);
     let (done, stop) = work_off(todo, threads, |job| run(&job, kept, &bar).map(Some));
     bar.finish_and_clear();
     let mut records = HashMap::new();
@@ -75,6 +76,17 @@ impl Records {
     pub(super) fn values(&self, name: &str, runs: u64, value: &str) -> Vec<f64> {
         let records = (1..=runs).filter_map(|seed| self.0.get(&key(name, seed)));
         records.filter_map(|record| record.values.get(value).copied()).collect()
+    }
+
+    /// The value of the only run of that name; not a number without one.
+    pub(super) fn only(&self, name: &str, value: &str) -> f64 {
+        self.values(name, 1, value).first().copied().unwrap_or(f64::NAN)
+    }
+
+    /// The mean of [`values`](Self::values); not a number without any.
+    pub(super) fn mean(&self, name: &str, runs: u64, value: &str) -> f64 {
+        let values = self.values(name, runs, value);
+        values.iter().sum::<f64>() / values.len() as f64
     }
 
     /// The sum of that.
@@ -116,26 +128,20 @@ fn run(job: &Job<'_>, kept: &Kept, bar: &ProgressBar) -> Result<Record> {
             let record = Record { key: job.key(), seconds: started.elapsed_s(), values };
             kept.add(&record).map(|()| record)
         }
-        Err(ScenarioError::GivenUp) => Err(Error::interrupted()),
-        Err(error) => Err(Error::failed(format!("cannot simulate {}: {error}", job.key()))),
+        Err(error) => Err(not_simulated(&format!(" {}", job.key()), &error)),
+    }
+}
+
+/// Why `what` was not simulated.
+pub(super) fn not_simulated(what: &str, error: &ScenarioError) -> Error {
+    match error {
+        ScenarioError::GivenUp => Error::interrupted(),
+        other => Error::failed(format!("cannot simulate{what}: {other}")),
     }
 }
 
 fn ticks(job: &Job<'_>) -> u64 {
     job.cost.ceil() as u64
-}
-
-fn progress_bar(jobs: &[Job<'_>], hidden: bool) -> ProgressBar {
-    if hidden || jobs.is_empty() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new(jobs.iter().map(ticks).sum());
-    if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3} %  {eta_precise} left  {wide_msg}")
-    {
-        bar.set_style(style);
-    }
-    bar.enable_steady_tick(std::time::Duration::from_millis(250));
-    bar
 }
 
 #[cfg(test)]

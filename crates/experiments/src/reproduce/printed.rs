@@ -7,7 +7,7 @@ mod causes;
 mod pairs;
 mod tables;
 
-use super::report::{Bound, Report, Section};
+use super::report::{Part, Report};
 use crate::error::Result;
 use crate::interrupt;
 use crate::options::PrintedOptions;
@@ -20,11 +20,8 @@ pub(crate) fn command(options: &PrintedOptions) -> Result<()> {
     let all = Groups::new(options);
     let jobs = all.cases().flat_map(|case| case.jobs(runs)).collect();
     let records = super::run_all("printed", &options.kept, jobs)?;
-    let mut report: Report<()> = Report { cells: Vec::new(), bounds: Vec::new(), sections: Vec::new() };
-    for (section, bounds) in all.report(&Measured { records: &records, runs }) {
-        report.sections.push(section);
-        report.bounds.extend(bounds);
-    }
+    let mut report: Report<()> = Report::default();
+    all.report(&Measured { records: &records, runs }).into_iter().for_each(|part| report.add(part));
     super::conclude("printed", &report, options.only.is_empty(), &options.kept.how, |_| {})
 }
 
@@ -69,7 +66,7 @@ impl Groups {
             .chain(self.causes.iter().flat_map(|row| row.cases.iter()))
     }
 
-    fn report(&self, measured: &Measured<'_>) -> Vec<(Section, Vec<Bound>)> {
+    fn report(&self, measured: &Measured<'_>) -> Vec<Part> {
         let mut parts = Vec::new();
         if !self.tables.is_empty() {
             parts.extend(tables::report(&self.tables, measured));

@@ -1,10 +1,14 @@
 //! What every reproduction yields: cells, bounds, and sections of whatever else there is to show.
 
+use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::path::Path;
+use std::sync::LazyLock;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::common::json;
 use crate::error::{Error, Result};
 use crate::files::write_whole;
 use crate::output::say;
@@ -47,6 +51,28 @@ pub(super) struct Section {
     pub(super) files: Vec<String>,
 }
 
+/// A section and what must hold of it.
+pub(super) type Part = (Section, Vec<Bound>);
+
+/// The words of a section: sections.toml, by paper and name.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Words {
+    title: String,
+    text: String,
+    #[serde(default)]
+    columns: Vec<String>,
+    #[serde(default)]
+    rows: Vec<Vec<String>>,
+    #[serde(default)]
+    files: Vec<String>,
+}
+
+#[expect(clippy::expect_used, reason = "the file is part of the program, and a test reads it")]
+static WORDS: LazyLock<BTreeMap<String, BTreeMap<String, Words>>> = LazyLock::new(|| {
+    toml::from_str(include_str!("sections.toml")).expect("sections.toml is as described here")
+});
+
 impl Bound {
     pub(super) fn at_most(name: impl Into<String>, bound: f64, measured: f64) -> Bound {
         Bound::new(name, format!("<= {bound}"), measured, measured <= bound)
@@ -80,19 +106,52 @@ impl Bound {
     }
 }
 
-impl<C: Serialize> Report<C> {
-    /// As one JSON object.
-    pub(super) fn to_json(&self) -> Result<String> {
-        serde_json::to_string_pretty(self).map_err(|error| Error::failed(error.to_string()))
+impl Section {
+    /// What sections.toml has of it. A test finds a name that the file has not.
+    pub(super) fn of(paper: &str, name: &'static str) -> Section {
+        let words = &WORDS[paper][name];
+        Section {
+            name,
+            title: words.title.clone(),
+            text: words.text.clone(),
+            columns: words.columns.iter().map(String::as_str).collect(),
+            rows: words.rows.iter().map(|row| row.iter().map(|cell| cell.clone().into()).collect()).collect(),
+            files: words.files.clone(),
+        }
     }
 
+    /// The same with `value` in the place of `{name}`, in its text and its rows.
+    pub(super) fn told(mut self, name: &str, value: impl Display) -> Section {
+        let (place, value) = (format!("{{{name}}}"), value.to_string());
+        self.text = self.text.replace(&place, &value);
+        for cell in self.rows.iter_mut().flatten() {
+            if cell.as_str() == Some(&place) {
+                *cell = value.clone().into();
+            }
+        }
+        self
+    }
+}
+
+impl<C: Serialize> Report<C> {
     /// Keeps it for docs/evidence/reproduction.md.
     pub(super) fn save(&self, path: &Path) -> Result<()> {
-        write_whole(path, &(self.to_json()? + "\n"))
+        write_whole(path, &(json(self)? + "\n"))
+    }
+}
+
+impl<C> Default for Report<C> {
+    fn default() -> Self {
+        Report { cells: Vec::new(), bounds: Vec::new(), sections: Vec::new() }
     }
 }
 
 impl<C> Report<C> {
+    pub(super) fn add(&mut self, (section, bounds): Part) {
+        self.sections.push(section);
+        self.bounds.extend(bounds);
+    }
+
     /// Sections and bounds for the terminal.
     pub(super) fn print_rest(&self, folder: &Path) {
         for section in &self.sections {
@@ -157,10 +216,31 @@ mod tests {
         assert_eq!(shown(&Value::Null), "-");
     }
 
+    /// Every `Section::of("PAPER", "NAME")` of the sources, and `section("NAME", ...)` of DRWA's downloads.
+    #[test]
+    fn every_section_has_its_words() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/reproduce");
+        let papers = WORDS.keys().map(|paper| (paper, folder.join(paper)));
+        let mut named = 0;
+        for (paper, folder) in papers {
+            let parts = std::fs::read_dir(&folder).unwrap().map(|part| part.unwrap().path());
+            for file in parts.chain([folder.with_extension("rs")]) {
+                let text = std::fs::read_to_string(file).unwrap();
+                let names = [format!("Section::of(\"{paper}\", \""), "measured.section(\"".into()];
+                for name in names.iter().flat_map(|call| text.split(call).skip(1)) {
+                    let name = name.split('"').next().unwrap();
+                    assert!(!Section::of(paper, name.to_owned().leak()).title.is_empty());
+                    named += 1;
+                }
+            }
+        }
+        assert_eq!(named, WORDS.values().map(BTreeMap::len).sum::<usize>(), "none is of no use");
+    }
+
     #[test]
     fn a_missed_bound_is_an_error_only_when_asked() {
         let bounds = vec![Bound::at_most("x", 1.0, 2.0)];
-        let report: Report<()> = Report { cells: Vec::new(), bounds, sections: Vec::new() };
+        let report: Report<()> = Report { bounds, ..Report::default() };
         assert!(report.judge(false).is_ok() && report.judge(true).is_err());
         assert!(!Bound::at_least("x", 1.0, f64::NAN).holds);
     }

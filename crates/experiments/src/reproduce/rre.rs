@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::interrupt;
 use crate::options::RreOptions;
 use crate::output::say;
-use crate::table::new_table;
+use crate::table::{Column, table_of};
 use shown::{Cell, Shown, cell, distribution, percent_of, quantile, sorted, values};
 
 /// Runs what is asked for, prints it beside what was published, and judges the bounds.
@@ -28,7 +28,7 @@ pub(crate) fn command(options: &RreOptions) -> Result<()> {
     let parts: Vec<&Part> = PARTS.iter().filter(|part| part.is_wanted(&options.figure)).collect();
     let jobs = parts.iter().flat_map(|part| (part.jobs)(runs)).collect();
     let records = super::run_all("rre", &options.kept, jobs)?;
-    let mut report = Report { cells: Vec::new(), bounds: Vec::new(), sections: Vec::new() };
+    let mut report = Report::default();
     for part in parts {
         let shown = (part.show)(&records, runs, out)?;
         report.cells.extend(shown.cells);
@@ -63,18 +63,16 @@ impl Part {
 }
 
 fn print(cells: &[Cell]) {
-    let mut table = new_table(2, &["figure", "what", "published", "ours", "unit"]);
-    for cell in cells {
-        table.add_row([
-            cell.figure.to_string(),
-            cell.what.clone(),
-            cell.published.to_string(),
-            format!("{:.3}", cell.value),
-            cell.unit.to_string(),
-        ]);
-    }
-    say!("{table}\n");
+    say!("{}\n", table_of(2, &COLUMNS, cells));
 }
+
+const COLUMNS: [Column<Cell>; 5] = [
+    ("figure", |cell| cell.figure.to_string()),
+    ("what", |cell| cell.what.clone()),
+    ("published", |cell| cell.published.to_string()),
+    ("ours", |cell| format!("{:.3}", cell.value)),
+    ("unit", |cell| cell.unit.to_string()),
+];
 
 /// Every run, for samples of the page.
 #[cfg(test)]

@@ -78,28 +78,11 @@ pub(super) fn compare(outcomes: &Outcomes) -> Result<(Section, Vec<Bound>)> {
     let bounds = [GOODPUT, DELAY].map(|metric| bound(&pairs, metric));
     let disagree = pairs.iter().filter(|pair| !pair.agrees).count();
     let section = Section {
-        name: "lab",
-        title: "The simulator beside the virtual-time lab".into(),
-        text: format!(
-            "Medians over the seeds that both ran, published/virtual-lab.csv beside ours; links lose the same packets in both. \
-             Agreement: goodput within 5 %, p95 of the path's delay within 10 % or 2 ms. {} of {} numbers agree; beside the others stands why, as far as it is known (docs/evidence/differences.toml).",
-            pairs.len() - disagree,
-            pairs.len()
-        ),
-        columns: vec![
-            "scenario",
-            "variant",
-            "flow",
-            "metric",
-            "runs",
-            "simulator",
-            "lab",
-            "difference",
-            "why",
-        ],
         rows: pairs.iter().map(|pair| row(pair, &known)).collect(),
-        files: Vec::new(),
-    };
+        ..Section::of("accelerator", "lab")
+    }
+    .told("agree", pairs.len() - disagree)
+    .told("numbers", pairs.len());
     Ok((section, bounds.to_vec()))
 }
 

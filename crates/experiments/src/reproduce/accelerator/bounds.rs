@@ -1,46 +1,12 @@
 //! The bounds of scenarios/accelerator, held against the simulator.
 
-use paceline_judge::Outcome as BoundOutcome;
-use serde::Deserialize;
+use paceline_judge::{Misses, Outcome as BoundOutcome};
 use serde_json::{Value, json};
 
 use super::scenarios::{Outcome, Outcomes};
 use crate::error::{Error, Result};
 use crate::reproduce::report::{Bound, Section, number};
 use crate::result::check_bounds;
-use crate::scenario::{Statistic, name_matches};
-
-/// docs/evidence/misses.toml: bounds that are known to be missed in the lab, with the reason. docs/evidence/differences.toml: those that are missed
-/// only here.
-#[derive(Debug, Deserialize)]
-struct Misses {
-    miss: Vec<Miss>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct Miss {
-    scenario: String,
-    metric: String,
-    #[serde(default)]
-    variant: String,
-    statistic: Option<Statistic>,
-    relative_to: Option<String>,
-    flow: Option<String>,
-    reason: String,
-}
-
-impl Miss {
-    fn is_about(&self, scenario: &str, outcome: &BoundOutcome) -> bool {
-        let bound = &outcome.bound;
-        self.scenario == scenario
-            && self.metric == bound.metric
-            && name_matches(&outcome.variant, &self.variant)
-            && self.statistic.is_none_or(|statistic| statistic == bound.statistic)
-            && (self.relative_to.is_none() || self.relative_to == bound.relative_to)
-            && (self.flow.is_none() || self.flow == bound.flow)
-    }
-}
 
 /// What became of all bounds.
 #[derive(Debug, Default)]
@@ -58,20 +24,10 @@ struct Verdict {
 pub(super) fn judge(outcomes: &Outcomes) -> Result<(Section, Vec<Bound>)> {
     let verdict = verdict(outcomes)?;
     let here: Vec<String> = verdict.missed_here.iter().chain(&verdict.unexplained).cloned().collect();
-    let section = Section {
-        name: "bounds",
-        title: "The bounds of scenarios/accelerator in the simulator".into(),
-        text: format!(
-            "{} hold, {} are missed as in the lab (docs/evidence/misses.toml), {} are missed only here (docs/evidence/differences.toml). Missed and \
-             left out:",
-            verdict.held,
-            verdict.missed_in_lab,
-            here.len()
-        ),
-        columns: vec!["scenario", "variant", "metric", "wanted", "measured", "why"],
-        rows: verdict.rows,
-        files: Vec::new(),
-    };
+    let section = Section { rows: verdict.rows, ..Section::of("accelerator", "bounds") }
+        .told("held", verdict.held)
+        .told("in-lab", verdict.missed_in_lab)
+        .told("only-here", here.len());
     let name = "bounds of scenarios/accelerator that are missed in the simulator and not in the lab";
     let bound = Bound::at_most(name, 0.0, here.len() as f64);
     Ok((section, vec![if here.is_empty() { bound } else { bound.with_note(here.join("; ")) }]))
@@ -91,10 +47,7 @@ fn verdict(outcomes: &Outcomes) -> Result<Verdict> {
                 verdict.held += 1;
                 continue;
             }
-            let of = |misses: &Misses| {
-                let miss = misses.miss.iter().find(|miss| miss.is_about(source.name, &bound));
-                miss.map(|miss| miss.reason.clone())
-            };
+            let of = |misses: &Misses| misses.reason(source.name, &bound).map(str::to_owned);
             let name = || format!("{} {} {}", source.name, bound.variant, bound.bound.metric);
             let reason = match (of(&lab), of(&here)) {
                 (Some(reason), _) => {

@@ -129,14 +129,7 @@ pub(super) fn report(measured: &Measured<'_>, folder: &Path) -> Result<Part> {
         }
     }
     draw(measured, folder)?;
-    let section = Section {
-        name: "adaptive",
-        title: "A lambda that follows the link".into(),
-        text: TEXT.into(),
-        columns: vec!["link", "lambda", "unused", "delay added", "sum", "Mbit/s"],
-        rows,
-        files: vec!["drwa-adaptive.svg".into()],
-    };
+    let section = Section { rows, ..Section::of("drwa", "adaptive") };
     Ok((section, bounds))
 }
 
@@ -182,13 +175,6 @@ fn draw(measured: &Measured<'_>, folder: &Path) -> Result<()> {
     let path = folder.join("drwa-adaptive.svg");
     plot::write_across(&path, title, Across::Logarithm("lambda"), &Kind::ALL.map(panel))
 }
-
-const TEXT: &str = "\
-One download over each trace, 100 ms of round trip without queues, a buffer of three seconds. The score has two losses, each a share of
-what a sender that knows everything would have. Of throughput it is 1 - used / offered. Of the round trip's speed it is queue /
-(queue + 100 ms), with the queue's mean over packets. Their sum is averaged over the traces of a kind. Opportunities and goodput are
-never mixed. The rule's constants were chosen on the generated links, after an earlier choice had lost to a fixed lambda on the
-recorded opportunities. So none of the three rows is wholly held out. Recorded traces are left out where they are not on the machine.";
 
 #[cfg(test)]
 mod tests {

@@ -1,13 +1,14 @@
 //! Experiments with names, and what they yielded.
 
 use std::collections::BTreeSet;
+use std::iter;
 
 use paceline_sim::reproduce::drwa::{Experiment, Network, Outcome, Window};
 use serde_json::Value;
 
 use crate::kept::Values;
 use crate::reproduce::pool::{Job, Records};
-use crate::reproduce::report::number;
+use crate::reproduce::report::{Section, number};
 
 /// An experiment under a name; the same name is the same experiment.
 #[derive(Clone, Debug)]
@@ -124,8 +125,7 @@ impl<'a> Measured<'a> {
 
     /// The same, by name.
     pub(super) fn mean_of(&self, name: &str, value: &str) -> f64 {
-        let values = self.records.values(name, self.runs, value);
-        values.iter().sum::<f64>() / values.len() as f64
+        self.records.mean(name, self.runs, value)
     }
 
     /// By how many percent `case` exceeds `other`.
@@ -133,30 +133,27 @@ impl<'a> Measured<'a> {
         (self.mean(case, value) / self.mean(other, value) - 1.0) * 100.0
     }
 
-    /// A row for a table of [`COLUMNS`].
-    pub(super) fn row(&self, case: &Case) -> Vec<Value> {
-        let of = |value, digits| number(self.mean(case, value), digits);
-        vec![
-            case.name.clone().into(),
-            of(GOODPUT, 3),
-            of(UTILIZATION, 3),
-            of(RTT, 1),
-            of(RTT_P95, 1),
-            of(RECEIVER_RTT, 1),
-            of(TIMEOUTS, 0),
-            of(RECOVERIES, 0),
-        ]
+    /// A section with a row for each download.
+    pub(super) fn section(&self, name: &'static str, cases: &[Case]) -> Section {
+        let row = |case: &Case| -> Vec<Value> {
+            let values = COLUMNS.iter().map(|(_, value, digits)| number(self.mean(case, value), *digits));
+            iter::once(case.name.clone().into()).chain(values).collect()
+        };
+        Section {
+            columns: iter::once("download").chain(COLUMNS.map(|(head, ..)| head)).collect(),
+            rows: cases.iter().map(row).collect(),
+            ..Section::of("drwa", name)
+        }
     }
 }
 
-/// What [`Measured::row`] yields.
-pub(super) const COLUMNS: [&str; 8] = [
-    "download",
-    "Mbit/s",
-    "of the link",
-    "RTT, ms",
-    "its p95, ms",
-    "at the receiver, ms",
-    "RTO",
-    "fast recoveries",
+/// What a section has of each download, beside its name: a head, a value, and its digits.
+const COLUMNS: [(&str, &str, i32); 7] = [
+    ("Mbit/s", GOODPUT, 3),
+    ("of the link", UTILIZATION, 3),
+    ("RTT, ms", RTT, 1),
+    ("its p95, ms", RTT_P95, 1),
+    ("at the receiver, ms", RECEIVER_RTT, 1),
+    ("RTO", TIMEOUTS, 0),
+    ("fast recoveries", RECOVERIES, 0),
 ];

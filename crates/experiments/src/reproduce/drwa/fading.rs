@@ -2,16 +2,16 @@
 
 use std::path::Path;
 
-use paceline_sim::ScenarioError;
 use paceline_sim::reproduce::drwa::{Experiment, Network, Signal, Trace, Window};
 use paceline_wire::Duration;
 
 use super::Part;
-use super::case::{COLUMNS, Case, Measured, RTT_P95};
+use super::case::{Case, Measured, RTT_P95};
 use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::plot::{self, Line, Panel};
-use crate::reproduce::report::{Bound, Section};
+use crate::reproduce::pool::not_simulated;
+use crate::reproduce::report::Bound;
 
 const NETWORK: Network = Network::AttHspa;
 const STEP_S: f64 = 40.0;
@@ -43,9 +43,7 @@ pub(super) fn report(measured: &Measured<'_>, folder: &Path) -> Result<Part> {
             return Err(Error::interrupted());
         }
         let recorded = case.experiment.record(1, &mut ());
-        recorded
-            .map(|(_, trace)| trace)
-            .map_err(|error: ScenarioError| Error::failed(format!("cannot simulate: {error}")))
+        recorded.map(|(_, trace)| trace).map_err(|error| not_simulated("", &error))
     };
     let fades = [record(fading(false))?, record(fading(true))?];
     let steps = [record(longer(false))?, record(longer(true))?];
@@ -66,15 +64,7 @@ pub(super) fn report(measured: &Measured<'_>, folder: &Path) -> Result<Part> {
         Bound::at_most("path four times as long: until the full rate is back, s", 5.0, full_again(&steps[1]))
             .with_note("95 % of the rate of before, over a second"),
     ];
-    let section = Section {
-        name: "fig-9",
-        title: "Fig. 9: a signal that fades and returns; a path that becomes longer".into(),
-        text: TEXT.into(),
-        columns: COLUMNS.to_vec(),
-        rows: cases().iter().map(|case| measured.row(case)).collect(),
-        files: vec!["drwa-fig-9.svg".into(), "drwa-longer-path.svg".into()],
-    };
-    Ok((section, bounds))
+    Ok((measured.section("fig-9", &cases()), bounds))
 }
 
 /// From the step on, until a second in which as much arrived as before it.
@@ -110,7 +100,3 @@ fn draw(folder: &Path, file: &str, title: &str, traces: &[Trace; 2]) -> Result<(
         [panel("receive window (kB)", |row| row.window_bytes / 1e3), panel("RTT (ms)", |row| row.rtt_ms)];
     plot::write(&folder.join(file), title, &panels)
 }
-
-const TEXT: &str = "\
-The rate falls to a fifth within 40 s, by the same factor every half second, and returns within 40 s. The hand-over is apart: there
-the rate stays. RTTmin that never rises would strangle the flow, as lambda x RTTmin is less than the new path's round trip.";

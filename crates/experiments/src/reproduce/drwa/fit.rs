@@ -88,17 +88,6 @@ pub(super) fn report(measured: &Measured<'_>) -> Part {
             _ => bound,
         });
     }
-    let section = Section {
-        name: "fit",
-        title: "The rates, fitted".into(),
-        text: TEXT.into(),
-        columns: vec!["network", "rate, Mbit/s", "deviation from Table 3, points (root mean square)", ""],
-        rows,
-        files: Vec::new(),
-    };
+    let section = Section { rows, ..Section::of("drwa", "fit") };
     (section, bounds)
 }
-
-const TEXT: &str = "\
-Least squares of the five gains of a network, over rates in steps of 0.05 Mbit/s. No constant rate fits the row of LTE. Its rate is
-the one that the first gain beyond the window implies: 1.3867 x 484,848 bytes of payload in 219 ms. With headers this is 25.4 Mbit/s.";

@@ -5,9 +5,9 @@ use std::path::Path;
 use paceline_sim::reproduce::drwa::{Experiment, Middlebox, Network, Window};
 
 use super::Part;
-use super::case::{COLUMNS, Case, GOODPUT, Measured, TIMEOUTS};
+use super::case::{Case, GOODPUT, Measured, TIMEOUTS};
 use crate::error::Result;
-use crate::reproduce::report::{Bound, Section};
+use crate::reproduce::report::Bound;
 
 const LOSSES_PERCENT: [f64; 3] = [0.05, 0.5, 2.0];
 const WANTED: [f64; 3] = [5.0, 40.0, 45.0];
@@ -66,24 +66,5 @@ pub(super) fn report(measured: &Measured<'_>, _folder: &Path) -> Result<Part> {
         0.0,
         measured.mean(&without, TIMEOUTS),
     ));
-    let section = Section {
-        name: "fig-17-18",
-        title: "Figs. 17, 18: bursty loss, and a box that holds back what is out of order".into(),
-        text: TEXT.into(),
-        columns: COLUMNS.to_vec(),
-        rows: cases().iter().map(|case| measured.row(case)).collect(),
-        files: Vec::new(),
-    };
-    Ok((section, bounds))
+    Ok((measured.section("fig-17-18", &cases()), bounds))
 }
-
-const TEXT: &str = "\
-Losses between the server and the network (Gilbert-Elliott); HSPA+ has the box behind them, EVDO has none. The box does what the text
-says of it: a loss ends in a timeout, and there is no timeout without it. The published gains do not come out. What DRWA saves is
-part of the queue that stands when a loss comes. At 0.5 % a loss comes after 200 packets on average. No window reaches the queue
-again in between, with DRWA or without. A receive window that is larger than the congestion window changes nothing. Neither
-bursts of 1 to 5, nor a sender without F-RTO, without SACK, without both, or with a minimum timeout of 1 s changes that. The largest
-gain over those 45 points was 7.1 % (5 packets, 0.5 %, neither F-RTO nor SACK). It was 6.2 % at 0.05 % in single losses. Bursts of 10
-to 200 packets come seldom enough for the queue to stand again. Of them a window of 262,144 bytes swallows more in one go than a
-smaller one. The smaller one meets the rest with one retransmission after the other. So DRWA loses a third there, exactly as a fixed
-window of its size does. DRWA saves needless retransmissions, though: 42 % of them at 0.05 %.";

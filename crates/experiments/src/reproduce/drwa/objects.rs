@@ -54,14 +54,7 @@ pub(super) fn report(measured: &Measured<'_>, _folder: &Path) -> Result<Part> {
         Bound::near("Fig. 11: RTT of the objects with DRWA lower by, %", 41.72, 1.72, lower(FETCH_RTT))
             .with_note(FIG11),
     ];
-    let section = Section {
-        name: "fig-4-11",
-        title: "Figs. 4, 11: web objects beside a download".into(),
-        text: TEXT.into(),
-        columns: vec!["objects", "time to fetch, ms", "RTT, ms", "download, Mbit/s"],
-        rows: cases().iter().map(row).collect(),
-        files: Vec::new(),
-    };
+    let section = Section { rows: cases().iter().map(row).collect(), ..Section::of("drwa", "fig-4-11") };
     Ok((section, bounds))
 }
 
@@ -70,6 +63,3 @@ by experiment: with a round trip without queues of 120, 160 and 200 ms it is 3.7
 choice. With 160 ms Fig. 11 is far off, so no one round trip brings both figures";
 const FIG11: &str = "\
 by experiment it falls by six points for every 10 ms more of round trip without queues. The text does not tell it, and 80 ms is our choice";
-const TEXT: &str = "\
-Fifty objects of each size, one after the other, half a second apart, each over a connection of its own. A time is from the first
-SYN to the last byte. The phone has the same window for all its connections.";

@@ -8,9 +8,9 @@ use paceline_tcp::ReceiveWindowName;
 use paceline_wire::Rate;
 
 use super::Part;
-use super::case::{COLUMNS, Case, GOODPUT, Measured, RECEIVER_RTT, RECOVERIES, RTT, near_clamped, near_drwa};
+use super::case::{Case, GOODPUT, Measured, RECEIVER_RTT, RECOVERIES, RTT, near_clamped, near_drwa};
 use crate::error::Result;
-use crate::reproduce::report::{Bound, Section};
+use crate::reproduce::report::Bound;
 
 const TWO: [Network; 2] = [Network::AttHspa, Network::VerizonLte];
 
@@ -59,7 +59,7 @@ pub(super) fn fig6(measured: &Measured<'_>, _folder: &Path) -> Result<Part> {
             }
         }
     }
-    Ok((section(measured, "fig-6", "Fig. 6: Vegas at the server", FIG6, &vegas()), bounds))
+    Ok((measured.section("fig-6", &vegas()), bounds))
 }
 
 fn without_limit(network: Network) -> Case {
@@ -88,7 +88,7 @@ pub(super) fn fig7(measured: &Measured<'_>, _folder: &Path) -> Result<Part> {
         ]
     });
     let bounds = bounds.map(|bound| bound.with_note("our choice of margins")).collect();
-    Ok((section(measured, "fig-7", "Fig. 7: without tcp_rmem_max", DOWNLOADS, &unlimited()), bounds))
+    Ok((measured.section("fig-7", &unlimited()), bounds))
 }
 
 fn by_windows(network: Network) -> Case {
@@ -110,7 +110,7 @@ pub(super) fn fig8(measured: &Measured<'_>, _folder: &Path) -> Result<Part> {
             format!("Fig. 8, {}: RTT at the receiver beside the sender's, less a tick, %", network.name());
         Bound::at_most(name, 5.0, off)
     });
-    Ok((section(measured, "fig-8", "Fig. 8: RTT at the receiver", FIG8, &receivers()), bounds.to_vec()))
+    Ok((measured.section("fig-8", &receivers()), bounds.to_vec()))
 }
 
 fn far_pair(network: Network) -> [Case; 2] {
@@ -136,7 +136,7 @@ pub(super) fn fig12(measured: &Measured<'_>, _folder: &Path) -> Result<Part> {
         Bound::near(name, published, MARGIN_POINTS, measured.gain(&drwa, &clamped, GOODPUT)).with_note(note)
     });
     let bounds = bounds.collect();
-    Ok((section(measured, "fig-12", "Fig. 12: a server far away", DOWNLOADS, &far()), bounds))
+    Ok((measured.section("fig-12", &far()), bounds))
 }
 
 const FIG12_LTE: &str =
@@ -201,30 +201,5 @@ pub(super) fn fig15(measured: &Measured<'_>, _folder: &Path) -> Result<Part> {
         judge("DRWA at a gateway", network, pair, Told::Words("beyond the text: the phone is untouched; "));
     }
     let cases = near_and_weak();
-    Ok((
-        section(measured, "fig-15-16", "Figs. 15, 16: short paths, good and weak signal", FIG15, &cases),
-        bounds,
-    ))
+    Ok((measured.section("fig-15-16", &cases), bounds))
 }
-
-fn section(measured: &Measured<'_>, name: &'static str, title: &str, text: &str, cases: &[Case]) -> Section {
-    Section {
-        name,
-        title: title.into(),
-        text: text.into(),
-        columns: COLUMNS.to_vec(),
-        rows: cases.iter().map(|case| measured.row(case)).collect(),
-        files: Vec::new(),
-    }
-}
-
-const DOWNLOADS: &str = "Downloads of three minutes; RTT is the sender's smoothed one, mean over time.";
-const FIG6: &str = "\
-Downloads of three minutes. The varying links are generated traces (models hspa and lte-driving) with the networks' mean rates. On a
-steady link Vegas has nothing to mistake for a queue, and loses nothing.";
-const FIG8: &str = "\
-RTT at the receiver is RTTest of Algorithm 3, beside the sender's smoothed RTT; means over time. Without timestamps a sample comes
-once a window, and is longer than a round trip where the congestion window is the smaller one.";
-const FIG15: &str = "\
-Downloads of three minutes. The round trips without queues are our choice. With DRWA the RTT is lambda times as long. With the
-untouched phone it is what tcp_rmem_max holds at the rate. So the shorter the path, the larger the gain.";

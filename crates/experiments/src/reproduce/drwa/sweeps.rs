@@ -5,10 +5,10 @@ use std::path::Path;
 use paceline_sim::reproduce::drwa::{Experiment, Network, Signal, Window};
 
 use super::Part;
-use super::case::{COLUMNS, Case, GOODPUT, Measured, RTT};
+use super::case::{Case, GOODPUT, Measured, RTT};
 use crate::error::Result;
 use crate::plot::{self, Across, Line, Panel};
-use crate::reproduce::report::{Bound, Section};
+use crate::reproduce::report::Bound;
 
 const NETWORKS: [Network; 2] = [Network::AttHspa, Network::VerizonLte];
 /// Values of Table 1, and those that Fig. 5 names.
@@ -73,7 +73,7 @@ pub(super) fn fig3(measured: &Measured<'_>, folder: &Path) -> Result<Part> {
         });
     let bounds = bounds.map(|bound| bound.with_note("as the text tells; our choice of margins")).collect();
     draw(measured, folder, "fig-3", "Fig. 3: tcp_rmem_max, server nearby", false)?;
-    Ok((section(measured, "fig-3", "Fig. 3: tcp_rmem_max, server nearby", near()), bounds))
+    Ok((measured.section("fig-3", &near()), bounds))
 }
 
 pub(super) fn fig5(measured: &Measured<'_>, folder: &Path) -> Result<Part> {
@@ -86,7 +86,7 @@ pub(super) fn fig5(measured: &Measured<'_>, folder: &Path) -> Result<Part> {
         },
     );
     draw(measured, folder, "fig-5", "Fig. 5: tcp_rmem_max, server far away", true)?;
-    Ok((section(measured, "fig-5", "Fig. 5: tcp_rmem_max, server far away", far()), bounds.to_vec()))
+    Ok((measured.section("fig-5", &far()), bounds.to_vec()))
 }
 
 pub(super) fn fig10(measured: &Measured<'_>, folder: &Path) -> Result<Part> {
@@ -131,7 +131,7 @@ pub(super) fn fig10(measured: &Measured<'_>, folder: &Path) -> Result<Part> {
     let panels = [panel("throughput (Mbit/s)", GOODPUT), panel("RTT (ms)", RTT)];
     let title = "Fig. 10: lambda; mean of near, weak and far";
     plot::write_across(&folder.join("drwa-fig-10.svg"), title, Across::Logarithm("lambda"), &panels)?;
-    Ok((section(measured, "fig-10", "Fig. 10: lambda", lambdas()), bounds))
+    Ok((measured.section("fig-10", &lambdas()), bounds))
 }
 
 fn draw(measured: &Measured<'_>, folder: &Path, name: &str, title: &str, far: bool) -> Result<()> {
@@ -151,16 +151,3 @@ fn draw(measured: &Measured<'_>, folder: &Path, name: &str, title: &str, far: bo
     let across = Across::Logarithm("tcp_rmem_max (kB)");
     plot::write_across(&folder.join(format!("drwa-{name}.svg")), title, across, &panels)
 }
-
-fn section(measured: &Measured<'_>, name: &'static str, title: &str, cases: Vec<Case>) -> Section {
-    Section {
-        name,
-        title: title.into(),
-        text: TEXT.into(),
-        columns: COLUMNS.to_vec(),
-        rows: cases.iter().map(|case| measured.row(case)).collect(),
-        files: vec![format!("drwa-{name}.svg")],
-    }
-}
-
-const TEXT: &str = "Downloads of three minutes; RTT is the sender's smoothed one, mean over time.";

@@ -10,7 +10,7 @@ use super::case::{Case, GOODPUT, Measured};
 use crate::error::Result;
 use crate::output::say;
 use crate::reproduce::report::{Bound, Section, number};
-use crate::table::new_table;
+use crate::table::{Column, table_of};
 
 /// A published cell, and ours.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -58,23 +58,19 @@ pub(super) fn print(cells: &[CellResult]) {
     if cells.is_empty() {
         return;
     }
-    let mut table = new_table(
-        2,
-        &["network", "latency, ms", "published, %", "ours, %", "points", "clamped, Mbit/s", "DRWA, Mbit/s"],
-    );
-    for cell in cells {
-        table.add_row([
-            cell.network.to_string(),
-            cell.latency_ms.to_string(),
-            format!("{:.2}", cell.published),
-            format!("{:.2}", cell.value),
-            format!("{:+.1}", cell.value - cell.published),
-            format!("{:.2}", cell.clamped_mbps),
-            format!("{:.2}", cell.drwa_mbps),
-        ]);
-    }
+    let table = table_of(2, &COLUMNS, cells);
     say!("Table 3: throughput of DRWA over that of an untouched phone\n{table}");
 }
+
+const COLUMNS: [Column<CellResult>; 7] = [
+    ("network", |cell| cell.network.to_string()),
+    ("latency, ms", |cell| cell.latency_ms.to_string()),
+    ("published, %", |cell| format!("{:.2}", cell.published)),
+    ("ours, %", |cell| format!("{:.2}", cell.value)),
+    ("points", |cell| format!("{:+.1}", cell.value - cell.published)),
+    ("clamped, Mbit/s", |cell| format!("{:.2}", cell.clamped_mbps)),
+    ("DRWA, Mbit/s", |cell| format!("{:.2}", cell.drwa_mbps)),
+];
 
 pub(super) fn report(measured: &Measured<'_>, _folder: &Path) -> Result<Part> {
     let cells = results(measured);
@@ -103,20 +99,8 @@ pub(super) fn report(measured: &Measured<'_>, _folder: &Path) -> Result<Part> {
             number(mean(network), 1),
         ]
     };
-    let section = Section {
-        name: "table-3",
-        title: "Table 3: the networks".into(),
-        text: TEXT.into(),
-        columns: vec![
-            "network",
-            "rate, Mbit/s",
-            "tcp_rmem_max, bytes",
-            "largest deviation, points",
-            "mean deviation, points",
-        ],
-        rows: Network::ALL.into_iter().map(row).collect(),
-        files: Vec::new(),
-    };
+    let section =
+        Section { rows: Network::ALL.into_iter().map(row).collect(), ..Section::of("drwa", "table-3") };
     Ok((section, bounds))
 }
 
@@ -126,5 +110,3 @@ const SPRINT: &str = "a window W fills a path of latency L at W / L, so that wit
                       within 8 with a further delay of any length";
 const LTE: &str = "the published gains beyond 219 ms are smaller than those of any constant rate that fits the one at 219 ms. A \
                    window of 484,848 bytes is 7.3 Mbit/s at 533 ms";
-const TEXT: &str = "\
-Downloads of 100 MB; the latency is the round trip without queues. The text gives no rates. Each network has one, from `--part fit`.";

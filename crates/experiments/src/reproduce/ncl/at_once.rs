@@ -118,23 +118,7 @@ pub(super) fn report(
 ) -> (Section, Vec<Bound>) {
     let measured = Measured { records, runs, seconds };
     let rows = paths().iter().flat_map(|(path, of)| measured.rows(path, of)).collect();
-    let section = Section {
-        name: "at-once",
-        title: "Eq. (23)'s answer of 0: what of it fails, and what `ncl-adaptive` has of it".into(),
-        text: TEXT.into(),
-        columns: vec![
-            "path",
-            "sender, tau_CD",
-            "Mbit/s",
-            "±",
-            "resent, %",
-            "of it needless, %",
-            "answers / 1,000 s",
-            "RTO / 1,000 s",
-        ],
-        rows,
-        files: Vec::new(),
-    };
+    let section = Section { rows, ..Section::of("ncl", "at-once") };
     (section, bounds(cells, &measured))
 }
 
@@ -161,13 +145,3 @@ fn bounds(cells: &[CellResult], measured: &Measured<'_>) -> Vec<Bound> {
 fn has_errors(path: &WirelessPath) -> bool {
     matches!(path, WirelessPath::LastHop(path) if path.error > 0.0)
 }
-
-const TEXT: &str = "\
-The same paths as above. Where no loss is random Eq. (23) says 0: the answer leaves with the retransmission. As printed this takes half of \
-the goodput and more. No retransmission is needed: a fifth of all packets go again, where the model has none, Eq. (4). The cause is \
-the NRU process. It takes an RTT beyond tau_RD only from an ACK within beta x tau_CD of the retransmission. Of 0 this is nothing, so tau_RD never \
-grows again. In the rows that learn, beta is of the shortest RTT, and nothing else is changed. Then 0 is right where no loss is random. It is \
-better there than each fixed tau_CD above. With 9 % of random losses it answers too early. What follows for `ncl-adaptive`: its beta has to \
-be of the shortest RTT, as it is. If it were of its tau_CD, it would fall as the text's timers do. Its own 0 then gains and costs half \
-a percent at most: the last two rows of a path differ in nothing else. An early answer is to prevent timeouts, Eq. (9), and those a \
-second RD has prevented already.";

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Job, Records, Values};
 use crate::output::say;
-use crate::table::new_table;
+use crate::table::{Column, table_of};
 
 /// A figure, or what stands beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
@@ -390,41 +390,24 @@ pub(super) fn print(cells: &[CellResult]) {
     if !cells.iter().any(|cell| shown(&cell)) {
         return;
     }
-    let mut table = new_table(
-        1,
-        &[
-            "figure",
-            "sender",
-            "at",
-            "Mbit/s",
-            "± 95 %",
-            "share",
-            "RTO",
-            "answers",
-            "resent, %",
-            "needless, %",
-            "SRTT, ms",
-            "cwnd",
-        ],
-    );
-    for cell in cells.iter().filter(shown) {
-        table.add_row([
-            format!("{:?}", cell.figure),
-            cell.scheme.to_string(),
-            format!("{}", cell.x),
-            format!("{:.3}", cell.goodput_mbps),
-            cell.ci95.map_or("-".into(), |width| format!("{width:.3}")),
-            format!("{:.3}", cell.share),
-            format!("{:.1}", cell.timeouts),
-            format!("{:.1}", cell.answers),
-            format!("{:.2}", cell.resent_percent),
-            format!("{:.1}", cell.needless_percent),
-            format!("{:.0}", cell.srtt_ms),
-            format!("{:.1}", cell.cwnd),
-        ]);
-    }
+    let table = table_of(1, &COLUMNS, cells.iter().filter(shown));
     say!("RTO and answers are per 1,000 s and flow.\n{table}");
 }
+
+const COLUMNS: [Column<CellResult>; 12] = [
+    ("figure", |cell| format!("{:?}", cell.figure)),
+    ("sender", |cell| cell.scheme.to_string()),
+    ("at", |cell| format!("{}", cell.x)),
+    ("Mbit/s", |cell| format!("{:.3}", cell.goodput_mbps)),
+    ("± 95 %", |cell| cell.ci95.map_or("-".into(), |width| format!("{width:.3}"))),
+    ("share", |cell| format!("{:.3}", cell.share)),
+    ("RTO", |cell| format!("{:.1}", cell.timeouts)),
+    ("answers", |cell| format!("{:.1}", cell.answers)),
+    ("resent, %", |cell| format!("{:.2}", cell.resent_percent)),
+    ("needless, %", |cell| format!("{:.1}", cell.needless_percent)),
+    ("SRTT, ms", |cell| format!("{:.0}", cell.srtt_ms)),
+    ("cwnd", |cell| format!("{:.1}", cell.cwnd)),
+];
 
 /// Our choice: about what a run costs beside one over a link of 1 Mbit/s.
 const AD_HOC_COST: f64 = 10.0;

@@ -1,5 +1,6 @@
 //! Over which windows, rates and round trips Figs. 9a and 9c are as the text tells.
 
+use paceline_judge::distinct;
 use serde_json::Value;
 
 use super::cells::{CellResult, Figure};
@@ -79,38 +80,21 @@ pub(super) fn section(cells: &[CellResult]) -> Option<Section> {
         let place = [point.window_max.into(), number(point.mbps, 2), number(point.rtt_ms, 0)];
         place.into_iter().chain(kept).collect()
     };
-    Some(Section {
-        name: "ncl-fig-9a-grid",
-        title: "Fig. 9a over windows, rates and round trips: what 15 % of errors leave".into(),
-        text: format!(
-            "Goodput at 15 % over 0.85 of that without errors: 1 is a flat curve, {FLAT} and more counts as one. The window has at most so \
-             many packets (20: ns-2's default). The wireless hop has a queue of 50 packets and loses data, not ACKs. At 15 % one \
-             retransmission in seven is lost: an answer to congestion and a timeout for every 44 packets. The answers alone keep a \
-             window near sqrt(1.5) / 0.15 = 8 packets. One packet of 44 waits for a timeout, of ten packets' time and more. That takes \
-             a fifth of the goodput. A sender that answers every loss has a window of 3. So the text's sender is flat only where \
-             the timeout or the path holds few packets, and there every sender keeps more than half. The tau_CD of ncl-adaptive \
-             does not take a packet's time in the queue for congestion, and it has a second RD timer. It is flat on some paths of three \
-             to four packets, where the others are below half."
-        ),
-        columns: columns.collect(),
-        rows: points.iter().map(row).collect(),
-        files: Vec::new(),
-    })
+    Some(
+        Section {
+            columns: columns.collect(),
+            rows: points.iter().map(row).collect(),
+            ..Section::of("ncl", "ncl-fig-9a-grid")
+        }
+        .told("flat", FLAT),
+    )
 }
 
 /// Fig. 9c over the rest of the path.
 pub(super) fn rests(cells: &[CellResult]) -> Option<Section> {
     let of: Vec<&CellResult> = cells.iter().filter(|cell| cell.figure == Figure::Rest).collect();
-    let mut schemes: Vec<&'static str> = Vec::new();
-    let mut rests: Vec<f64> = Vec::new();
-    for cell in &of {
-        if !schemes.contains(&cell.scheme) {
-            schemes.push(cell.scheme);
-        }
-        if let Some(rest) = cell.rtt_ms.filter(|rest| !rests.contains(rest)) {
-            rests.push(rest);
-        }
-    }
+    let schemes = distinct(of.iter().map(|cell| cell.scheme));
+    let rests = distinct(of.iter().filter_map(|cell| cell.rtt_ms));
     if of.is_empty() {
         return None;
     }
@@ -123,15 +107,8 @@ pub(super) fn rests(cells: &[CellResult]) -> Option<Section> {
         std::iter::once(number(*rest, 0)).chain(schemes.iter().map(mean)).collect()
     };
     Some(Section {
-        name: "ncl-fig-9c-rest",
-        title: "Fig. 9c where the rest of the path is shorter".into(),
-        text: "Goodput in Mbit/s is the mean over longest delays of 100, 300, 500 and 700 ms. Rows are the RTT of the rest of the path. An RTT that \
-               grows at once by more than beta times tau_CD beyond tau_RD is never learnt (Section IV-A says so). From then on every \
-               packet is sent twice, and every window is answered with half of it. That lasts until the delay falls again. The shorter the rest \
-               of the path, the more jumps are too large for it."
-            .into(),
         columns: std::iter::once("rest, ms").chain(schemes.iter().copied()).collect(),
         rows: rests.iter().map(row).collect(),
-        files: Vec::new(),
+        ..Section::of("ncl", "ncl-fig-9c-rest")
     })
 }

@@ -82,28 +82,5 @@ pub(super) fn section(cells: &[CellResult]) -> Option<Section> {
     if all.is_empty() {
         return None;
     }
-    Some(Section {
-        name: "model",
-        title: "tau_CD: fixed, as the paper has it, by its model, and following the losses".into(),
-        text: "The path of Fig. 9a, and five flows over 10 Mbit/s and 100 ms, where every loss is congestive. The last column is Eq. (23) \
-               for the losses and the window that the run showed, with p_c what was needed to be sent again beyond the errors. The \
-               model says tau_u wherever any noticeable share of losses is random, and 0 where none is. Before tau_u no retransmission \
-               of a packet lost to congestion comes back. What it is the model leaves open (at least the shortest RTT). Why its 0 \
-               fails, and what follows, is in the next table."
-            .into(),
-        columns: vec![
-            "path",
-            "sender",
-            "tau_CD, ms",
-            "Mbit/s",
-            "of the link, %",
-            "Jain",
-            "answers / 1,000 s",
-            "RTO / 1,000 s",
-            "resent, %",
-            "model",
-        ],
-        rows: all.iter().flat_map(Compared::rows).collect(),
-        files: Vec::new(),
-    })
+    Some(Section { rows: all.iter().flat_map(Compared::rows).collect(), ..Section::of("ncl", "model") })
 }

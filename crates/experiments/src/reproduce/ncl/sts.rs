@@ -51,25 +51,6 @@ fn values(run: &StsRun) -> Values {
     values
 }
 
-const COLUMNS: [&str; 16] = [
-    "path",
-    "p_c, %",
-    "p_w, %",
-    "zeta, %",
-    "Eq. (3)",
-    "model",
-    "t, ms",
-    "F(t)",
-    "CL answered, %",
-    "Eq. (12), %",
-    "model",
-    "Eq. (13), %",
-    "model",
-    "Eq. (15), %",
-    "model",
-    "±",
-];
-
 const WHOLE: [&str; 5] = ["packets", "transmissions", "congestive", "other", "needless"];
 const AT: [&str; 5] = ["within", "unacknowledged", "not_congestive", "timed_out", "congestive_acknowledged"];
 
@@ -93,12 +74,8 @@ pub(super) fn report(records: &Records, runs: u64, seconds: u64) -> (Section, Ve
     let all: Vec<(StsPath, StsRun)> =
         StsPath::ALL.into_iter().map(|path| (path, sum(path, records, runs, seconds))).collect();
     let section = Section {
-        name: "sts",
-        title: "The model's probabilities beside what is counted".into(),
-        text: TEXT.into(),
-        columns: COLUMNS.to_vec(),
         rows: all.iter().flat_map(|(path, run)| rows(*path, run)).collect(),
-        files: Vec::new(),
+        ..Section::of("ncl", "sts")
     };
     (section, bounds(&all))
 }
@@ -165,15 +142,3 @@ comes, so Eq. (2) does not hold";
 fn error(beside: Beside) -> f64 {
     if beside.model > 0.0 { beside.error() } else { beside.measured.abs() }
 }
-
-const TEXT: &str = "\
-A sender with TCP-NCL's timers has a window of 30 packets that it never lowers (tau_CD is a second), over 10 Mbit/s and 50 ms. \
-2 % of all packets are lost behind the bottleneck (NL), some in its queue (CL). p_c, p_w and F are counted, too. So the columns show \
-whether what the model makes of them is so. The model is about t up to tau_u, where retransmissions of packets lost to congestion begin to \
-be answered. Drops by chance are as it assumes. So are errors in bursts of ten packets, which are over when a packet is sent again. \
-Steady congestion (6 Mbit/s of datagrams, RED) is so but for Eq. (2), and a timeout follows more often than the model says. \
-Each other path lacks one assumption. Congestion in spells (four BBR flows, 20 s in 40): a retransmission meets the congestion of its \
-original. So a timeout follows far more often than p_l, Eq. (2), and most often before a queue that is full. Behind jitter that \
-keeps the order an RTT depends on the packets in front. When a packet is sent again, the window has stopped and none is in front. So the \
-answer comes sooner than F, Eq. (41). Errors in spells of 300 packets take a packet and its retransmission, assumption 3. After a delay \
-that has jumped beyond the record of RTTs, packets are sent again that are not lost. They count beside p_l, not beside 1, Eq. (4).";

@@ -65,24 +65,8 @@ pub(super) fn report(records: &Records, runs: u64) -> (Section, Vec<Bound>) {
             goodput.len().into(),
         ]
     };
-    let section = Section {
-        name: "beyond",
-        title: "Beyond the tables".into(),
-        text: TEXT.into(),
-        columns: vec![
-            "flow",
-            "congestion control",
-            "recovery",
-            "variant",
-            "Mbit/s",
-            "± 95 %",
-            "of the link, %",
-            "RTO",
-            "runs",
-        ],
-        rows: BeyondFlow::all().iter().map(row).collect(),
-        files: Vec::new(),
-    };
+    let section =
+        Section { rows: BeyondFlow::all().iter().map(row).collect(), ..Section::of("or", "beyond") };
     (section, bounds(records, runs))
 }
 
@@ -141,11 +125,3 @@ fn bounds(records: &Records, runs: u64) -> Vec<Bound> {
         .with_note("our choice of a bound; the paper leaves such paths open"),
     ]
 }
-
-const TEXT: &str = "\
-FACK, as in the tables. A reader reads every 10 ms, no more than its share of what the link delivers of payload. While a hole is \
-open it has nothing to read. So one at the link rate cannot catch up, whatever the sender does. What it has not read when the hole is \
-filled takes room that opportunistic retransmission counts on. At 10 Gbit/s the receive window is 45,000 segments, and the send buffer may \
-grow to 1 GiB. A run lasts 20 s, 400 round trips with some 160 losses. Started as in the tables (a queue of 3,000 packets, HyStart) slow start \
-overflows the queue at an eighth of the window. CUBIC, set back by every loss, would need far more than 20 s to grow on. With a queue of one \
-bandwidth-delay product and without HyStart slow start reaches the window. The rest is a matter of loss recovery.";

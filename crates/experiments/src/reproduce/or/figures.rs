@@ -6,7 +6,7 @@ use paceline_sim::reproduce::linux::LinuxRow;
 use paceline_sim::reproduce::or::{
     Cell, RttTrace, SenderRow, SenderSetup, SenderTrace, Setup, SetupLoss, Variant,
 };
-use paceline_sim::{ScenarioError, run_watched};
+use paceline_sim::run_watched;
 use paceline_tcp::{CongestionName, DetectionName, ReductionName};
 use serde_json::Value;
 
@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::files::write_whole;
 use crate::interrupt;
 use crate::plot::{self, Across, Line, Panel};
+use crate::reproduce::pool::not_simulated;
 use crate::reproduce::report::{Bound, Section, number};
 
 type Drawn = (Vec<Section>, Vec<Bound>);
@@ -61,10 +62,8 @@ pub(super) fn draw(records: &Records, runs: u64, folder: &Path) -> Result<Drawn>
 /// Fig. 3, left: goodput over loss. The paper sets its module beside the kernel's own PRR; we set both loss detections beside
 /// Linux 6.1 and the published cells.
 fn loss_figure(records: &Records, runs: u64, folder: &Path) -> Result<Section> {
-    let mean = |loss: f64, detection: DetectionName| {
-        let of_runs = records.values(&name(loss, detection), runs, "goodput_mbps");
-        of_runs.iter().sum::<f64>() / of_runs.len() as f64
-    };
+    let mean =
+        |loss: f64, detection: DetectionName| records.mean(&name(loss, detection), runs, "goodput_mbps");
     let mut lines: Vec<Line> = DETECTIONS
         .iter()
         .enumerate()
@@ -89,16 +88,7 @@ fn loss_figure(records: &Records, runs: u64, folder: &Path) -> Result<Section> {
         let means = DETECTIONS.map(|detection| number(mean(loss, detection), 3));
         std::iter::once(number(loss, 3)).chain(means).collect()
     };
-    let section = Section {
-        name: "fig-3-loss",
-        title: "Fig. 3, left: goodput over loss, CUBIC with PRR".into(),
-        text: "The paper sets its loss recovery module beside the kernel's own PRR. Ours, with two loss detections, is set beside \
-               Linux 6.1 and the published cells."
-            .into(),
-        columns: vec!["loss, %", "FACK, Mbit/s", "RACK-TLP, Mbit/s"],
-        rows: LOSSES.map(row).to_vec(),
-        files: vec!["fig-3-loss.svg".into(), "fig-3-loss.csv".into()],
-    };
+    let section = Section { rows: LOSSES.map(row).to_vec(), ..Section::of("or", "fig-3-loss") };
     write_csv(
         &folder.join("fig-3-loss.csv"),
         &["loss_percent", "fack_mbps", "rack_tlp_mbps"],
@@ -128,17 +118,10 @@ fn downloads() -> Result<Vec<Download>> {
             return Err(Error::interrupted());
         }
         let sender = SenderSetup { reduction, variant, detection, ..SenderSetup::default() };
-        let trace = RttTrace::record(&sender).map_err(simulation)?;
+        let trace = RttTrace::record(&sender).map_err(|error| not_simulated("", &error))?;
         Ok(Download { reduction, variant, detection, trace })
     };
     senders.into_iter().map(record).collect()
-}
-
-fn simulation(error: ScenarioError) -> Error {
-    match error {
-        ScenarioError::GivenUp => Error::interrupted(),
-        other => Error::failed(format!("cannot simulate: {other}")),
-    }
 }
 
 impl Download {
@@ -164,14 +147,7 @@ fn window_figure(downloads: &[Download], folder: &Path) -> Result<Section> {
     let panel = Panel { title: "cwnd (packets)".into(), lines: prr.enumerate().map(of).collect() };
     let title = "Fig. 3, right: a download of 50 MB with five drops, CUBIC with PRR";
     plot::write(&folder.join("fig-3-cwnd.svg"), title, &[panel])?;
-    Ok(Section {
-        name: "fig-3-cwnd",
-        title: "Fig. 3, right: cwnd through five drops, CUBIC with PRR".into(),
-        text: "Both loss detections lower cwnd at the same places and by the same amount.".into(),
-        columns: Vec::new(),
-        rows: Vec::new(),
-        files: vec!["fig-3-cwnd.svg".into()],
-    })
+    Ok(Section { ..Section::of("or", "fig-3-cwnd") })
 }
 
 /// Figs. 4 and 5: the round trip after a drop was repaired.
@@ -191,17 +167,8 @@ fn rtt_after(downloads: &[Download], folder: &Path) -> Result<(Section, Vec<Boun
             number(after.growth() * 100.0, 1),
         ]
     };
-    let section = Section {
-        name: "rtt-after-recovery",
-        title: "Figs. 4, 5: the round trip after recovery".into(),
-        text: "A download of 50 MB with five single drops, 20 Mbit/s, 100 ms, CUBIC. Means over the drops of the longest round \
-               trip in the half second before, and in the two seconds after. Published: 100 to 150 ms with PRR, to 180 ms with \
-               QARR, 100 ms optimised."
-            .into(),
-        columns: vec!["recovery", "variant", "before, ms", "after, ms", "growth, %"],
-        rows: with_fack.map(row).collect(),
-        files,
-    };
+    let section =
+        Section { rows: with_fack.map(row).collect(), files, ..Section::of("or", "rtt-after-recovery") };
     let growth = |reduction, variant| {
         let of = downloads.iter().find(|download| download.is(reduction, variant, DetectionName::Fack));
         of.map_or(f64::NAN, |download| download.trace.after.growth() * 100.0)
@@ -277,7 +244,7 @@ fn hack1(folder: &Path) -> Result<(Section, Vec<Bound>)> {
         });
         let cell = cell.ok_or_else(|| Error::failed("Table 14 has no cell to trace"))?;
         let mut trace = SenderTrace::default();
-        cell.run(1, DetectionName::Fack, &mut trace).map_err(simulation)?;
+        cell.run(1, DetectionName::Fack, &mut trace).map_err(|error| not_simulated("", &error))?;
         traces.push((variant, trace));
     }
     draw_hack1(&traces, folder)?;
@@ -291,16 +258,7 @@ fn hack1(folder: &Path) -> Result<(Section, Vec<Bound>)> {
             last.hack1.into(),
         ]
     };
-    let section = Section {
-        name: "hack1",
-        title: "Table 14, QARR, 100 ms: one run with and without Hack 1".into(),
-        text: "100 Mbit/s, 0.5 % loss. Each timeout without Hack 1 is a step of the second panel; with it the third panel's \
-               retransmissions stand in their place."
-            .into(),
-        columns: vec!["variant", "Mbit/s", "recoveries", "timeouts", "retransmissions by Hack 1"],
-        rows: traces.iter().map(row).collect(),
-        files: vec!["hack1.svg".into(), "hack1.csv".into()],
-    };
+    let section = Section { rows: traces.iter().map(row).collect(), ..Section::of("or", "hack1") };
     let timeouts = |at: usize| {
         traces.get(at).and_then(|(_, trace)| trace.rows.last()).map_or(f64::NAN, |row| row.timeouts as f64)
     };

@@ -1,6 +1,5 @@
 //! The formulas for whole flows beside the simulator.
 
-use paceline_judge::Sample;
 use paceline_sim::reproduce::or::grid::GridPoint;
 use paceline_theory::or::flow::{LARGEST_ERROR, MEAN_ERROR};
 
@@ -34,8 +33,7 @@ pub(super) fn report(records: &Records, runs: u64) -> (Section, Vec<Bound>) {
     let (mut rows, mut errors) = (Vec::new(), Vec::new());
     for point in GridPoint::all() {
         let Ok(predicted) = point.predicted() else { continue };
-        let of_runs = records.values(&name(&point), seeds(runs), "utilization");
-        let simulated = of_runs.into_iter().collect::<Sample>().mean();
+        let simulated = records.mean(&name(&point), seeds(runs), "utilization");
         errors.push((simulated - predicted).abs());
         rows.push(vec![
             point.reduction.to_string().into(),
@@ -58,27 +56,9 @@ pub(super) fn report(records: &Records, runs: u64) -> (Section, Vec<Bound>) {
         Bound::at_most(name("mean"), MEAN_ERROR, mean).with_note(&stated),
         Bound::at_most(name("largest"), LARGEST_ERROR, largest).with_note(&stated),
     ];
-    let section = Section {
-        name: "formulas",
-        title: "The formulas for whole flows beside the simulator".into(),
-        text: format!(
-            "The share of the link that a flow of 200 s uses, slow start included. CUBIC with RACK-TLP over paths of 20 and 100 \
-             Mbit/s, means of {} runs. The formulas of `paceline predict` are off by {mean:.3} on average and {largest:.3} at \
-             most.",
-            seeds(runs)
-        ),
-        columns: vec![
-            "rate reduction",
-            "opportunistic",
-            "Mbit/s",
-            "RTT, ms",
-            "loss, %",
-            "formula",
-            "simulator",
-            "difference",
-        ],
-        rows,
-        files: Vec::new(),
-    };
+    let section = Section { rows, ..Section::of("or", "formulas") }
+        .told("runs", seeds(runs))
+        .told("mean", format!("{mean:.3}"))
+        .told("largest", format!("{largest:.3}"));
     (section, bounds)
 }

@@ -98,28 +98,7 @@ pub(super) fn report(records: &Records, runs: u64) -> (Section, Vec<Bound>) {
         )
         .with_note(format!("the largest difference of means is {:.1} %", worst * 100.0)),
     ];
-    let section = Section {
-        name: "linux",
-        title: "CUBIC, Veno, Westwood, Vegas and BBR with PRR beside Linux 6.1".into(),
-        text: "One flow of 200 s, 20 Mbit/s, 100 ms, a window of 180 segments, random loss. RACK-TLP and all other defaults of \
-               the endpoint. A row holds when the means are within 10 %. It holds, too, when the 95 % interval of their difference \
-               (Welch) holds 0 and is no wider than 10 % on either side."
-            .into(),
-        columns: vec![
-            "congestion control",
-            "loss, %",
-            "Linux, Mbit/s",
-            "runs",
-            "ours, Mbit/s",
-            "runs",
-            "ours / Linux - 1, %",
-            "difference",
-            "± 95 %",
-            "",
-        ],
-        rows,
-        files: Vec::new(),
-    };
+    let section = Section { rows, ..Section::of("or", "linux") };
     (section, bounds)
 }
 

@@ -7,7 +7,8 @@ use paceline_sim::scenario::{Flow, PathLink, Scenario};
 use paceline_wire::{Duration, Rate};
 
 use crate::cpu_time::CpuTime;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::reproduce::pool::not_simulated;
 use crate::reproduce::report::{Bound, Section, number};
 
 /// Times in seconds.
@@ -48,7 +49,7 @@ fn best(scenario: &Scenario) -> Result<Measured> {
     let mut best = Measured { seconds: f64::INFINITY, events: 0.0, packets: 0.0 };
     for _ in 0..REPETITIONS {
         let started = CpuTime::now();
-        let result = run(scenario).map_err(|error| Error::failed(format!("cannot simulate: {error}")))?;
+        let result = run(scenario).map_err(|error| not_simulated("", &error))?;
         let seconds = started.elapsed_s();
         if seconds < best.seconds {
             let packets = result.links.get("radio_down").map_or(0, |link| link.delivered_packets);
@@ -108,14 +109,7 @@ impl Speed {
                     .with_note("the sum of the runs' processor times, halved, and for 10 runs a cell"),
             );
         }
-        let section = Section {
-            name: "speed",
-            title: "Speed of the simulator".into(),
-            text: "Processor time of one thread of the machine that made this page, the best of five.".into(),
-            columns: vec!["what", "value"],
-            rows,
-            files: Vec::new(),
-        };
+        let section = Section { rows, ..Section::of("or", "speed") };
         (section, bounds)
     }
 }

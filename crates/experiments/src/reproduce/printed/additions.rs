@@ -57,36 +57,6 @@ impl Row {
 }
 
 pub(super) fn report(rows: &[Row], measured: &Measured<'_>) -> Section {
-    Section {
-        name: "printed-hack1-changes",
-        title: "Hack 1: what each change brings".into(),
-        text: TEXT.into(),
-        columns: vec![
-            "cell",
-            "published, %",
-            "as printed, %",
-            "third: more by, points",
-            "±",
-            "marks: more by",
-            "±",
-            "holds: more by",
-            "±",
-            "all: more by",
-            "±",
-            "RTO a run, as printed",
-            "third",
-            "marks",
-            "holds",
-            "all",
-        ],
-        rows: rows.iter().map(|row| row.to_row(measured)).collect(),
-        files: Vec::new(),
-    }
+    let rows = rows.iter().map(|row| row.to_row(measured)).collect();
+    Section { rows, ..Section::of("printed", "printed-hack1-changes") }
 }
-
-const TEXT: &str = "\
-One change at a time is added to the printed form, over the same seeds. Behind ± stands half of the 95 % interval of the difference. \
-Third: the third duplicate without news is enough (as printed their number has to exceed DupThresh). \
-Marks: such a duplicate marks a segment beyond the window as lost, so that it leaves the pipe. \
-Holds: once a retransmission was lost nothing new goes beyond the window until it is repaired. \
-Ours has all three (crates/tcp/src/sender/hack1.rs).";

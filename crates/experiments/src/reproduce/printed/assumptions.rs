@@ -87,24 +87,8 @@ pub(super) fn report(rows: &[Row], measured: &Measured<'_>) -> (Section, Vec<Bou
     let is_open = |row: &&&Row| row.others.iter().all(|case| row.is_off(measured, case));
     let open: Vec<String> = off.iter().filter(is_open).map(|row| name(&row.cell)).collect();
     let section = Section {
-        name: "printed-assumptions",
-        title: "Cells that are off as printed, read otherwise".into(),
-        text: TEXT.into(),
-        columns: vec![
-            "cell",
-            "published, %",
-            "as printed: points off",
-            "±",
-            "RTO a run",
-            "cumulative, or keeps: points off",
-            "±",
-            "RTO a run",
-            "record and AW = C x U, or rfc6675: points off",
-            "±",
-            "RTO a run",
-        ],
         rows: off.iter().map(|row| row.to_row(measured)).collect(),
-        files: Vec::new(),
+        ..Section::of("printed", "printed-assumptions")
     };
     let bound = Bound::at_most(
         format!("of {} cells off as printed: those that no other reading brings within 10 points", off.len()),
@@ -113,11 +97,3 @@ pub(super) fn report(rows: &[Row], measured: &Measured<'_>) -> (Section, Vec<Bou
     );
     (section, vec![if open.is_empty() { bound } else { bound.with_note(open.join("; ")) }])
 }
-
-const TEXT: &str = "\
-What the text leaves open is read otherwise. Nothing else changes. \
-QARR `-cumulative`: only ACKs that move SND.UNA count. Only there Linux calls the hook pkts_acked, which Section VI lists. \
-QARR `-record`: RTTs come from the record of what was sent, and AW is C x U in packets of the link. These are 165, where the tables \
-imply 180. So no 15 packets stand in the queue when Q_T is 5. \
-BARR `-keeps`: recovery ends with the cwnd of before. A kernel does so whose own handler sets cwnd to an ssthresh that was not lowered. \
-BARR with RFC 6675: a repair that is lost ends in a timeout.";

@@ -89,21 +89,5 @@ pub(super) fn report(rows: &[Row], measured: &Measured<'_>) -> Section {
             ]);
         }
     }
-    Section {
-        name: "printed-causes",
-        title: "What each change does alone".into(),
-        text: TEXT.into(),
-        columns: vec!["cell and form", "published, %", "here, %", "±", "points off", "RTO a run"],
-        rows: all,
-        files: Vec::new(),
-    }
+    Section { rows: all, ..Section::of("printed", "printed-causes") }
 }
-
-const TEXT: &str = "\
-From the printed form one thing is changed at a time. \
-QARR: W also rises below the target (`-raises`); W is set once a round trip (`-round`), or by the shortest queue of it (`-shortest`). \
-With `-record` RTTs come from the record of what was sent, not from the echoed timestamp, and the pipe is that before the ACK. \
-BARR: what SACK reports counts in B (`-delivered`); the highest B of a round trip counts (`-highest`); RTTs come from the record (`-record`). \
-Slow start goes on inside recovery (`-slow-start`); at its end cwnd is no less than before it (`-keeps`). \
-Factor 3 is the refined send buffer (Section V), which takes the stall of the application away. \
-Of the optimised cells of Table 14: without losses of what was sent again, and with Hack 1 as printed.";

@@ -176,14 +176,8 @@ pub(super) fn report(pairs: &[Pair], measured: &Measured<'_>) -> (Section, Vec<B
     };
     let mut columns = vec!["algorithm and path"];
     columns.extend(PAIR_COLUMNS);
-    let section = Section {
-        name: "printed-pairs",
-        title: "DRWA, RTT modulation and TCP-NCL as printed, beside ours".into(),
-        text: TEXT.into(),
-        columns,
-        rows: pairs.iter().map(row).collect(),
-        files: Vec::new(),
-    };
+    let section =
+        Section { columns, rows: pairs.iter().map(row).collect(), ..Section::of("printed", "printed-pairs") };
     let least = |algorithm: &str| {
         let own = pairs.iter().filter(|pair| pair.name.starts_with(algorithm));
         let ratio = |pair: &Pair| {
@@ -198,10 +192,3 @@ pub(super) fn report(pairs: &[Pair], measured: &Measured<'_>) -> (Section, Vec<B
     let bounds = ["DRWA", "RTT modulation"].into_iter().filter_map(bound).collect();
     (section, bounds)
 }
-
-const TEXT: &str = "\
-DRWA near its server (where nothing is drawn one run is all), after a hand-over, and over a signal that fades. \
-RTT modulation on the thesis's path, 7.2 Mbit/s and 100 ms, before a server whose timeout has a minimum of 20 ms. The rest of the gateway \
-is ours in both. \
-TCP-NCL in split mode answers congestion by half of cwnd and Reno's growth, as printed. CUBIC in its place is a choice of the operator's, \
-not a recommendation, as it is not TCP-NCL any more.";

@@ -79,10 +79,7 @@ fn long_name(up_mbps: f64, down_mbps: f64) -> String {
 /// One value of all points of a scheme, in the same order for every scheme.
 fn points(records: &Records, scheme: CongestionName, value: &str) -> Vec<f64> {
     let of = |(up, down): (f64, f64)| {
-        delays_s().map(move |delay| {
-            let found = records.values(&name(scheme, up, down), 1, &format!("{value} {delay}"));
-            found.first().copied().unwrap_or(f64::NAN)
-        })
+        delays_s().map(move |delay| records.only(&name(scheme, up, down), &format!("{value} {delay}")))
     };
     links().flat_map(of).collect()
 }
@@ -176,18 +173,7 @@ fn section(gains: &[(CongestionName, Vec<f64>)], of_data: &[Vec<f64>]) -> Sectio
         row.push(number(quantile(of_data, 0.5), 2));
         row
     };
-    Section {
-        name: "rre-fig-9",
-        title: "Fig. 9: 1 MB beside an upload, goodput of RRE over that of others".into(),
-        text: "Uplink 250 to 3,000 kbit/s, downlink 500 to 8,000 kbit/s, the download 1 to 10 s after the upload, RTT 100 ms: 1,920 \
-               points. Goodput counts from the first SYN, which waits in the uplink's queue as every ACK does. The last column counts \
-               from the first data byte that arrives. CUBIC is without HyStart here: the text finds Reno, CUBIC and Westwood hard to \
-               tell apart. With it CUBIC leaves slow start at the first late ACK, and the median ratio is above 4."
-            .into(),
-        columns: vec!["to", "10 %", "25 %", "median", "75 %", "90 %", "median from the first data byte"],
-        rows: gains.iter().zip(of_data).map(row).collect(),
-        files: vec!["rre-fig-9.svg".into()],
-    }
+    Section { rows: gains.iter().zip(of_data).map(row).collect(), ..Section::of("rre", "rre-fig-9") }
 }
 
 fn plot(gains: &[(CongestionName, Vec<f64>)], folder: &Path) -> Result<()> {

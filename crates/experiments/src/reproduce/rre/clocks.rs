@@ -44,9 +44,8 @@ fn name(down: f64, tick_us: u64, drift_ppm: i32) -> String {
 }
 
 pub(super) fn show(records: &Records, _runs: u64, _folder: &Path) -> Result<Shown> {
-    let of = |(down, tick, drift): (f64, u64, i32), value: &str| {
-        records.values(&name(down, tick, drift), 1, value).first().copied().unwrap_or(f64::NAN)
-    };
+    let of =
+        |(down, tick, drift): (f64, u64, i32), value: &str| records.only(&name(down, tick, drift), value);
     let least = cases().map(|case| of(case, "used")).fold(f64::NAN, f64::min) * 100.0;
     // T, and what a packet waits on average when the queue swings about it.
     let t_s = |down: f64| (RTT_MS / 1e3).max(30.0 * 1_448.0 * 8.0 / (down * 1e6));
@@ -60,16 +59,7 @@ pub(super) fn show(records: &Records, _runs: u64, _folder: &Path) -> Result<Show
             number(of(case, "wait_s") * 1e3, 0),
         ]
     };
-    let section = Section {
-        name: "rre-clocks",
-        title: "Beyond the figures: the peer's clock".into(),
-        text: "A download of 300 s, RTT 100 ms, uplink 1 Mbit/s. The tick is learned from the flow; what the clocks drift apart is \
-               followed."
-            .into(),
-        columns: vec!["downlink, Mbit/s", "tick, ms", "drift, ppm", "link used, %", "mean queue, ms"],
-        rows: cases().map(row).collect(),
-        files: Vec::new(),
-    };
+    let section = Section { rows: cases().map(row).collect(), ..Section::of("rre", "rre-clocks") };
     let bounds = vec![
         Bound::at_least("clocks: share of the link that RRE uses, least, %", 97.0, least)
             .with_note("our choice of a bound"),

@@ -101,21 +101,7 @@ pub(super) fn show(records: &Records, _runs: u64, folder: &Path) -> Result<Shown
             number(quantile(&waits, 0.5), 2),
         ]
     };
-    let section = Section {
-        name: "rre-fig-12",
-        title: "Fig. 12: two downloads of 10 MB".into(),
-        text: TEXT.into(),
-        columns: vec![
-            "flows",
-            "Jain, least",
-            "Jain, 10 %",
-            "Jain, median",
-            "share of the first",
-            "mean queue, s, median",
-        ],
-        rows: PAIRS.iter().map(row).collect(),
-        files: vec!["rre-fig-12.svg".into()],
-    };
+    let section = Section { rows: PAIRS.iter().map(row).collect(), ..Section::of("rre", "rre-fig-12") };
     let lines = PAIRS
         .iter()
         .enumerate()
@@ -126,11 +112,3 @@ pub(super) fn show(records: &Records, _runs: u64, folder: &Path) -> Result<Shown
     plot::write_across(&folder.join("rre-fig-12.svg"), "Fig. 12: fairness", across, &[panel])?;
     Ok(Shown { cells: cells.collect(), bounds, sections: vec![section] })
 }
-
-const TEXT: &str = "\
-The second flow starts 1 to 10 s after the first, downlinks as in Fig. 10: 160 points a row. Jain's index is that of the two goodputs,
-each over its own whole transfer, as in the text. The share is that of the first flow while both have something to send. It is
-the median of the points. A later CUBIC floods the buffer. RRE goes to its monitor state then, finds that it receives much less than before, and drains
-with the rate that it is left. A second RRE leaves it a share that it finds little changed. This second one takes the delay that it sees for
-that of an empty queue. So the queue is longer than one flow's. RRE that comes after CUBIC never saw the queue empty. The
-paper means them for networks with a queue for each subscriber.";

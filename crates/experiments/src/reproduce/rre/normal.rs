@@ -51,9 +51,7 @@ fn name(scheme: CongestionName, down: f64, lossy: bool) -> String {
 }
 
 pub(super) fn show(records: &Records, runs: u64, folder: &Path) -> Result<Shown> {
-    let of = |scheme, down, value: &str| {
-        records.values(&name(scheme, down, false), 1, value).first().copied().unwrap_or(f64::NAN)
-    };
+    let of = |scheme, down, value: &str| records.only(&name(scheme, down, false), value);
     let best = |down| SCHEMES.map(|scheme| of(scheme, down, "goodput")).into_iter().fold(f64::NAN, f64::max);
     let to_best =
         sorted(down_mbps().map(|down| of(CongestionName::Rre, down, "goodput") / best(down)).collect());
@@ -102,13 +100,8 @@ pub(super) fn show(records: &Records, runs: u64, folder: &Path) -> Result<Shown>
         row
     };
     let section = Section {
-        name: "rre-fig-10-11",
-        title: "Figs. 10 and 11: 10 MB without upload, goodput in Mbit/s".into(),
-        text: "Uplink 1 Mbit/s, RTT 100 ms. The queue is what a data packet waited for the downlink, on average. Fig. 11 shows 8 Mbit/s."
-            .into(),
-        columns: vec!["downlink", "RRE", "CUBIC", "Reno", "Westwood", "Vegas", "queue of RRE, s", "of CUBIC, s"],
         rows: down_mbps().filter(|down| down.fract() == 0.0).map(row).collect(),
-        files: vec!["rre-fig-10.svg".into(), "rre-fig-11.svg".into()],
+        ..Section::of("rre", "rre-fig-10-11")
     };
     Ok(Shown { cells, bounds, sections: vec![section] })
 }

@@ -110,16 +110,6 @@ pub(super) fn show(records: &Records, runs: u64, folder: &Path) -> Result<Shown>
         let title = format!("Fig. {figure}: {}", phone.name);
         plot::write_across(&folder.join(format!("rre-fig-{figure}.svg")), &title, across, &[panel])?;
     }
-    shown.sections.push(Section {
-        name: "rre-fig-14-16",
-        title: "Figs. 14 to 16: three phones, 1 MB".into(),
-        text: "What the text has are uplink rates (800, 500, below 200 kbit/s: 180 here) and buffers (200 kB, 1 MB, 1 MB). Downlinks are our \
-               choice: 2, 5 and 5 Mbit/s. In each test both rates lie within 30 % of their median, and 0.04 % of the packets are lost. \
-               The phone's timestamps have ticks of 10 ms. The upload, by CUBIC, begins 10 s before."
-            .into(),
-        columns: vec!["figure", "phone", "download", "sender", "goodput, Mbit/s, median", "tests"],
-        rows,
-        files: [14, 15, 16].map(|figure| format!("rre-fig-{figure}.svg")).to_vec(),
-    });
+    shown.sections.push(Section { rows, ..Section::of("rre", "rre-fig-14-16") });
     Ok(shown)
 }

@@ -4,15 +4,10 @@ use serde::Serialize;
 
 use crate::kept::Values;
 use crate::plot::Line;
-use crate::reproduce::report::{Bound, Section};
+use crate::reproduce::report::Report;
 
 /// What a part yields.
-#[derive(Default)]
-pub(super) struct Shown {
-    pub(super) cells: Vec<Cell>,
-    pub(super) bounds: Vec<Bound>,
-    pub(super) sections: Vec<Section>,
-}
+pub(super) type Shown = Report<Cell>;
 
 /// Something that the text says, and ours. The figures' own numbers are lost.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -60,9 +60,7 @@ struct Row {
 }
 
 fn rows(records: &Records) -> Vec<Row> {
-    let of = |scheme, down, value: String| {
-        records.values(&name(scheme, down), 1, &value).first().copied().unwrap_or(f64::NAN)
-    };
+    let of = |scheme, down, value: String| records.only(&name(scheme, down), &value);
     let row = |down_mbps: f64| {
         let cubic = |up| of(CongestionName::Cubic, down_mbps, utilization(up));
         let ups: Vec<f64> = slow_uplink_up_kbps().collect();
@@ -137,34 +135,16 @@ fn cells(rows: &[Row], cubic: &[f64], rre: &[f64], gains: &[f64]) -> Vec<Cell> {
 fn section(rows: &[Row], pairs: usize) -> Section {
     let least = |row: &Row, n: usize| row.below.iter().map(|pair| pair.1[n]).fold(f64::NAN, f64::min) * 100.0;
     let shown = rows.iter().filter(|row| row.down_mbps.fract() == 0.0);
-    Section {
-        name: "rre-fig-7-8",
-        title: "Figs. 7 and 8: 1 MB over a slow uplink".into(),
-        text: format!(
-            "RTT 100 ms, downlinks every 0.25 Mbit/s, uplinks every 5 kbit/s. {pairs} pairs lie below the threshold. It is the slowest \
-             uplink from which on CUBIC uses 95 % of what it uses over one of 300 kbit/s. Utilisation counts from the first data \
-             byte that arrives to the last. The client is Linux: an ACK of 52 bytes for every second segment."
-        ),
-        columns: vec![
-            "downlink, Mbit/s",
-            "threshold, kbit/s",
-            "CUBIC above it, %",
-            "CUBIC below it, least, %",
-            "RRE, least, %",
-        ],
-        rows: shown
-            .map(|row| {
-                vec![
-                    number(row.down_mbps, 2),
-                    number(row.threshold_kbps, 0),
-                    number(row.plateau * 100.0, 1),
-                    number(least(row, 0), 1),
-                    number(least(row, 1), 1),
-                ]
-            })
-            .collect(),
-        files: vec!["rre-fig-7.svg".into(), "rre-fig-8.svg".into()],
-    }
+    let row = |row: &Row| {
+        vec![
+            number(row.down_mbps, 2),
+            number(row.threshold_kbps, 0),
+            number(row.plateau * 100.0, 1),
+            number(least(row, 0), 1),
+            number(least(row, 1), 1),
+        ]
+    };
+    Section { rows: shown.map(row).collect(), ..Section::of("rre", "rre-fig-7-8") }.told("pairs", pairs)
 }
 
 fn plots(records: &Records, rows: &[Row], pairs: &[[f64; 2]], folder: &Path) -> Result<()> {

@@ -80,8 +80,7 @@ fn between(bins: &[Bin], from_s: f64, to_s: f64) -> &[Bin] {
 }
 
 pub(super) fn show(records: &Records, _runs: u64, folder: &Path) -> Result<Shown> {
-    let of =
-        |scheme, value: &str| records.values(&name(scheme), 1, value).first().copied().unwrap_or(f64::NAN);
+    let of = |scheme, value: &str| records.only(&name(scheme), value);
     let settled = |scheme, step: f64| of(scheme, &format!("settled {step}"));
     let changes = &STEPS_S[..STEPS_S.len() - 1];
     let slowest = changes.iter().map(|step| settled(CongestionName::Rre, *step)).fold(f64::NAN, f64::max);
@@ -105,21 +104,10 @@ pub(super) fn show(records: &Records, _runs: u64, folder: &Path) -> Result<Shown
             number(of(CongestionName::Rre, &format!("peak {step}")), 2),
         ]
     };
-    let section = Section {
-        name: "rre-fig-13",
-        title: "Fig. 13: steps of rate and delay".into(),
-        text: TEXT.into(),
-        columns: vec!["at, s", "step", "RRE settled after, s", "longest wait from 2 s on, T"],
-        rows: changes.iter().zip(what).map(row).collect(),
-        files: vec!["rre-fig-13.svg".into()],
-    };
+    let section =
+        Section { rows: changes.iter().zip(what).map(row).collect(), ..Section::of("rre", "rre-fig-13") };
     Ok(Shown { cells, bounds, sections: vec![section] })
 }
-
-const TEXT: &str = "\
-A long download from 3 Mbit/s and 100 ms, uplink 1 Mbit/s. T is that of the link as it is: rate times RTT, at least 30 packets. Rates and
-queues are means over a round trip, at whose end one can say so at the earliest. The last column is a single packet's. Where the path
-has become shorter, RDmin is found only when the queue runs empty (Section II-C). Until then the queue swings about more than T.";
 
 fn plots(folder: &Path) -> Result<()> {
     let mut panels: Vec<Panel> = ["receive rate (Mbit/s)", "queue of RRE (s)", "queue of CUBIC (s)"]
