@@ -64,10 +64,8 @@ struct Locked {
 
 /// One finding per dependency of the lock file that the copy names.
 pub(crate) fn check(root: &Path) -> Result<Vec<String>, String> {
-    let copy: Copy =
-        serde_json::from_str(&crate::read(root, FILE)?).map_err(|error| format!("{FILE}: {error}"))?;
-    let lock: Lock =
-        toml::from_str(&crate::read(root, "Cargo.lock")?).map_err(|error| format!("Cargo.lock: {error}"))?;
+    let copy: Copy = crate::read_json(root, FILE)?;
+    let lock: Lock = crate::read_toml(root, "Cargo.lock")?;
     let mut findings = Vec::new();
     for locked in lock.package.iter().filter(|locked| locked.source.is_some()) {
         for advisory in copy.advisories.iter().filter(|advisory| advisory.package == locked.name) {
@@ -104,7 +102,7 @@ pub(crate) fn renew(root: &Path, database: &Path) -> Result<Vec<String>, String>
     let text = serde_json::to_string(&Copy { newest, advisories }).map_err(|error| error.to_string())?;
     // A line for each, so that a change shows what it changes.
     let text = text.replace("},{", "},\n{") + "\n";
-    std::fs::write(root.join(FILE), text).map_err(|error| format!("{FILE}: {error}"))?;
+    crate::write(root, FILE, &text)?;
     Ok(Vec::new())
 }
 

@@ -37,15 +37,14 @@ struct Row {
 
 /// Writes what was measured into the page.
 pub(crate) fn write(root: &Path) -> Result<Vec<String>, String> {
-    let measured: Measured =
-        serde_json::from_str(&crate::read(root, RESULTS)?).map_err(|error| format!("{RESULTS}: {error}"))?;
+    let measured: Measured = crate::read_json(root, RESULTS)?;
     let page = crate::read(root, REPORT)?;
     let (before, rest) = page.split_once(BEGIN).ok_or(format!("{REPORT}: no `{BEGIN}`"))?;
     let (_, after) = rest.split_once(END).ok_or(format!("{REPORT}: no `{END}`"))?;
     let origin = crate::seal::Origin::of(root, crate::read(root, RESULTS)?.as_bytes());
     let tables = crate::seal::sealed(&tables(&measured.cells), &origin);
     let text = format!("{before}{BEGIN}\n\n{tables}\n{END}{after}");
-    std::fs::write(root.join(REPORT), text).map_err(|error| format!("{REPORT}: {error}"))?;
+    crate::write(root, REPORT, &text)?;
     Ok(Vec::new())
 }
 

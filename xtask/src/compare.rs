@@ -15,20 +15,7 @@ const TYPICAL: [&str; 3] = ["umts-driving", "lte-driving", "nyc-home"];
 /// In this order.
 const GATEWAYS: [&str; 4] = ["none", "gateway", "gateway-drwa", "gateway-split"];
 
-const INTRODUCTION: &str = "\
-# What to pick
-
-Every sender with every receiver, in the simulator. They have no gateway, Paceline's (`gateway`, the default profile), or one that only
-lowers the client's window (`gateway-drwa`). Each has one download over each recorded downlink, with a round trip of 100 ms without queues
-and a queue of 1,000 packets. Do not edit: `cargo xtask compare` writes this page from what these commands leave.
-
-    scripts/compare-traces ../shared/traces
-    cargo xtask compare
-
-Delay is the 95th percentile of the time that packets wait, in the link's queue and in the gateway. The recordings of norway, starlink
-and 5G are goodput of an application in steps of a second. The others are chances to deliver a packet. So compare schemes on one trace,
-not traces with each other. docs/reference/scenario.md tells what the names of senders and receivers mean.
-";
+const INTRODUCTION: &str = include_str!("../pages/compare.txt");
 
 #[derive(Deserialize)]
 struct Compared {
@@ -67,8 +54,7 @@ pub(crate) fn write(root: &Path) -> Result<Vec<String>, String> {
     for name in folder.filter_map(|entry| entry.ok()?.file_name().into_string().ok()) {
         let file = format!("{RESULTS}/{name}/compare.json");
         if root.join(&file).exists() {
-            let compared: Compared = serde_json::from_str(&crate::read(root, &file)?)
-                .map_err(|error| format!("{file}: {error}"))?;
+            let compared: Compared = crate::read_json(root, &file)?;
             traces.push((name, compared.schemes));
         }
     }
@@ -92,8 +78,7 @@ pub(crate) fn write(root: &Path) -> Result<Vec<String>, String> {
         }
     }
     let origin = crate::seal::Origin::of_folder(root, &root.join(RESULTS));
-    std::fs::write(root.join(REPORT), crate::seal::sealed(&page, &origin))
-        .map_err(|error| format!("{REPORT}: {error}"))?;
+    crate::write(root, REPORT, &crate::seal::sealed(&page, &origin))?;
     Ok(Vec::new())
 }
 

@@ -28,8 +28,7 @@ struct Package {
 
 /// One finding per dependency without an allowed licence.
 pub(crate) fn check(root: &Path) -> Result<Vec<String>, String> {
-    let deny: Deny =
-        toml::from_str(&crate::read(root, "deny.toml")?).map_err(|error| format!("deny.toml: {error}"))?;
+    let deny: Deny = crate::read_toml(root, "deny.toml")?;
     let arguments = ["metadata", "--format-version", "1", "--locked"];
     let metadata: Metadata = serde_json::from_str(&crate::output_of("cargo", &arguments, root)?)
         .map_err(|error| format!("cargo metadata: {error}"))?;

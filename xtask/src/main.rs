@@ -29,7 +29,7 @@ mod words;
 use std::path::Path;
 use std::process::ExitCode;
 
-use files::{output_of, read};
+use files::{output_of, read, read_json, read_toml, write};
 
 fn main() -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
@@ -63,7 +63,6 @@ fn main() -> ExitCode {
         Some("rivals") => rivals::write(&root).unwrap_or_else(|error| vec![error]),
         Some("split") => split::write(&root).unwrap_or_else(|error| vec![error]),
         Some("verdicts") => verdicts::write(&root).unwrap_or_else(|error| vec![error]),
-        Some("seal-earlier") => seal::seal_earlier(&root).unwrap_or_else(|error| vec![error]),
         Some("reworded") => seal::reworded(&root).unwrap_or_else(|error| vec![error]),
         Some("moved") if arguments.len() == 3 => {
             seal::moved(&root, &arguments[1], &arguments[2]).unwrap_or_else(|error| vec![error])

@@ -14,14 +14,7 @@ const RESULTS: &str = "results/reproduce";
 const REPORT: &str = "docs/evidence/reproduction.md";
 const PLOTS: &str = "docs/evidence/reproduction";
 
-const INTRODUCTION: &str = "\
-# Reproduction
-
-Published experiments run anew in the simulator, set beside the published numbers in [published/](../../published). Do not edit:
-`cargo xtask reproduction` writes this page from what the commands below leave in results/reproduce. The same seeds give the same
-numbers on every machine, but for those of the clock. No algorithm was fitted to a cell; what does not come out stays, with the
-best explanation there is.
-";
+const INTRODUCTION: &str = include_str!("../pages/reproduction.txt");
 
 /// A paper.
 struct Paper {
@@ -103,7 +96,7 @@ pub(crate) fn write(root: &Path) -> Result<Vec<String>, String> {
         };
         page.push_str(&section);
     }
-    std::fs::write(root.join(REPORT), page).map_err(|error| format!("{REPORT}: {error}"))?;
+    crate::write(root, REPORT, &page)?;
     Ok(Vec::new())
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use paceline_judge::{Bound, Measurements as _, Outcome, Statistic};
+use paceline_judge::{Bound, Measurements as _, Misses, Outcome};
 use serde::Deserialize;
 
 use crate::model::Results;
@@ -18,14 +18,7 @@ const REPORT: &str = "docs/evidence/results.md";
 /// Ends the commands of a section; its figures follow.
 pub(crate) const COMMAND_END: &str = "\n\n<!-- figures -->\n\n";
 
-const INTRODUCTION: &str = "\
-# Results
-
-Made by `make prove` (the virtual-time kernel, see [tests/kernel-lab](../../tests/kernel-lab/README.md)) and `make live` (this
-machine's own kernel, in network namespaces), from the scenarios under [scenarios/accelerator](../../scenarios/accelerator). Do
-not edit: `make results` writes this page. Numbers in the tables are medians over runs and flows. A bound on a mean must hold
-with its whole 95 % interval (Welch's for a ratio). A bound that is missed is named with the reason.
-";
+const INTRODUCTION: &str = include_str!("../pages/results.txt");
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -35,28 +28,6 @@ struct Scenario {
     title: String,
     #[serde(default)]
     bounds: Vec<Bound>,
-}
-
-#[derive(Default, Deserialize)]
-struct Misses {
-    #[serde(default)]
-    miss: Vec<Miss>,
-}
-
-/// A bound that is known to be missed, and why.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct Miss {
-    scenario: String,
-    metric: String,
-    #[serde(default)]
-    variant: String,
-    /// Of bounds on one metric, those with this one; any when absent.
-    statistic: Option<Statistic>,
-    relative_to: Option<String>,
-    /// Of bounds on several flows, those on this one; any when absent.
-    flow: Option<String>,
-    reason: String,
 }
 
 /// Writes the report; the findings are bounds that do not hold and are not known to be missed, and the reverse.
@@ -69,8 +40,7 @@ pub(crate) fn write(root: &Path) -> Result<Vec<String>, String> {
     let mut report = String::from(INTRODUCTION);
     let (mut findings, mut kept) = (Vec::new(), false);
     for file in crate::tidy::tracked(root, &format!(":(glob){SCENARIOS}/*.toml"))? {
-        let scenario: Scenario =
-            toml::from_str(&crate::read(root, &file)?).map_err(|error| format!("{file}: {error}"))?;
+        let scenario: Scenario = crate::read_toml(root, &file)?;
         let of = |place: &str| Results::load(&root.join(place).join(&scenario.name));
         let (proved, live) = (of(VIRTUAL)?, of(LIVE)?);
         let outcomes: Vec<Outcome> = scenario.bounds.iter().flat_map(|bound| bound.check(&proved)).collect();
@@ -87,8 +57,7 @@ pub(crate) fn write(root: &Path) -> Result<Vec<String>, String> {
         }
     }
     let origin = crate::seal::Origin::of_folder(root, &root.join("results")).in_part(kept);
-    std::fs::write(root.join(REPORT), crate::seal::sealed(&report, &origin))
-        .map_err(|error| format!("{REPORT}: {error}"))?;
+    crate::write(root, REPORT, &crate::seal::sealed(&report, &origin))?;
     Ok(findings)
 }
 
@@ -168,9 +137,9 @@ fn write_bounds(
             figure(Some(outcome)),
             outcome.samples,
             figure(live.as_ref()),
-            match (outcome.holds, known(&scenario.name, outcome, misses)) {
+            match (outcome.holds, misses.reason(&scenario.name, outcome)) {
                 (true, _) => "holds".to_string(),
-                (false, Some(miss)) => format!("**missed**: {}", miss.reason),
+                (false, Some(reason)) => format!("**missed**: {reason}"),
                 (false, None) => "**missed**".to_string(),
             }
         );
@@ -188,26 +157,11 @@ fn finding(scenario: &str, outcome: &Outcome, misses: &Misses) -> Option<String>
             figure(Some(outcome))
         )
     };
-    match (outcome.holds, known(scenario, outcome, misses)) {
+    match (outcome.holds, misses.reason(scenario, outcome)) {
         (false, None) => Some(line("missed")),
         (true, Some(_)) => Some(line(&format!("holds, so take it out of {MISSES}"))),
         _ => None,
     }
-}
-
-fn known<'a>(scenario: &str, outcome: &Outcome, misses: &'a Misses) -> Option<&'a Miss> {
-    misses.miss.iter().find(|miss| {
-        miss.scenario == scenario
-            && miss.metric == outcome.bound.metric
-            && miss.statistic.is_none_or(|statistic| statistic == outcome.bound.statistic)
-            && (miss.relative_to.is_none() || miss.relative_to == outcome.bound.relative_to)
-            && (miss.flow.is_none() || miss.flow == outcome.bound.flow)
-            && miss
-                .variant
-                .split(',')
-                .filter(|part| !part.is_empty())
-                .all(|part| outcome.variant.split(',').any(|own| own == part))
-    })
 }
 
 fn what(bound: &Bound) -> String {

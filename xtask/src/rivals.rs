@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use paceline_judge::Measurements as _;
+use paceline_judge::{Measurements as _, distinct};
 use serde::Deserialize;
 
 use crate::model::Results;
@@ -27,29 +27,7 @@ const DELAY_MS_LEAST: f64 = 30.0;
 /// Of the best rival's median.
 const COMPLETION_MAX: f64 = 1.02;
 
-const INTRODUCTION: &str = "\
-# Beside what others would use
-
-The gateway beside three others. Two are the server's own CUBIC (`server-cubic`) and BBR (`server-bbr`). The third is a proxy of kernel
-sockets that splits every flow and sends with BBR (`proxy-bbr`: transparent sockets, splice, as PEPsal has them). The gateway has four
-profiles. `transparent` is the default, `split` its split mode with the default sender, `split-bbr` the same with BBR. `auto` picks among
-them by what it measures. The server has CUBIC unless it is `server-bbr`. Do not edit: `cargo xtask rivals` writes this page from what
-these commands leave.
-
-    make rivals                                   # the simulator
-    make prove SCENARIOS=\"rivals-traces rivals-loss rivals-objects\"  # the virtual-time kernel
-    make live-rivals                              # this machine's kernel (root)
-
-What is asked for:
-
-- throughput of at least 0.98 of the best of the others (▼ where missed);
-- a path delay of no more than 30 ms or half of that of the fastest other scheme, whichever is more (▲). It is the 95th percentile of what waits
-  at the link and in the gateway or proxy;
-- objects whose median completion is within 2 % of the best of the others, and whose 99th percentile within a round trip (✗).
-
-In the simulator the proxy is a split gateway with Linux's sender and buffers and no bound on what waits. It asks the server before it answers
-the client. The kernel's proxy does not: it saves objects a round trip of the wired part.
-";
+const INTRODUCTION: &str = include_str!("../pages/rivals.txt");
 
 #[derive(Deserialize)]
 struct Scenario {
@@ -100,11 +78,9 @@ struct Cell {
 /// Writes the page. What is missed is in it; that is no finding.
 pub(crate) fn write(root: &Path) -> Result<Vec<String>, String> {
     let mut page = String::from(INTRODUCTION);
-    let reasons: Reasons =
-        toml::from_str(&crate::read(root, REASONS)?).map_err(|error| format!("{REASONS}: {error}"))?;
+    let reasons: Reasons = crate::read_toml(root, REASONS)?;
     for file in crate::tidy::tracked(root, &format!(":(glob){FOLDER}/*.toml"))? {
-        let scenario: Scenario =
-            toml::from_str(&crate::read(root, &file)?).map_err(|error| format!("{file}: {error}"))?;
+        let scenario: Scenario = crate::read_toml(root, &file)?;
         let _ = write!(page, "\n## {}\n\n{}\n", scenario.name, scenario.title);
         let mut is_measured = false;
         for (place, name) in PLACES {
@@ -123,8 +99,7 @@ pub(crate) fn write(root: &Path) -> Result<Vec<String>, String> {
         }
     }
     let origin = crate::seal::Origin::of_folder(root, &root.join("results"));
-    std::fs::write(root.join(REPORT), crate::seal::sealed(&page, &origin))
-        .map_err(|error| format!("{REPORT}: {error}"))?;
+    crate::write(root, REPORT, &crate::seal::sealed(&page, &origin))?;
     Ok(Vec::new())
 }
 
@@ -206,12 +181,7 @@ impl Cell {
 }
 
 fn write_cells(page: &mut String, cells: &[Cell], rtt_s: f64) {
-    let mut schemes: Vec<&str> = Vec::new();
-    for (name, _) in cells.iter().flat_map(|cell| &cell.ours) {
-        if !schemes.contains(&name.as_str()) {
-            schemes.push(name);
-        }
-    }
+    let schemes = distinct(cells.iter().flat_map(|cell| &cell.ours).map(|(name, _)| name.as_str()));
     let names = if cells[0].is_objects { ["median", "p99"] } else { ["throughput", "delay"] };
     let _ = write!(
         page,

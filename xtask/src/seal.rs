@@ -142,8 +142,7 @@ pub(crate) fn moved(root: &Path, from: &str, to: &str) -> Result<Vec<String>, St
         let text = crate::read(root, page)?;
         let broken = broken(&text);
         if broken.is_empty() {
-            std::fs::write(root.join(page), renamed(&text, from, to))
-                .map_err(|error| format!("{page}: {error}"))?;
+            crate::write(root, page, &renamed(&text, from, to))?;
         }
         findings.extend(broken.into_iter().map(|finding| format!("{page}: {finding}")));
     }
@@ -174,8 +173,7 @@ pub(crate) fn reworded(root: &Path) -> Result<Vec<String>, String> {
         }
         match more_than_words(&earlier, &text) {
             Some(finding) => findings.push(format!("{page}: {finding}")),
-            None => std::fs::write(root.join(page), resealed(&text))
-                .map_err(|error| format!("{page}: {error}"))?,
+            None => crate::write(root, page, &resealed(&text))?,
         }
     }
     Ok(findings)
@@ -219,47 +217,6 @@ const SENTENCE_WORDS: usize = 6;
 fn numbers(text: &str) -> Vec<&str> {
     let bare = text.split_whitespace().map(|word| word.trim_matches(|c: char| ",.;:()`".contains(c)));
     bare.filter(|word| word.chars().any(|c| c.is_ascii_digit())).collect()
-}
-
-/// Seals pages that were made before there were seals: by the commit that changed them last, their results not kept.
-pub(crate) fn seal_earlier(root: &Path) -> Result<Vec<String>, String> {
-    for (page, _) in PAGES {
-        let text = crate::read(root, page)?;
-        if text.contains(OPENING) {
-            continue;
-        }
-        let commit = crate::output_of("git", &["log", "-1", "--format=%h", "--abbrev=12", "--", page], root)?;
-        let origin = Origin { commit: commit.trim().into(), results: "not kept".into() };
-        let (before, rest) =
-            text.split_once(BEGIN).map_or(("", text.as_str()), |(before, rest)| (before, rest));
-        let (own, after) =
-            rest.split_once("<!-- measured: end -->").map_or((rest, None), |(own, after)| (own, Some(after)));
-        let mut all = String::new();
-        if after.is_some() {
-            all = format!("{before}{BEGIN}\n\n");
-        }
-        for part in with_headings(own.trim()) {
-            all.push_str(&sealed(&part, &origin));
-            all.push('\n');
-        }
-        if let Some(after) = after {
-            all = format!("{}\n\n<!-- measured: end -->{after}", all.trim_end());
-        }
-        std::fs::write(root.join(page), all.trim_end().to_string() + "\n")
-            .map_err(|error| format!("{page}: {error}"))?;
-    }
-    Ok(Vec::new())
-}
-
-/// The page of papers has a seal for each of them, with its introduction sealed by the first; other pages have one.
-fn with_headings(page: &str) -> Vec<String> {
-    if !page.starts_with("# Reproduction") {
-        return vec![page.into()];
-    }
-    let (introduction, rest) = page.split_once("\n## ").unwrap_or((page, ""));
-    let mut parts = vec![introduction.to_string()];
-    parts.extend(rest.split("\n## ").map(|section| format!("## {section}")));
-    parts
 }
 
 #[cfg(test)]

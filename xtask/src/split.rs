@@ -18,45 +18,7 @@ const AGREEMENT: f64 = 0.05;
 /// An interval that is wider says nothing, whatever it holds: half of it, of the simulator's throughput.
 const HALF_WIDTH_MAX: f64 = 0.1;
 
-const INTRODUCTION: &str = "\
-# The gateway's own senders
-
-Split mode: the gateway ends the server's connection and sends to the client itself ([configuration.md](../reference/configuration.md)). Each scenario of
-[scenarios/split](../../scenarios/split), in the simulator, in the virtual-time kernel and on this machine's kernel, with kernel
-endpoints in the last two. Do not edit: `cargo xtask split` writes this page from what these commands leave.
-
-    make split                                                  # the simulator
-    make prove SCENARIOS=\"split-profiles split-tables split-three-bdp split-uplink\"  # the virtual-time kernel
-    make live-split                                             # this machine's kernel (root)
-
-Means over the runs. The lab *agrees* with the simulator when, over the seeds that both have, its mean throughput is within 5 % of the
-simulator's. It agrees, too, when the 95 % interval of what the seeds differ by holds 0 (Student, paired) and reaches no further than 10 % of the
-simulator's throughput to either side. A seed loses packets of the same numbers in both. But the multicast reports (MLD) that the lab's hosts
-send in their first seconds take a number each, too. Two of the scenarios run for 60 s in virtual time and for 200 s in the
-simulator and live. NCL and Westwood over 20 Mbit/s have ten seeds (`--runs 10`; in virtual time those of 1 %), over 100 Mbit/s three.
-
-The kernels differ, too: virtual time has Linux 6.1, this machine 6.18. A client with a fixed buffer of more than 64 KB offers it bit by bit in the
-former and whole in the latter. This counts where the sender waits for no ACKs: RRE beside an upload. `client.tcp.receive-window = \"fixed\"` has the
-simulator offer the whole, and then it has 1.80 Mbit/s and 268 ms there, as live. So it is with QARR over 100 Mbit/s, 200 ms, 1 %, whose
-slow start then ends lower. It has 88.8 Mbit/s there with seed 1, where it has 92.2 bit by bit, and 86.9 live. NCL's live runs of one seed differ by up to a tenth among
-themselves, because it judges by the shortest of its round trips.
-
-Westwood over 20 Mbit/s, 200 ms, 1 % differs for two reasons; both were tried in the simulator. (Twenty seeds, Mbit/s: simulator 1.57, virtual
-time 1.46, live 1.42.)
-
-- As in Linux it counts time in ticks of 4 ms. Its window after a loss depends on which ACKs of a round trip the first tick falls between. The
-  simulator's flows begin on a tick, with every seed, which gives the most. 1, 2 or 3 ms later (`flows.start`) it has 1.50, 1.49 and 1.47. With
-  a client that offers its buffer whole it has 1.55 on the tick, then 1.49, 1.47 and 1.46.
-- The gateway offers its server windows in units of 128 bytes, and Linux's server fills them to the last byte (tcp_write_xmit, tcp_mss_split_point).
-  Live 43 % of its bursts end in a short segment, all but one of 352 at the window's edge. The gateway sends such an end on as it is when nothing waits behind it. The
-  simulator's server sends whole segments only. So its downlink's packets are 1,500 bytes long, live 1,472 and in virtual time 1,463 on average.
-  A window counts packets, and Westwood derives it from bytes, so there are fewer packets and less in each. In a trial segments ended every
-  38 KB, with 1,473 bytes on average. The simulator had 1.46 on the tick and 1.41, 1.41 and 1.39 after it. With a client that offers its
-  buffer whole it had 1.45, and 1.40, 1.39 and 1.37.
-
-Live is between those, virtual time at the upper end of its own. To mend the second, the gateway would have to offer windows of whole segments; a
-sender that losses limit would gain 2 % by it.
-";
+const INTRODUCTION: &str = include_str!("../pages/split.txt");
 
 #[derive(Deserialize)]
 struct Scenario {
@@ -72,8 +34,7 @@ pub(crate) fn write(root: &Path) -> Result<Vec<String>, String> {
     let mut page = String::from(INTRODUCTION);
     let (mut findings, mut kept) = (Vec::new(), false);
     for file in crate::tidy::tracked(root, &format!(":(glob){SCENARIOS}/*.toml"))? {
-        let scenario: Scenario =
-            toml::from_str(&crate::read(root, &file)?).map_err(|error| format!("{file}: {error}"))?;
+        let scenario: Scenario = crate::read_toml(root, &file)?;
         let Scenario { name, title, .. } = &scenario;
         let _ = write!(page, "\n## {name}\n\n{title}\n\n    paceline run {file} --on sim{COMMAND_END}");
         let mut places = Vec::new();
@@ -95,8 +56,7 @@ pub(crate) fn write(root: &Path) -> Result<Vec<String>, String> {
         }
     }
     let origin = crate::seal::Origin::of_folder(root, &root.join("results")).in_part(kept);
-    std::fs::write(root.join(REPORT), crate::seal::sealed(&page, &origin))
-        .map_err(|error| format!("{REPORT}: {error}"))?;
+    crate::write(root, REPORT, &crate::seal::sealed(&page, &origin))?;
     Ok(findings)
 }
 

@@ -23,7 +23,7 @@ pub(crate) fn write(root: &Path) -> Result<Vec<String>, String> {
         runs.sort_by(|a, b| (&a.variant, a.seed).cmp(&(&b.variant, b.seed)));
         runs.iter().for_each(|run| rows(&mut text, &scenario, run));
     }
-    std::fs::write(root.join(TABLE), text).map_err(|error| format!("{TABLE}: {error}"))?;
+    crate::write(root, TABLE, &text)?;
     Ok(Vec::new())
 }
 
