@@ -2,38 +2,23 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod common;
+
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use paceline_lab::netns::check_permitted;
 use paceline_lab::{Lab, LabConfig};
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_paceline");
+use common::{CONTROL, PROGRAM, Running, SHIFTS, joined_lab};
+
 const DOWNLOAD: usize = 300_000;
-
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn gateway(lab: &Lab, folder: &Path) -> Running {
-    let mut command = Command::new(PROGRAM);
-    command.args(["gateway", "--wan", "g0", "--radio", "g1"]);
-    command.arg("--control").arg(folder.join("socket")).arg("--shift-file").arg(folder.join("shifts"));
-    command.stdin(Stdio::null()).stderr(fs::File::create(folder.join("log")).unwrap());
-    Running(lab.gateway.run(|| command.spawn()).unwrap().unwrap())
-}
 
 fn capture(folder: &Path, flow: &str, file: &str) -> Command {
     let mut command = Command::new(PROGRAM);
@@ -58,15 +43,10 @@ fn download(lab: &Lab, port: u16) {
 
 #[test]
 fn a_chosen_flow_is_captured_on_both_sides() {
-    if let Err(error) = check_permitted() {
-        eprintln!("skipped: {error}");
-        return;
-    }
+    let Some(lab) = joined_lab(LabConfig::default()) else { return };
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let lab = Lab::build(LabConfig::default()).unwrap();
-    lab.join_links().unwrap();
-    let _gateway = gateway(&lab, folder);
+    let _gateway = Running::gateway(&lab, folder, &[], &[CONTROL, SHIFTS]);
     let flow = format!("any,{}:80", lab.server_address(false));
     let mut capturing = (0..500)
         .find_map(|_| {

@@ -10,49 +10,39 @@ mod common;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
-use paceline_lab::netns::check_permitted;
+use nix::sys::signal::Signal;
 use paceline_lab::{GatewayKind, Lab, LabConfig};
 use paceline_linux::netlink::Prefix;
 use paceline_linux::tun_routes::PRIORITY;
 
-use common::{PROGRAM, flows, wait_for};
+use common::{CONTROL, PROGRAM, Running, SHIFTS, flows, joined_lab, wait_for};
 
 const BYTES: usize = 100_000;
 
 /// A gateway in a lab, and a connection through it that stays.
 struct Stand {
+    process: Running,
     lab: Lab,
     folder: tempfile::TempDir,
-    process: Child,
     server: SocketAddr,
     /// In split mode a connection may end where the kernel has forwarded some of it.
     old: Option<TcpStream>,
 }
 
-impl Drop for Stand {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
 impl Stand {
     fn start(kind: GatewayKind, mode: &str) -> Option<Stand> {
-        if let Err(error) = check_permitted() {
-            eprintln!("skipped: {error}");
-            return None;
-        }
+        let lab = joined_lab(LabConfig { gateway: kind, ..LabConfig::default() })?;
         let folder = tempfile::tempdir().unwrap();
-        let lab = Lab::build(LabConfig { gateway: kind, ..LabConfig::default() }).unwrap();
-        lab.join_links().unwrap();
-        let process = launch(&lab, folder.path(), kind, mode);
+        fs::write(folder.path().join("config"), format!("mode = \"{mode}\"\n")).unwrap();
+        let clients = lab.client_prefix(false).to_string();
+        let routed = ["--tun", "pace0", "--clients", &clients];
+        let options = if kind == GatewayKind::Routed { &routed[..] } else { &[] };
+        let files = [CONTROL, SHIFTS, ("--config", "config")];
+        let process = Running::gateway(&lab, folder.path(), options, &files);
         let server = SocketAddr::new(lab.server_address(false), 7);
         let listener = lab.server.run(|| TcpListener::bind(server)).unwrap().unwrap();
         thread::spawn(move || listener.incoming().for_each(|stream| drop(thread::spawn(|| echo(stream)))));
@@ -117,8 +107,8 @@ impl Stand {
     }
 
     fn ends_in_order(mut self) {
-        kill(Pid::from_raw(self.process.id() as i32), Signal::SIGTERM).unwrap();
-        assert!(wait_for(|| self.process.try_wait().unwrap()).success(), "{}", self.log());
+        self.process.signal(Signal::SIGTERM);
+        assert!(self.process.has_ended_well(), "{}", self.log());
         assert!(self.passes().is_ok(), "the kernel goes on");
         assert!(self.log().contains("stops: received signal 15"), "{}", self.log());
     }
@@ -165,21 +155,6 @@ impl Stand {
         let status = self.lab.gateway.run(|| Command::new(program).args(arguments).status());
         assert!(status.unwrap().unwrap().success(), "{program} {arguments:?}");
     }
-}
-
-fn launch(lab: &Lab, folder: &Path, kind: GatewayKind, mode: &str) -> Child {
-    let config = folder.join("config");
-    fs::write(&config, format!("mode = \"{mode}\"\n")).unwrap();
-    let mut command = Command::new(PROGRAM);
-    command.args(["gateway", "--wan", "g0", "--radio", "g1", "--config"]).arg(config);
-    if kind == GatewayKind::Routed {
-        command.args(["--tun", "pace0", "--clients", &lab.client_prefix(false).to_string()]);
-    }
-    for (option, file) in [("--control", "socket"), ("--shift-file", "shifts")] {
-        command.arg(option).arg(folder.join(file));
-    }
-    command.stdin(Stdio::null()).stderr(fs::File::create(folder.join("log")).unwrap());
-    lab.gateway.run(|| command.spawn()).unwrap().unwrap()
 }
 
 fn echo(stream: io::Result<TcpStream>) {

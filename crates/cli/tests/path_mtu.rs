@@ -4,15 +4,15 @@
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use paceline_lab::netns::check_permitted;
 use paceline_lab::{GatewayKind, Lab, LabConfig};
 use paceline_linux::netlink::{Netlink, Prefix, Route, RouteTarget, Rule};
 
 mod common;
+
+use common::{CONTROL, Running, SHIFTS};
 
 const MTU: u32 = 1400;
 const BYTES: usize = 2_000_000;
@@ -35,33 +35,28 @@ enum Way {
 
 /// A routed gateway of this profile between two further routers, all of them in namespaces.
 struct World {
-    gateway: Option<Child>,
+    _gateway: Running,
     lab: Lab,
-    folder: tempfile::TempDir,
+    _folder: tempfile::TempDir,
 }
 
 impl World {
     /// `None`, with a word why, where the test may not run.
     fn new(profile: &str) -> Option<World> {
-        if let Err(error) = check_permitted() {
-            eprintln!("skipped: {error}");
+        if !common::is_permitted() {
             return None;
         }
         let lab = Lab::build(LabConfig { gateway: GatewayKind::Routed, ..LabConfig::default() }).unwrap();
         route_links(&lab);
-        let mut world = World { gateway: None, lab, folder: tempfile::tempdir().unwrap() };
-        let control = world.folder.path().join("control");
-        let mut command = Command::new(common::PROGRAM);
-        command.args(["gateway", "--profile", profile, "--wan", "g0", "--radio", "g1", "--tun", "paceline0"]);
-        let (ipv4, ipv6) = (world.lab.client_prefix(false), world.lab.client_prefix(true));
-        command.arg("--clients").arg(format!("{ipv4},{ipv6}")).arg("--control").arg(&control);
-        command.arg("--shift-file").arg(world.folder.path().join("flows"));
-        let spawn = || command.stdin(Stdio::null()).stdout(Stdio::null()).spawn();
-        world.gateway = Some(world.lab.gateway.run(spawn).unwrap().unwrap());
-        common::wait_for(|| common::flows(&control));
+        let folder = tempfile::tempdir().unwrap();
+        let routed = common::routed(&lab);
+        let mut options = vec!["--profile", profile];
+        options.extend(routed.iter().map(String::as_str));
+        let gateway = Running::gateway(&lab, folder.path(), &options, &[CONTROL, SHIFTS]);
+        common::wait_for(|| common::flows(&folder.path().join(CONTROL.1)));
         // The routes are laid in the first turn.
         thread::sleep(Duration::from_millis(300));
-        Some(world)
+        Some(World { _gateway: gateway, lab, _folder: folder })
     }
 
     /// Sends one way while that way has a narrow link; the ends' own interfaces take all that there is.
@@ -80,8 +75,7 @@ impl World {
         let client = self.lab.client.run(|| TcpStream::connect(to)).unwrap().unwrap();
         let server = listener.accept().unwrap().0;
         let (sender, receiver) = if way == Way::Down { (server, client) } else { (client, server) };
-        let bytes: Vec<u8> =
-            (0..BYTES as u64).map(|n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect();
+        let bytes = common::pattern(BYTES);
         let what = format!("{narrow:?} {way:?} IPv{}", if ipv6 { 6 } else { 4 });
         let got = thread::scope(|scope| {
             scope.spawn(|| {
@@ -105,15 +99,6 @@ impl World {
     fn forget(&self) {
         for host in [&self.lab.server, &self.lab.client] {
             host.set_sysctls(&[("net.ipv4.route.flush", "1"), ("net.ipv6.route.flush", "1")]).unwrap();
-        }
-    }
-}
-
-impl Drop for World {
-    fn drop(&mut self) {
-        if let Some(gateway) = &mut self.gateway {
-            let _ = gateway.kill();
-            let _ = gateway.wait();
         }
     }
 }

@@ -4,16 +4,20 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod common;
+
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use paceline_lab::netns::{Netns, check_permitted};
+use paceline_lab::netns::Netns;
 use paceline_lab::{GatewayKind, Lab, LabConfig};
+
+use common::{CONTROL, Running, SHIFTS, STATS, pattern};
 
 const WEB_PORT: u16 = 8_080;
 const SSH_PORT: u16 = 2_222;
@@ -26,40 +30,16 @@ struct Site {
     folder: tempfile::TempDir,
 }
 
-/// A program that ends with the value.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 impl Site {
     /// `None`, with a word why, where the test may not run.
     fn new(kind: GatewayKind, profile: &str) -> Option<Site> {
-        if let Err(error) = check_permitted() {
-            eprintln!("skipped: {error}");
-            return None;
-        }
-        let lab = Lab::build(LabConfig { gateway: kind, ..LabConfig::default() }).unwrap();
-        lab.join_links().unwrap();
+        let lab = common::joined_lab(LabConfig { gateway: kind, ..LabConfig::default() })?;
         let folder = tempfile::tempdir().unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_paceline"));
-        command.args(["gateway", "--profile", profile, "--wan", "g0", "--radio", "g1"]);
-        for (option, file) in
-            [("--stats-json", "stats.json"), ("--shift-file", "shifts"), ("--control", "socket")]
-        {
-            command.arg(option).arg(folder.path().join(file));
-        }
-        if kind == GatewayKind::Routed {
-            let (ipv4, ipv6) = (lab.client_prefix(false), lab.client_prefix(true));
-            command.args(["--tun", "paceline0", "--clients"]).arg(format!("{ipv4},{ipv6}"));
-        }
-        command.stdin(Stdio::null()).stdout(Stdio::null());
-        let gateway = Running(lab.gateway.run(|| command.spawn()).unwrap().unwrap());
-        let stats = folder.path().join("stats.json");
+        let routed = if kind == GatewayKind::Routed { common::routed(&lab) } else { Vec::new() };
+        let mut options = vec!["--profile", profile];
+        options.extend(routed.iter().map(String::as_str));
+        let gateway = Running::gateway(&lab, folder.path(), &options, &[STATS, SHIFTS, CONTROL]);
+        let stats = folder.path().join(STATS.1);
         assert!(until(|| stats.exists()), "the gateway did not begin");
         Some(Site { gateway, lab, folder })
     }
@@ -104,7 +84,7 @@ impl Site {
     }
 
     fn counter(&self, name: &str) -> u64 {
-        let text = fs::read_to_string(self.file("stats.json")).unwrap_or_default();
+        let text = fs::read_to_string(self.file(STATS.1)).unwrap_or_default();
         let stats: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
         stats["counters"][name].as_u64().unwrap_or(0)
     }
@@ -139,11 +119,6 @@ fn until(mut done: impl FnMut() -> bool) -> bool {
         }
         is_done
     })
-}
-
-/// Bytes that no two places have in common.
-fn pattern(len: usize) -> Vec<u8> {
-    (0..len as u64).map(|n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
 }
 
 /// nginx with an object, on both versions of IP.

@@ -2,21 +2,20 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::process::Command;
+mod common;
 
-use paceline_lab::netns::check_permitted;
+use std::process::Command;
 
 /// Runs a script of tests/scale with this program; it says itself what it skips.
 fn script(name: &str, arguments: &[&str]) {
-    if let Err(error) = check_permitted() {
-        eprintln!("skipped: {error}");
+    if !common::is_permitted() {
         return;
     }
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/scale/").to_owned() + name;
     let output = Command::new("python3")
         .arg(&path)
         .args(arguments)
-        .env("PACELINE", env!("CARGO_BIN_EXE_paceline"))
+        .env("PACELINE", common::PROGRAM)
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .output();
     let Ok(output) = output else {

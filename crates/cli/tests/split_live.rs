@@ -2,22 +2,24 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod common;
+
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
-use paceline_lab::netns::{Netns, check_permitted};
+use nix::sys::signal::Signal;
+use paceline_lab::netns::Netns;
 use paceline_lab::{GatewayKind, Lab, LabConfig};
+
+use common::{Running, SHIFTS, STATS, pattern, wait_for};
 
 /// A lab with plain links and a gateway that splits every flow.
 struct Split {
-    gateway: Option<Child>,
+    gateway: Option<Running>,
     lab: Lab,
     folder: tempfile::TempDir,
 }
@@ -25,12 +27,7 @@ struct Split {
 impl Split {
     /// `None`, with a word why, where the test may not run.
     fn new(kind: GatewayKind) -> Option<Split> {
-        if let Err(error) = check_permitted() {
-            eprintln!("skipped: {error}");
-            return None;
-        }
-        let lab = Lab::build(LabConfig { gateway: kind, ..LabConfig::default() }).unwrap();
-        lab.join_links().unwrap();
+        let lab = common::joined_lab(LabConfig { gateway: kind, ..LabConfig::default() })?;
         let mut split = Split { gateway: None, lab, folder: tempfile::tempdir().unwrap() };
         split.start(kind);
         Some(split)
@@ -38,27 +35,15 @@ impl Split {
 
     fn start(&mut self, kind: GatewayKind) {
         let _ = fs::remove_file(self.stats_file());
-        let mut command = Command::new(env!("CARGO_BIN_EXE_paceline"));
-        command.args(["gateway", "--profile", "split", "--wan", "g0", "--radio", "g1"]);
-        command.arg("--stats-json").arg(self.stats_file());
-        command.arg("--shift-file").arg(self.folder.path().join("flows"));
-        if matches!(kind, GatewayKind::Routed) {
-            let (ipv4, ipv6) = (self.lab.client_prefix(false), self.lab.client_prefix(true));
-            command.args(["--tun", "paceline0", "--clients"]).arg(format!("{ipv4},{ipv6}"));
-        }
-        let spawn = || command.stdin(Stdio::null()).stdout(Stdio::null()).spawn();
-        self.gateway = Some(self.lab.gateway.run(spawn).unwrap().unwrap());
-        wait_for(&self.stats_file());
-    }
-
-    fn kill(&mut self) {
-        let mut gateway = self.gateway.take().unwrap();
-        gateway.kill().unwrap();
-        gateway.wait().unwrap();
+        let routed = if kind == GatewayKind::Routed { common::routed(&self.lab) } else { Vec::new() };
+        let mut options = vec!["--profile", "split"];
+        options.extend(routed.iter().map(String::as_str));
+        self.gateway = Some(Running::gateway(&self.lab, self.folder.path(), &options, &[STATS, SHIFTS]));
+        wait_for(|| self.stats_file().exists().then_some(()));
     }
 
     fn stats_file(&self) -> PathBuf {
-        self.folder.path().join("stats.json")
+        self.folder.path().join(STATS.1)
     }
 
     /// A counter of the gateway, once it is at least `least`; it is written every second.
@@ -94,30 +79,6 @@ impl Split {
         server.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         (client, server)
     }
-}
-
-impl Drop for Split {
-    fn drop(&mut self) {
-        if let Some(gateway) = &mut self.gateway {
-            let _ = gateway.kill();
-            let _ = gateway.wait();
-        }
-    }
-}
-
-fn wait_for(file: &Path) {
-    for _ in 0..1_000 {
-        if file.exists() {
-            return;
-        }
-        thread::sleep(Duration::from_millis(10));
-    }
-    panic!("the gateway did not begin");
-}
-
-/// Bytes that no two places have in common.
-fn pattern(len: usize) -> Vec<u8> {
-    (0..len as u64).map(|n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
 }
 
 /// Sends all of `bytes` and closes its half, while the other half is read to its end.
@@ -179,82 +140,6 @@ fn a_refusal_is_a_refusal_and_a_reset_a_reset() {
     assert_eq!(split.counter("split_refused", 1), 1);
 }
 
-/// A server program in the server's namespace, ended with the value.
-struct Program(Child);
-
-impl Program {
-    /// `None`, with a word, where the machine has it not.
-    fn start(host: &Netns, program: &str, arguments: &[&str]) -> Option<Program> {
-        let spawn =
-            || Command::new(program).args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        match host.run(spawn).unwrap() {
-            Ok(child) => Some(Program(child)),
-            Err(error) => {
-                eprintln!("skipped: {program}: {error}");
-                None
-            }
-        }
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// Runs a program in the client's namespace until it succeeds, for its server may not be ready; `None` where the machine has it
-/// not.
-fn client_program(host: &Netns, program: &str, arguments: &[&str]) -> Option<Vec<u8>> {
-    for _ in 0..50 {
-        let run = || Command::new(program).args(arguments).output();
-        match host.run(run).unwrap() {
-            Ok(output) if output.status.success() => return Some(output.stdout),
-            Ok(_) => thread::sleep(Duration::from_millis(100)),
-            Err(error) => {
-                eprintln!("skipped: {program}: {error}");
-                return None;
-            }
-        }
-    }
-    panic!("{program} {arguments:?} fails");
-}
-
-#[test]
-fn curl_gets_what_a_web_server_has() {
-    let Some(split) = Split::new(GatewayKind::Bridged) else { return };
-    let (bytes, folder) = (pattern(10_000_000), split.folder.path());
-    fs::write(folder.join("object"), &bytes).unwrap();
-    let server = ["-m", "http.server", "8000", "--directory", folder.to_str().unwrap()];
-    let Some(_server) = Program::start(&split.lab.server, "python3", &server) else { return };
-    let url = format!("http://{}:8000/object", split.lab.server_address(false));
-    let Some(got) = client_program(&split.lab.client, "curl", &["-sf", &url]) else { return };
-    assert!(got == bytes, "curl has other bytes");
-    assert!(split.counter("flows_split", 1) >= 1);
-}
-
-#[test]
-fn iperf3_measures_both_ways() {
-    let Some(split) = Split::new(GatewayKind::Bridged) else { return };
-    let Some(_server) = Program::start(&split.lab.server, "iperf3", &["-s"]) else { return };
-    let address = split.lab.server_address(false).to_string();
-    for direction in [&["-t", "2"][..], &["-t", "2", "-R"], &["-t", "2", "-P", "8", "-R"]] {
-        let arguments = [&["-J", "-c", &address][..], direction].concat();
-        // With -J it succeeds even if its server is not ready yet.
-        let measured = (0..50).find_map(|_| {
-            let report = client_program(&split.lab.client, "iperf3", &arguments)?;
-            let report: serde_json::Value = serde_json::from_slice(&report).unwrap();
-            let received = report["end"]["sum_received"]["bits_per_second"].as_f64();
-            thread::sleep(Duration::from_millis(100));
-            received
-        });
-        let received = measured.unwrap();
-        eprintln!("{direction:?}: {:.0} Mbit/s", received / 1e6);
-        assert!(received > 0.0);
-    }
-}
-
 /// Packets that came and went by the only interface of a host.
 fn packets(host: &Netns, interface: &str) -> u64 {
     let text = host.run(|| fs::read_to_string("/proc/thread-self/net/dev")).unwrap().unwrap();
@@ -288,7 +173,7 @@ fn ends_split_flows(kind: GatewayKind) {
         client.read_exact(&mut [0; 4]).unwrap();
     }
     assert_eq!(split.counter("flows_split", 2 * FLOWS as u64), 2 * FLOWS as u64);
-    split.kill();
+    split.gateway = None;
     // Until the rule lapses, what arrives goes nowhere.
     thread::sleep(Duration::from_millis(600));
     let (first, second) = flows.split_at(FLOWS);
@@ -336,7 +221,7 @@ fn a_gateway_that_stands_still_for_a_second_loses_nothing() {
     let listener = split.listen(false);
     let flows: Vec<_> = (0..32).map(|_| split.flow(&listener)).collect();
     let sent = pattern(PIECES * 4096);
-    let gateway = Pid::from_raw(split.gateway.as_ref().unwrap().id() as i32);
+    let gateway = split.gateway.as_ref().unwrap();
     thread::scope(|scope| {
         for (client, server) in &flows {
             let sent = &sent;
@@ -355,8 +240,8 @@ fn a_gateway_that_stands_still_for_a_second_loses_nothing() {
             });
         }
         thread::sleep(Duration::from_millis(500));
-        kill(gateway, Signal::SIGSTOP).unwrap();
+        gateway.signal(Signal::SIGSTOP);
         thread::sleep(Duration::from_millis(1_200));
-        kill(gateway, Signal::SIGCONT).unwrap();
+        gateway.signal(Signal::SIGCONT);
     });
 }

@@ -9,19 +9,17 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
-use paceline_lab::netns::check_permitted;
+use nix::sys::signal::Signal;
 use paceline_lab::{GatewayKind, Lab, LabConfig};
 use paceline_linux::timer;
 
-use common::{METRICS, PROGRAM, flows, metrics, wait_for};
+use common::{CONTROL, METRICS, PROGRAM, RECORDS, Running, flows, joined_lab, metrics, wait_for};
 
 const UPGRADES: usize = 4;
 const WAYS: [Way; 4] = [Way::Down, Way::Down, Way::HalfClosed, Way::Up];
@@ -31,7 +29,7 @@ struct Gateway<'a> {
     lab: &'a Lab,
     folder: &'a Path,
     options: Vec<&'a str>,
-    process: Child,
+    process: Running,
 }
 
 impl<'a> Gateway<'a> {
@@ -47,7 +45,7 @@ impl<'a> Gateway<'a> {
             &mut self.process,
             launch(self.lab, self.folder, "shifts", &self.options, &["--take-over"]),
         );
-        assert!(wait_for(|| old.try_wait().unwrap()).success(), "{}", self.log());
+        assert!(old.has_ended_well(), "{}", self.log());
         wait_for(|| flows(&self.folder.join("socket")));
     }
 
@@ -56,22 +54,10 @@ impl<'a> Gateway<'a> {
     }
 }
 
-impl Drop for Gateway<'_> {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-fn launch(lab: &Lab, folder: &Path, shifts: &str, options: &[&str], more: &[&str]) -> Child {
-    let log = fs::File::options().append(true).create(true).open(folder.join("log")).unwrap();
-    let mut command = Command::new(PROGRAM);
-    command.args(["gateway", "--wan", "g0", "--radio", "g1", "--metrics", METRICS]);
-    command.args(options).args(more).stdin(Stdio::null()).stderr(log);
-    for (option, file) in [("--control", "socket"), ("--records", "records"), ("--shift-file", shifts)] {
-        command.arg(option).arg(folder.join(file));
-    }
-    lab.gateway.run(|| command.spawn()).unwrap().unwrap()
+fn launch(lab: &Lab, folder: &Path, shifts: &str, options: &[&str], more: &[&str]) -> Running {
+    let options = [&["--metrics", METRICS], options, more].concat();
+    let files = [CONTROL, RECORDS, ("--shift-file", shifts), ("--config", "config")];
+    Running::gateway(lab, folder, &options, &files)
 }
 
 fn metric(lab: &Lab, name: &str) -> f64 {
@@ -148,20 +134,13 @@ fn receive(mut stream: TcpStream, count: &AtomicU64) -> u64 {
 }
 
 fn runs_through_upgrades(kind: GatewayKind, mode: &str, options: &[&str]) {
-    if let Err(error) = check_permitted() {
-        eprintln!("skipped: {error}");
-        return;
-    }
+    let Some(lab) = joined_lab(LabConfig { gateway: kind, ..LabConfig::default() }) else { return };
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let lab = Lab::build(LabConfig { gateway: kind, ..LabConfig::default() }).unwrap();
-    lab.join_links().unwrap();
     let prefix = lab.client_prefix(false).to_string();
     let options: Vec<&str> =
         options.iter().map(|option| option.replace("CLIENTS", &prefix).leak() as &str).collect();
-    let config = folder.join("config");
-    fs::write(&config, format!("mode = \"{mode}\"\n")).unwrap();
-    let options = [options.as_slice(), &["--config", config.to_str().unwrap()]].concat();
+    fs::write(folder.join("config"), format!("mode = \"{mode}\"\n")).unwrap();
     let options = options.as_slice();
     let mut gateway = Gateway::start(&lab, folder, options);
     let ends = Arc::new(AtomicBool::new(false));
@@ -193,7 +172,7 @@ fn runs_through_upgrades(kind: GatewayKind, mode: &str, options: &[&str]) {
     for (shifts, more) in [("strange", "--take-over"), ("shifts", "--take-over --series /nosuch/file")] {
         let more: Vec<&str> = more.split(' ').collect();
         let mut strange = launch(&lab, folder, shifts, options, &more);
-        assert!(!wait_for(|| strange.try_wait().unwrap()).success());
+        assert!(!strange.has_ended_well());
         more_arrives();
         assert!(wait_for(|| flows(&folder.join("socket")))["flows"].as_array().is_some());
     }
@@ -210,8 +189,8 @@ fn runs_through_upgrades(kind: GatewayKind, mode: &str, options: &[&str]) {
     assert_eq!(metric(&lab, "paceline_flows_accelerated_total"), (WAYS.len() - split) as f64);
     assert_eq!(metric(&lab, "paceline_flows_split_let_go_total"), 0.0);
     wait_for(|| (metric(&lab, "paceline_downlink_payload_bytes_total") as u64 == total).then_some(()));
-    kill(Pid::from_raw(gateway.process.id() as i32), Signal::SIGTERM).unwrap();
-    assert!(wait_for(|| gateway.process.try_wait().unwrap()).success(), "{}", gateway.log());
+    gateway.process.signal(Signal::SIGTERM);
+    assert!(gateway.process.has_ended_well(), "{}", gateway.log());
     assert!(!folder.join("socket").exists());
 }
 

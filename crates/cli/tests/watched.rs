@@ -7,46 +7,15 @@ mod common;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::thread;
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
-use paceline_lab::netns::check_permitted;
+use nix::sys::signal::Signal;
 use paceline_lab::{Lab, LabConfig};
 use serde_json::Value;
 
-use common::{METRICS, PROGRAM, flows, metrics, wait_for};
+use common::{CONTROL, METRICS, RECORDS, Running, SHIFTS, flows, joined_lab, metrics, wait_for};
 
 const DOWNLOAD: usize = 3_000_000;
-
-struct Gateway(Child);
-
-impl Gateway {
-    fn start(lab: &Lab, folder: &Path) -> Gateway {
-        let mut command = Command::new(PROGRAM);
-        command.args(["gateway", "--wan", "g0", "--radio", "g1", "--metrics", METRICS, "--config"]);
-        command.arg(folder.join("policy.toml"));
-        for (option, file) in [("--control", "socket"), ("--records", "records"), ("--shift-file", "shifts")]
-        {
-            command.arg(option).arg(folder.join(file));
-        }
-        command.stdin(Stdio::null()).stderr(fs::File::create(folder.join("log")).unwrap());
-        Gateway(lab.gateway.run(|| command.spawn()).unwrap().unwrap())
-    }
-
-    fn signal(&self, signal: Signal) {
-        kill(Pid::from_raw(self.0.id() as i32), signal).unwrap();
-    }
-}
-
-impl Drop for Gateway {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// A server that sends to whoever connects and waits for the client to close; a client that reads all.
 fn connected(lab: &Lab, port: u16) -> TcpStream {
@@ -76,16 +45,12 @@ fn holds_no_more_than_it_needs(process: u32) {
 
 #[test]
 fn a_running_gateway_is_seen_and_takes_a_new_policy() {
-    if let Err(error) = check_permitted() {
-        eprintln!("skipped: {error}");
-        return;
-    }
+    let Some(lab) = joined_lab(LabConfig::default()) else { return };
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     fs::write(folder.join("policy.toml"), "[[rule]]\nport = 443\nweight = 5\n").unwrap();
-    let lab = Lab::build(LabConfig::default()).unwrap();
-    lab.join_links().unwrap();
-    let gateway = Gateway::start(&lab, folder);
+    let files = [CONTROL, RECORDS, SHIFTS, ("--config", "policy.toml")];
+    let gateway = Running::gateway(&lab, folder, &["--metrics", METRICS], &files);
     wait_for(|| flows(&folder.join("socket")));
 
     holds_no_more_than_it_needs(gateway.0.id());

@@ -7,44 +7,29 @@ mod common;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use paceline_lab::netns::check_permitted;
 use paceline_lab::{Lab, LabConfig};
 use serde_json::Value;
 use socket2::{Domain, Socket, Type};
 
-use common::{METRICS, PROGRAM, flows, wait_for};
+use common::{CONTROL, METRICS, Running, SHIFTS, STATS, flows, joined_lab, wait_for};
 
 const CHUNK: usize = 300_000;
 
-struct Gateway(Child);
+/// The workers end with it.
+struct Gateway(Running);
 
 impl Drop for Gateway {
     fn drop(&mut self) {
-        // The workers end with it.
-        if matches!(self.0.try_wait(), Ok(None)) {
-            let _ = kill(Pid::from_raw(self.0.id() as i32), Signal::SIGTERM);
+        if matches!(self.0.0.try_wait(), Ok(None)) {
+            self.0.signal(Signal::SIGTERM);
+            let _ = self.0.0.wait();
         }
-        let _ = self.0.wait();
     }
-}
-
-fn start(lab: &Lab, folder: &Path) -> Gateway {
-    let mut command = Command::new(PROGRAM);
-    command.args(["gateway", "--wan", "g0", "--radio", "g1", "--workers", "2", "--metrics", METRICS]);
-    for (option, file) in
-        [("--control", "socket"), ("--shift-file", "shifts"), ("--stats-json", "stats.json")]
-    {
-        command.arg(option).arg(folder.join(file));
-    }
-    command.stdin(Stdio::null()).stderr(fs::File::create(folder.join("log")).unwrap());
-    Gateway(lab.gateway.run(|| command.spawn()).unwrap().unwrap())
 }
 
 /// What each of the gateway's flows has brought, by client.
@@ -86,7 +71,7 @@ impl Asking {
 }
 
 fn worker_processes(gateway: &Gateway) -> Vec<i32> {
-    let pid = gateway.0.id();
+    let pid = gateway.0.0.id();
     let path = format!("/proc/{pid}/task/{pid}/children");
     fs::read_to_string(path).unwrap().split_whitespace().map(|pid| pid.parse().unwrap()).collect()
 }
@@ -101,15 +86,11 @@ fn index_of(process: i32) -> usize {
 
 #[test]
 fn a_killed_worker_costs_only_its_own_subscribers_their_acceleration() {
-    if let Err(error) = check_permitted() {
-        eprintln!("skipped: {error}");
-        return;
-    }
+    let Some(lab) = joined_lab(LabConfig { clients: 4, ..LabConfig::default() }) else { return };
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let lab = Lab::build(LabConfig { clients: 4, ..LabConfig::default() }).unwrap();
-    lab.join_links().unwrap();
-    let gateway = start(&lab, folder);
+    let options = ["--workers", "2", "--metrics", METRICS];
+    let mut gateway = Gateway(Running::gateway(&lab, folder, &options, &[CONTROL, SHIFTS, STATS]));
     let controls = [folder.join("socket-0"), folder.join("socket-1")];
     controls.iter().for_each(|control| drop(wait_for(|| flows(control))));
 
@@ -127,7 +108,7 @@ fn a_killed_worker_costs_only_its_own_subscribers_their_acceleration() {
 
     // An upgrade of both on the way, in which nothing is lost either.
     let before = worker_processes(&gateway);
-    kill(Pid::from_raw(gateway.0.id() as i32), Signal::SIGUSR2).unwrap();
+    gateway.0.signal(Signal::SIGUSR2);
     let after = wait_for(|| {
         let now = worker_processes(&gateway);
         (now.len() == 2 && now.iter().all(|process| !before.contains(process))).then_some(now)
@@ -154,7 +135,6 @@ fn a_killed_worker_costs_only_its_own_subscribers_their_acceleration() {
     }
 
     // Without a configuration to read again, a terminal that goes takes the gateway with it.
-    let mut gateway = gateway;
-    kill(Pid::from_raw(gateway.0.id() as i32), Signal::SIGHUP).unwrap();
-    assert!(gateway.0.wait().unwrap().success());
+    gateway.0.signal(Signal::SIGHUP);
+    assert!(gateway.0.0.wait().unwrap().success());
 }
