@@ -9,8 +9,11 @@ use assert_cmd::Command;
 use predicates::prelude::*;
 use predicates::str::{contains, is_match};
 
-fn paceline() -> Command {
-    Command::cargo_bin("paceline").unwrap()
+/// The program with the words of a line.
+fn paceline(line: &str) -> Command {
+    let mut command = Command::cargo_bin("paceline").unwrap();
+    command.args(line.split_whitespace());
+    command
 }
 
 fn scenario(name: &str) -> String {
@@ -19,15 +22,11 @@ fn scenario(name: &str) -> String {
 
 #[test]
 fn bad_arguments_end_with_code_2() {
-    paceline().assert().code(2);
-    paceline().args(["run", "x.toml", "--runs", "0"]).assert().code(2);
-    paceline().args(["demo", "--duration", "10"]).assert().code(2).stderr(contains("such as \"100ms\""));
-    paceline().args(["gateway", "--wan", "eth0"]).assert().code(2).stderr(contains("--radio"));
-    paceline()
-        .args(["gateway", "--wan", "a", "--radio", "b", "--tun", "t0"])
-        .assert()
-        .code(2)
-        .stderr(contains("--clients"));
+    paceline("").assert().code(2);
+    paceline("run x.toml --runs 0").assert().code(2);
+    paceline("demo --duration 10").assert().code(2).stderr(contains("such as \"100ms\""));
+    paceline("gateway --wan eth0").assert().code(2).stderr(contains("--radio"));
+    paceline("gateway --wan a --radio b --tun t0").assert().code(2).stderr(contains("--clients"));
 }
 
 #[test]
@@ -49,7 +48,7 @@ fn output_that_cannot_be_written_is_an_error_and_one_that_nobody_reads_is_none()
 
 #[test]
 fn a_missing_scenario_is_named() {
-    paceline().args(["run", "nosuch.toml"]).assert().code(2).stderr(
+    paceline("run nosuch.toml").assert().code(2).stderr(
         is_match(r"^paceline: cannot read scenario nosuch.toml: .*; give the path of a .toml file\n$")
             .unwrap(),
     );
@@ -61,8 +60,7 @@ fn a_wrong_key_is_told_with_file_line_and_suggestion() {
     let path = folder.path().join("wrong.toml");
     fs::write(&path, "name = \"x\"\nduration = \"10s\"\n[radio]\nrt = \"100ms\"\n[[flows]]\nname = \"d\"\n")
         .unwrap();
-    paceline()
-        .arg("run")
+    paceline("run")
         .arg(&path)
         .assert()
         .code(2)
@@ -72,14 +70,14 @@ fn a_wrong_key_is_told_with_file_line_and_suggestion() {
 #[test]
 fn variants_are_listed_and_chosen() {
     let path = scenario("window-limited");
-    paceline().args(["run", &path, "--list"]).assert().success().stdout("unaccelerated\naccelerated\n");
-    paceline()
-        .args(["run", &scenario("lossy"), "--list", "--only", "accelerated,loss=1%"])
+    paceline("run --list").arg(&path).assert().success().stdout("unaccelerated\naccelerated\n");
+    paceline("run")
+        .args([&scenario("lossy"), "--list", "--only", "accelerated,loss=1%"])
         .assert()
         .success()
         .stdout("accelerated,client=17kb,loss=1%\naccelerated,client=192kb,loss=1%\n");
-    paceline()
-        .args(["run", &path, "--only", "fast"])
+    paceline("run")
+        .args([&path, "--only", "fast"])
         .assert()
         .code(2)
         .stderr(contains("there are: unaccelerated accelerated"));
@@ -87,9 +85,7 @@ fn variants_are_listed_and_chosen() {
 
 #[test]
 fn several_workers_behind_a_tun_are_refused_in_one_line() {
-    paceline()
-        .args(["gateway", "--wan", "a", "--radio", "b", "--workers", "2"])
-        .args(["--tun", "t0", "--clients", "10.0.0.0/8"])
+    paceline("gateway --wan a --radio b --workers 2 --tun t0 --clients 10.0.0.0/8")
         .assert()
         .code(2)
         .stderr(is_match("^paceline: several workers need a bridge.*--tun\n$").unwrap());
@@ -100,8 +96,7 @@ fn a_configuration_error_of_the_gateway_has_its_line() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("g.toml");
     fs::write(&path, "[limits]\nmax-flow = 3\n").unwrap();
-    paceline()
-        .args(["gateway", "--wan", "a", "--radio", "b", "--config"])
+    paceline("gateway --wan a --radio b --config")
         .arg(&path)
         .assert()
         .code(2)
@@ -113,19 +108,7 @@ fn traces_are_made_converted_and_described() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str| folder.path().join(name);
     let generate = |name: &str| {
-        paceline()
-            .args([
-                "trace",
-                "generate",
-                "lte-driving",
-                "--length",
-                "30s",
-                "--mean",
-                "10mbit",
-                "--seed",
-                "7",
-                "--out",
-            ])
+        paceline("trace generate lte-driving --length 30s --mean 10mbit --seed 7 --out")
             .arg(file(name))
             .assert()
             .success();
@@ -134,22 +117,21 @@ fn traces_are_made_converted_and_described() {
     generate("two");
     assert_eq!(fs::read(file("one")).unwrap(), fs::read(file("two")).unwrap());
     let info = |path: &Path| {
-        paceline().args(["trace", "info"]).arg(path).assert().success().stdout(
+        paceline("trace info").arg(path).assert().success().stdout(
             is_match(r"length +30\.000 s")
                 .unwrap()
                 .and(is_match(r"mean rate +(10\.0|9\.9)\d\d Mbit/s").unwrap()),
         );
     };
     info(&file("one"));
-    paceline()
-        .args(["trace", "convert", "--to", "csv", "--window", "100ms"])
+    paceline("trace convert --to csv --window 100ms")
         .arg(file("one"))
         .arg("--out")
         .arg(file("csv"))
         .assert()
         .success();
     assert!(fs::read_to_string(file("csv")).unwrap().starts_with("second,mbps\n"));
-    paceline().args(["trace", "plot"]).arg(file("one")).arg("--out").arg(file("x.svg")).assert().success();
+    paceline("trace plot").arg(file("one")).arg("--out").arg(file("x.svg")).assert().success();
     assert!(fs::read_to_string(file("x.svg")).unwrap().contains("rate (Mbit/s)"));
 }
 
@@ -158,31 +140,21 @@ fn a_broken_trace_is_told_with_its_line() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t");
     fs::write(&path, "1\n2\nx\n").unwrap();
-    paceline()
-        .args(["trace", "info"])
-        .arg(&path)
-        .assert()
-        .code(2)
-        .stderr(contains("line 3: `x` is not a whole number"));
-    paceline()
-        .args(["trace", "info", "nosuch"])
-        .assert()
-        .code(2)
-        .stderr(contains("cannot read trace nosuch"));
+    paceline("trace info").arg(&path).assert().code(2).stderr(contains("line 3: `x` is not a whole number"));
+    paceline("trace info nosuch").assert().code(2).stderr(contains("cannot read trace nosuch"));
 }
 
 #[test]
 fn predictions_are_printed_or_refused_in_a_line() {
-    let path = ["predict", "--rate", "20mbit", "--rtt", "100ms"];
-    paceline().args(path).args(["--burst", "50"]).assert().success().stdout(contains("29.4 %"));
-    paceline().args(path).arg("--json").assert().success().stdout(contains("\"least_bdp_packets\""));
-    paceline()
-        .args(path)
+    let path = "predict --rate 20mbit --rtt 100ms";
+    paceline(path).args(["--burst", "50"]).assert().success().stdout(contains("29.4 %"));
+    paceline(path).arg("--json").assert().success().stdout(contains("\"least_bdp_packets\""));
+    paceline(path)
         .args(["--burst", "500"])
         .assert()
         .code(2)
         .stderr(is_match("^paceline: --burst: .*\n$").unwrap());
-    paceline().args(["predict", "--rate", "20", "--rtt", "1s"]).assert().code(2).stderr(contains("7.2mbit"));
+    paceline("predict --rate 20 --rtt 1s").assert().code(2).stderr(contains("7.2mbit"));
 }
 
 /// Where `window-limited` and a folder for its results are.
@@ -198,13 +170,13 @@ fn simulated(folder: &Path) -> Vec<String> {
 #[test]
 fn a_scenario_runs_in_the_simulator_without_privilege() {
     let folder = tempfile::tempdir().unwrap();
-    paceline()
+    paceline("")
         .args(simulated(folder.path()))
         .assert()
         .success()
         .stdout(contains("accelerated").and(contains("On: sim")));
     assert!(folder.path().join("accelerated-seed1.senders.csv").exists());
-    paceline()
+    paceline("")
         .args(simulated(folder.path()))
         .arg("--json")
         .assert()
@@ -215,8 +187,8 @@ fn a_scenario_runs_in_the_simulator_without_privilege() {
 
 #[test]
 fn what_the_simulator_cannot_do_is_told_before_anything_runs() {
-    paceline()
-        .args(["run", &scenario("failure"), "--on", "sim"])
+    paceline("run")
+        .args([&scenario("failure"), "--on", "sim"])
         .assert()
         .code(2)
         .stderr(is_match("^paceline: variant `.*`: gateway.events: .*--on lab\n$").unwrap());
@@ -226,9 +198,9 @@ fn what_the_simulator_cannot_do_is_told_before_anything_runs() {
 fn a_sweep_goes_on_where_it_was() {
     let folder = tempfile::tempdir().unwrap();
     let sweep = |losses: &str| {
-        let mut command = paceline();
+        let mut command = paceline("sweep");
         command
-            .args(["sweep", &scenario("window-limited"), "--only", "unaccelerated", "--duration", "3s"])
+            .args([&scenario("window-limited"), "--only", "unaccelerated", "--duration", "3s"])
             .args(["--runs", "2", "--vary", &format!("radio.down.loss={losses}"), "--out"])
             .arg(folder.path());
         command.assert().success()
@@ -249,7 +221,7 @@ fn a_sweep_goes_on_where_it_was() {
 fn a_sweep_names_what_it_cannot_vary() {
     let refused = |vary: &str, why: &str| {
         let command = ["sweep", &scenario("window-limited"), "--vary", vary];
-        paceline().args(command).assert().code(2).stderr(contains(why));
+        paceline("").args(command).assert().code(2).stderr(contains(why));
     };
     refused("radio.rt=1ms,2ms", "did you mean `rtt`?");
     refused("radio.rtt", "no `=`");
@@ -258,14 +230,11 @@ fn a_sweep_names_what_it_cannot_vary() {
 
 #[test]
 fn a_table_is_reproduced() {
-    paceline().args(["reproduce", "or", "--table", "16"]).assert().code(2);
+    paceline("reproduce or --table 16").assert().code(2);
     let folder = tempfile::tempdir().unwrap();
     let table = || {
-        let mut command = paceline();
-        command
-            .args(["reproduce", "or", "--table", "4", "--runs", "1", "--json", "--out"])
-            .arg(folder.path());
-        command.assert().success()
+        let mut command = paceline("reproduce or --table 4 --runs 1 --json --out");
+        command.arg(folder.path()).assert().success()
     };
     let first = table().stderr("").get_output().stdout.clone();
     let report: serde_json::Value = serde_json::from_slice(&first).unwrap();
@@ -285,13 +254,12 @@ fn a_table_is_reproduced() {
 
 #[test]
 fn help_names_units_and_exit_codes() {
-    paceline()
-        .arg("--help")
+    paceline("--help")
         .assert()
         .success()
         .stdout(contains("130 interrupted").and(contains("Numbers need units")));
     for command in ["demo", "run", "sweep", "reproduce", "predict", "gateway", "emulate", "trace", "bench"] {
-        paceline().args([command, "--help"]).assert().success();
+        paceline(command).arg("--help").assert().success();
     }
 }
 
@@ -300,12 +268,11 @@ fn a_policy_is_checked_without_privilege() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("policy.toml");
     fs::write(&path, "[[rule]]\nport = 22\nmode = \"pass\"\n").unwrap();
-    paceline().args(["gateway", "--check"]).arg(&path).assert().success().stdout(contains(
+    paceline("gateway --check").arg(&path).assert().success().stdout(contains(
         "policy.toml: all right: 1 rule for flows, 0 rules for subscribers, other flows auto",
     ));
     fs::write(&path, "[[rule]]\nport = 22\nmode = \"drop\"\n").unwrap();
-    paceline()
-        .args(["gateway", "--check"])
+    paceline("gateway --check")
         .arg(&path)
         .assert()
         .code(2)
@@ -315,7 +282,7 @@ fn a_policy_is_checked_without_privilege() {
 #[test]
 fn who_looks_at_no_gateway_is_told() {
     for command in ["flows", "top"] {
-        paceline().args([command, "--control", "/nosuch/gateway.sock"]).assert().code(1).stderr(
+        paceline(command).args(["--control", "/nosuch/gateway.sock"]).assert().code(1).stderr(
             is_match(r"^paceline: no gateway answers at /nosuch/gateway.sock; is it running\?\n$").unwrap(),
         );
     }
@@ -330,8 +297,8 @@ fn wrong_interfaces_leave_no_file() {
         ("lo", "lo", "", "--wan and --radio are both lo"),
         ("lo", "nosuch1", "--workers=2", "there is no interface nosuch1"),
     ] {
-        let mut command = paceline();
-        command.args(["gateway", "--wan", wan, "--radio", radio]);
+        let mut command = paceline("gateway");
+        command.args(["--wan", wan, "--radio", radio]);
         command.args(more.split_terminator(' ')).arg("--shift-file").arg(folder.path().join("shifts"));
         command.assert().code(2).stderr(contains(told));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
@@ -341,17 +308,7 @@ fn wrong_interfaces_leave_no_file() {
 #[test]
 fn metrics_are_for_this_machine_only() {
     let folder = tempfile::tempdir().unwrap();
-    paceline()
-        .args([
-            "gateway",
-            "--wan",
-            "nosuch0",
-            "--radio",
-            "nosuch1",
-            "--metrics",
-            "0.0.0.0:9100",
-            "--shift-file",
-        ])
+    paceline("gateway --wan nosuch0 --radio nosuch1 --metrics 0.0.0.0:9100 --shift-file")
         .arg(folder.path().join("shifts"))
         .assert()
         .code(2)
@@ -360,8 +317,7 @@ fn metrics_are_for_this_machine_only() {
 
 #[test]
 fn the_doctor_names_what_is_missing_and_what_to_do() {
-    let output = paceline()
-        .args(["gateway", "doctor", "--wan", "nosuch0", "--radio", "nosuch1", "--json"])
+    let output = paceline("gateway doctor --wan nosuch0 --radio nosuch1 --json")
         .assert()
         .code(1)
         .get_output()
