@@ -109,6 +109,9 @@ pub struct Config {
     pub undo: bool,
     /// Retransmissions of the same data before the connection is given up (Linux tcp_retries2).
     pub retries: u32,
+    /// So many timeouts in a row do not make the timeout longer (Linux has six for thin streams, tcp_thin_linear_timeouts).
+    #[serde(default)]
+    pub linear_timeouts: u32,
     /// Retransmissions of a SYN or SYN-ACK (Linux tcp_syn_retries).
     pub syn_retries: u32,
     /// Probes of an idle peer.
@@ -207,6 +210,7 @@ impl Default for Config {
             tick: tick(),
             undo: true,
             retries: 15,
+            linear_timeouts: 0,
             syn_retries: 6,
             keep_alive: None,
             time_wait: Duration::from_secs(60),

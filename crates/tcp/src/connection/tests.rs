@@ -471,3 +471,25 @@ fn who_is_over_waits_for_no_allowance() {
     connection.handle_packet(now, &segment(101, sent.add(801), Flags::ACK | Flags::FIN, 0));
     assert_eq!((connection.state(), connection.is_held()), (State::TimeWait, false));
 }
+
+/// The third of three timeouts in a row is followed by a longer one, if two of them are not to make it so.
+#[test]
+fn the_first_timeouts_in_a_row_are_alike_where_asked_for() {
+    let config = Config { linear_timeouts: 2, frto: false, nagle: false, ..Config::default() };
+    let (mut connection, _) = open(config);
+    connection.write_length(200);
+    while connection.poll_transmit(at(20)).is_some() {}
+    let (mut now, mut timeouts) = (at(20), Vec::new());
+    while timeouts.len() < 5 {
+        let before = connection.status(now).timing.retransmits;
+        now = now.max(connection.poll_timeout().expect("a timer"));
+        connection.handle_timeout(now);
+        while connection.poll_transmit(now).is_some() {}
+        if connection.status(now).timing.retransmits > before {
+            timeouts.push(now);
+        }
+    }
+    let waits: Vec<u64> =
+        timeouts.windows(2).map(|pair| pair[1].saturating_since(pair[0]).as_millis()).collect();
+    assert_eq!(waits.iter().map(|wait| wait / waits[0]).collect::<Vec<_>>(), [1, 1, 2, 4], "{waits:?}");
+}

@@ -113,14 +113,14 @@ impl Sender {
         self.totals.timeouts += 1;
         self.enter_loss(now);
         self.timer.retransmits += 1;
-        self.resend_first(now);
+        self.resend_first(now, self.timer.retransmits > self.config.linear_timeouts);
         true
     }
 
-    /// With a longer timeout than before.
-    fn resend_first(&mut self, now: Instant) {
+    /// With a longer timeout than before where it `backs_off` (RFC 6298, Section 5.5).
+    fn resend_first(&mut self, now: Instant, backs_off: bool) {
         self.forced = Some(Forced::First);
-        self.timer.backoff += 1;
+        self.timer.backoff += u32::from(backs_off);
         self.timer.set(TimerKind::Retransmission, now + self.rto());
     }
 
@@ -132,7 +132,7 @@ impl Sender {
         }
         self.timer.probes_out += 1;
         self.enter_loss(now);
-        self.resend_first(now);
+        self.resend_first(now, true);
         true
     }
 
