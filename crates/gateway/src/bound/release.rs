@@ -48,6 +48,7 @@ pub(super) struct RoundTrip {
 struct Round {
     since: Instant,
     sum: Duration,
+    #[serde(default)]
     longest: Duration,
     samples: u64,
     limited: u64,
@@ -63,10 +64,12 @@ impl Round {
 /// The bound is released.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Free {
+    #[serde(default)]
     since: Instant,
     /// The longest round trip that is no queue's.
     longest: Duration,
     /// What was expected of the link before.
+    #[serde(default)]
     forecast: Rate,
     rounds: u32,
 }
@@ -121,18 +124,18 @@ impl Release {
     /// A round has ended for which the bound was released.
     fn judge(&mut self, sample: &RoundTrip, round: &Round, mut free: Free) {
         free.rounds += 1;
-        self.free = Some(free);
         let is_queue = round.longest > with_room(free.longest, sample.target);
         let is_vain = free.rounds == TRY_ROUNDS && sample.forecast < free.forecast.mul_ratio(9, 8);
-        if free.rounds == TRY_ROUNDS && !is_vain {
+        let is_over = is_queue || is_vain || sample.now.saturating_since(free.since) > RELEASED;
+        self.free = if is_over { None } else { Some(free) };
+        if is_queue || is_vain {
+            self.wait = (self.wait * 2).clamp(WAIT_MIN, WAIT_MAX);
+        } else if is_over || free.rounds == TRY_ROUNDS {
             self.wait = Duration::ZERO;
         }
-        if !is_queue && !is_vain && sample.now.saturating_since(free.since) <= RELEASED {
-            return;
+        if is_over {
+            self.since = sample.now;
         }
-        (self.free, self.since) = (None, sample.now);
-        self.wait =
-            if is_queue || is_vain { (self.wait * 2).clamp(WAIT_MIN, WAIT_MAX) } else { Duration::ZERO };
     }
 
     /// A round has ended for which the bound held.

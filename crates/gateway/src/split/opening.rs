@@ -85,7 +85,7 @@ impl SplitFlow {
             // RFC 5961, Section 3: the exact number only.
             let is_exact = tcp.seq() == opening.isn().add(1);
             if is_exact {
-                self.server.connection.abort(now);
+                self.server.connection.abort();
             }
             return if is_exact { Opened::Ended } else { Opened::NotYet };
         }

@@ -67,6 +67,6 @@ fn pass_failure(now: Instant, from: &Connection, to: &mut Connection) {
     let failed = from.close_reason().is_some_and(|reason| reason != CloseReason::Finished);
     let delivered = from.readable() == 0 && to.unacknowledged() == 0;
     if failed && delivered && !to.is_closed() {
-        to.abort(now);
+        to.abort();
     }
 }

@@ -262,9 +262,9 @@ impl SplitFlow {
 
     /// It was idle for too long: both ends are told, because it cannot go on without the gateway.
     pub(super) fn expire(&mut self, now: Instant) {
-        self.server.connection.abort(now);
+        self.server.connection.abort();
         if let Some(client) = &mut self.client {
-            client.connection.abort(now);
+            client.connection.abort();
         }
     }
 

@@ -91,7 +91,7 @@ impl Connection {
     }
 
     /// Ends it at once with a reset (RFC 9293, Section 3.10.5).
-    pub fn abort(&mut self, _now: Instant) {
+    pub fn abort(&mut self) {
         let synchronised = !matches!(self.state, State::SynSent | State::Closed | State::TimeWait);
         if synchronised {
             self.output.abort();

@@ -360,7 +360,7 @@ fn nagle_holds_the_second_small_segment_back() {
 #[test]
 fn an_abort_tells_the_peer() {
     let (mut connection, sent) = open(Config::default());
-    connection.abort(at(30));
+    connection.abort();
     let reset = only(&mut connection, at(30));
     assert_eq!((flags(&reset), reset.tcp().unwrap().seq()), (Flags::RST | Flags::ACK, sent));
     assert!(connection.is_closed());

@@ -332,7 +332,7 @@ impl<'a, M: Middle> World<'a, M> {
         self.is_honest &= !abort;
         self.sides[side].is_closed = true;
         match self.sides[side].connection() {
-            Some(connection) if abort => connection.abort(now),
+            Some(connection) if abort => connection.abort(),
             Some(connection) => connection.close(),
             None => {}
         }
