@@ -21,7 +21,7 @@ pub struct Barr {
     /// Packets per second times 1,024: the highest in the window of an RTT, and the last.
     bandwidth: WindowedMax,
     #[serde(default)]
-    last_bandwidth: u64,
+    last_bandwidth: Option<u64>,
     w: u32,
     /// cwnd when recovery began.
     prior_cwnd: u32,
@@ -98,7 +98,7 @@ impl Barr {
             acks: VecDeque::with_capacity(M + 1),
             delivered: 0,
             bandwidth: WindowedMax::new(0, 0),
-            last_bandwidth: 0,
+            last_bandwidth: None,
             w: 0,
             prior_cwnd: 0,
             rtt: Duration::ZERO,
@@ -116,7 +116,7 @@ impl Barr {
         let packets = u128::from(self.delivered.saturating_sub(first.delivered));
         let rate = packets * u128::from(SCALE * NANOS_PER_SECOND) / u128::from(time);
         let rate = u64::try_from(rate).unwrap_or(u64::MAX);
-        self.last_bandwidth = rate;
+        self.last_bandwidth = Some(rate);
         self.bandwidth.update(self.rtt.as_nanos(), now.as_nanos(), rate);
     }
 }
@@ -149,13 +149,13 @@ impl RateReduction for Barr {
     fn on_ack(&mut self, sample: &AckSample, window: &mut Window) -> u32 {
         let form = Form::of(self.name);
         let grown = if form.slow_start { slow_start(self.w, sample, window) } else { 0 };
-        let bandwidth = if form.highest { self.bandwidth.get() } else { self.last_bandwidth };
+        // Before M ACKs nothing is known, and W stays.
+        let Some(last) = self.last_bandwidth else { return self.w };
+        let bandwidth = if form.highest { self.bandwidth.get() } else { last };
         let per_rtt = u128::from(bandwidth) * u128::from(self.rtt.as_nanos());
         let estimate = per_rtt.div_ceil(u128::from(SCALE * NANOS_PER_SECOND));
         let estimate = u32::try_from(estimate).unwrap_or(u32::MAX);
-        if estimate > 0 {
-            self.w = estimate.max(if grown > self.w { grown } else { W_MIN });
-        }
+        self.w = estimate.max(if grown > self.w { grown } else { W_MIN });
         self.w
     }
 
@@ -195,6 +195,27 @@ mod tests {
         assert_eq!(barr.enter(&entry, window), 180);
         assert_eq!(barr.on_ack(&sample, &mut window), 100);
         assert_eq!(barr.acks.len(), M);
+    }
+
+    /// Eq. (3) of M duplicate ACKs as printed: nothing is acknowledged, and W is the least there is. With what SACKs deliver it is not.
+    #[test]
+    fn as_printed_nothing_acknowledged_is_no_bandwidth() {
+        let of = |name: ReductionName, acks: u64| {
+            let mut barr = Barr::named(name);
+            let mut window = Window::new(180, u32::MAX);
+            let mut sample = AckSample { delivered: 1, mss: 1, una: 7, ..Default::default() };
+            sample.rtt = Some(Duration::from_millis(100));
+            for n in 0..acks {
+                sample.now = Instant::ZERO + Duration::from_millis(n);
+                barr.on_measurement(&sample);
+            }
+            let entry = Entry { now: sample.now, recover_fs: 180, in_flight: 170, srtt: Duration::ZERO };
+            barr.enter(&entry, window);
+            barr.on_ack(&sample, &mut window)
+        };
+        assert_eq!(of(ReductionName::BarrText, 2 * M as u64), W_MIN);
+        assert_eq!(of(ReductionName::BarrTextDelivered, 2 * M as u64), 100);
+        assert_eq!(of(ReductionName::BarrText, M as u64), 180, "nothing is known yet");
     }
 
     /// Half as many ACKs from a time on: as printed W follows at once and stays there, ours holds the highest of a round trip, goes on
