@@ -297,12 +297,11 @@ pub(crate) unsafe extern "C" fn ioctl(_: This, fd: c_int, request: c_ulong, valu
 
 pub(crate) unsafe extern "C" fn close(_: This, fd: c_int) -> c_int {
     let mut stack = stack::lock();
-    let now = stack.now;
     if let Ok(connection) = stack.connection(fd) {
         // RFC 2525, Section 2.17, and Linux: what was not read is told of by a reset.
         match connection.readable() {
             0 => connection.close(),
-            _ => connection.abort(now),
+            _ => connection.abort(),
         }
     }
     let closed = stack.sockets.close(fd);

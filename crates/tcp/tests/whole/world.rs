@@ -328,7 +328,6 @@ impl<'a, M: Middle> World<'a, M> {
     }
 
     fn end(&mut self, side: usize, abort: bool) {
-        let now = self.now;
         self.is_honest &= !abort;
         self.sides[side].is_closed = true;
         match self.sides[side].connection() {
