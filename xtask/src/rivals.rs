@@ -78,29 +78,36 @@ struct Cell {
 /// Writes the page. What is missed is in it; that is no finding.
 pub(crate) fn write(root: &Path) -> Result<Vec<String>, String> {
     let mut page = String::from(INTRODUCTION);
+    let earlier = crate::seal::unsealed(&std::fs::read_to_string(root.join(REPORT)).unwrap_or_default());
+    let mut kept = false;
     let reasons: Reasons = crate::read_toml(root, REASONS)?;
     for file in crate::tidy::tracked(root, &format!(":(glob){FOLDER}/*.toml"))? {
         let scenario: Scenario = crate::read_toml(root, &file)?;
         let _ = write!(page, "\n## {}\n\n{}\n", scenario.name, scenario.title);
-        let mut is_measured = false;
         for (place, name) in PLACES {
             let results = Results::load(&root.join("results").join(place).join(&scenario.name))?;
             let cells = cells(&results);
-            if !cells.is_empty() {
-                is_measured = true;
-                let runs = results.runs.len();
-                let _ = write!(page, "\n### {}, in {name}\n\n{runs} runs.\n\n", scenario.name);
-                write_cells(&mut page, &cells, scenario.rtt_s());
-                write_misses(&mut page, &misses(&cells, scenario.rtt_s()), &scenario.name, &reasons.why);
+            let heading = format!("\n### {}, in {name}\n", scenario.name);
+            page.push_str(&heading);
+            if cells.is_empty() {
+                page.push_str(earlier_part(&earlier, &heading));
+                kept = true;
+                continue;
             }
-        }
-        if !is_measured {
-            page.push_str("\nNot measured.\n");
+            let _ = write!(page, "\n{} runs.\n\n", results.runs.len());
+            write_cells(&mut page, &cells, scenario.rtt_s());
+            write_misses(&mut page, &misses(&cells, scenario.rtt_s()), &scenario.name, &reasons.why);
         }
     }
-    let origin = crate::seal::Origin::of_folder(root, &root.join("results"));
+    let origin = crate::seal::Origin::of_folder(root, &root.join("results")).in_part(kept);
     crate::write(root, REPORT, &crate::seal::sealed(&page, &origin))?;
     Ok(Vec::new())
+}
+
+/// What the page had below a heading: it stays where there are no runs to replace it.
+fn earlier_part<'a>(page: &'a str, heading: &str) -> &'a str {
+    let own = page.split_once(heading).map_or("\nNot measured.\n", |(_, rest)| rest);
+    own.split("\n## ").next().and_then(|own| own.split("\n### ").next()).unwrap_or(own)
 }
 
 impl Scenario {
@@ -267,6 +274,17 @@ fn find(schemes: &[(String, Figures)], name: &str) -> Option<Figures> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_not_run_again_stays_as_it_was() {
+        let page =
+            "\n## a\n\n### a, in x\n\n1 run.\n\n### a, in y\n\n2 runs.\n\n## b\n\n### b, in x\n\n3 runs.\n";
+        let part = |heading| earlier_part(page, heading);
+        assert_eq!(part("\n### a, in x\n"), "\n1 run.\n");
+        assert_eq!(part("\n### a, in y\n"), "\n2 runs.\n");
+        assert_eq!(part("\n### b, in x\n"), "\n3 runs.\n");
+        assert_eq!(part("\n### b, in y\n"), "\nNot measured.\n");
+    }
 
     fn results(runs: &[(&str, f64, f64)]) -> Results {
         let mut results = Results::default();
