@@ -8,7 +8,7 @@ use paceline_tcp::{
     CloseReason, Config, CongestionName, Connection, ConnectionId, DetectionName, Endpoint, ReceiveBuffer,
     ReductionName,
 };
-use paceline_wire::{BufferPool, Duration, Flags, FlowKey, Instant, Node, Packet, PortId, Seq};
+use paceline_wire::{BufferPool, Duration, Flags, FlowKey, Instant, Node, Packet, Payload, PortId, Seq};
 
 #[path = "forging.rs"]
 mod forging;
@@ -160,11 +160,15 @@ fn pattern(side: usize, position: u64) -> u8 {
 }
 
 /// What `side` writes, from a position on. Made once: otherwise a target would spend a third of its time with it.
-fn bytes_of(side: usize, from: u64, len: usize) -> &'static [u8] {
+fn stream(side: usize, from: u64, len: usize) -> &'static [u8] {
     static STREAMS: LazyLock<[Vec<u8>; 2]> = LazyLock::new(|| {
         [SERVER, CLIENT].map(|side| (0..WRITTEN_MAX).map(|position| pattern(side, position)).collect())
     });
     &STREAMS[side][from as usize..][..len]
+}
+
+fn bytes_of(side: usize, from: u64, len: usize) -> Payload {
+    stream(side, from, len).to_vec().into()
 }
 
 fn config(choices: &mut Choices<'_>) -> Config {
@@ -248,7 +252,7 @@ impl<'a, M: Middle> World<'a, M> {
         let (written, is_closed) = (one.written, one.is_closed);
         let Some(connection) = one.connection() else { return };
         if !is_closed && connection.is_writable() {
-            let taken = connection.write(&bytes_of(side, written, len).to_vec().into());
+            let taken = connection.write(&bytes_of(side, written, len));
             assert!(taken <= len);
             one.written += taken as u64;
         }
@@ -265,8 +269,8 @@ impl<'a, M: Middle> World<'a, M> {
             left -= payload.len();
             let after = position + payload.len() as u64;
             assert!(after <= written, "{after} bytes of {written}");
-            let bytes = bytes_of(other, position, payload.len());
-            assert!(payload.bytes().unwrap() == bytes, "other bytes from {position} to {after} for side {side}");
+            let sent = stream(other, position, payload.len());
+            assert!(payload.bytes().unwrap() == sent, "other bytes before {after}, for side {side}");
             position = after;
         }
         self.sides[other].read = position;
