@@ -221,7 +221,7 @@ impl Split {
             flow.on_timeout(ctx.now);
             if flow.expires_at(ctx.config.limits.idle_timeout_s) <= ctx.now {
                 ctx.counters.flows_expired += 1;
-                flow.expire(ctx.now);
+                flow.expire();
             }
             self.after(ctx, table, id);
         }

@@ -23,8 +23,8 @@ impl SplitFlow {
             _ => server.demand(client.srtt() + bounds.target, u64::MAX, u64::MAX),
         };
         pass(now, uplink, client, server);
-        pass_failure(now, server, client);
-        pass_failure(now, client, server);
+        pass_failure(server, client);
+        pass_failure(client, server);
     }
 }
 
@@ -63,7 +63,7 @@ fn whole_segments(room: u64, from: &Connection, to: &Connection) -> u64 {
 
 /// One end has reset its connection, or is gone. What it sent before is delivered first, as it would be if the reset had come
 /// behind it; then the reset has the number that the other end expects.
-fn pass_failure(now: Instant, from: &Connection, to: &mut Connection) {
+fn pass_failure(from: &Connection, to: &mut Connection) {
     let failed = from.close_reason().is_some_and(|reason| reason != CloseReason::Finished);
     let delivered = from.readable() == 0 && to.unacknowledged() == 0;
     if failed && delivered && !to.is_closed() {

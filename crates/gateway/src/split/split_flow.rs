@@ -261,7 +261,7 @@ impl SplitFlow {
     }
 
     /// It was idle for too long: both ends are told, because it cannot go on without the gateway.
-    pub(super) fn expire(&mut self, now: Instant) {
+    pub(super) fn expire(&mut self) {
         self.server.connection.abort();
         if let Some(client) = &mut self.client {
             client.connection.abort();
