@@ -5,8 +5,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::LazyLock;
 
 use paceline_tcp::{
-    CloseReason, Config, CongestionName, Connection, ConnectionId, DetectionName, Endpoint, ReceiveBuffer,
-    ReductionName,
+    CloseReason, Config, CongestionName, Connection, ConnectionId, DetectionName, Endpoint, HystartName,
+    ReceiveBuffer, ReceiveWindowName, ReductionName, RtoName, ScheduleName,
 };
 use paceline_wire::{BufferPool, Duration, Flags, FlowKey, Instant, Node, Packet, Payload, PortId, Seq};
 
@@ -173,7 +173,7 @@ fn bytes_of(side: usize, from: u64, len: usize) -> Payload {
 
 fn config(choices: &mut Choices<'_>) -> Config {
     let bits = choices.byte();
-    Config {
+    let mut config = Config {
         timestamps: bits & 1 == 0,
         sack: bits & 2 == 0,
         window_scaling: bits & 4 == 0,
@@ -187,7 +187,15 @@ fn config(choices: &mut Choices<'_>) -> Config {
         reduction: choices.one_of(ReductionName::ALL),
         receive_buffer: ReceiveBuffer::Fixed(choices.one_of(&[65_536, 3_000, 16_000, 1 << 20])),
         ..Config::default()
+    };
+    if bits & 128 != 0 {
+        config.hystart = choices.one_of(HystartName::ALL);
+        config.rto = choices.one_of(RtoName::ALL);
+        config.schedule = choices.one_of(ScheduleName::ALL);
+        config.receive_window = choices.one_of(ReceiveWindowName::ALL);
+        config.receive_buffer = ReceiveBuffer::Auto { initial: 16_000, max: 1 << 20 };
     }
+    config
 }
 
 impl<'a, M: Middle> World<'a, M> {
