@@ -26,10 +26,10 @@ impl<M: Middle> World<'_, M> {
             ..TcpOptionsRepr::default()
         };
         let window = choices.word();
-        let len = u64::from(choices.byte()) * 8;
+        let len = usize::from(choices.byte()) * 8;
         let position = first.map(|first| u64::from(seq.0.wrapping_sub(first.0).wrapping_sub(1)));
         let payload = match position {
-            Some(position) if position + len <= written => bytes_of(side, position, len),
+            Some(position) if position + len as u64 <= written => bytes_of(side, position, len),
             _ => Payload::Length(0),
         };
         let repr = TcpRepr { seq, ack, flags, window, options, ..TcpRepr::default() };

@@ -16,10 +16,13 @@ pub fn transparent(data: &[u8]) {
     World::new(choices.0, Alone::new(config)).run();
 }
 
-/// As [`transparent`], split.
+/// As [`transparent`], split, or as the gateway decides.
 pub fn split(data: &[u8]) {
     let mut choices = Choices(data);
-    let config = config(&mut choices, FlowMode::Split);
+    let mut config = config(&mut choices, FlowMode::Split);
+    if data.first().is_some_and(|bits| bits & 8 == 8) {
+        config.mode = FlowMode::Auto;
+    }
     World::new(choices.0, Alone::new(config)).run();
 }
 
@@ -79,7 +82,7 @@ pub(crate) fn check(gateway: &Gateway, config: &GatewayConfig) {
 
 impl Middle for Alone {
     fn makes_acks(&self) -> bool {
-        self.config.mode == FlowMode::Split
+        self.config.mode != FlowMode::Transparent
     }
 
     /// A policy that says the same again.
