@@ -5,15 +5,8 @@ use std::path::Path;
 
 /// Crates that only the lab, or the view, needs.
 const NOT_OF_THE_OPERATOR: [&str; 9] = [
-    "parquet",
-    "ratatui",
-    "plotters",
-    "indicatif",
-    "paceline-experiments",
-    "paceline-sim",
-    "paceline-lab",
-    "paceline-theory",
-    "paceline-judge",
+    "parquet", "ratatui", "plotters", "indicatif", "paceline-experiments", "paceline-sim", "paceline-lab",
+    "paceline-theory", "paceline-judge",
 ];
 
 /// One finding for each of those crates in the program without features or in the running gateway, and for each that the whole program

@@ -9,17 +9,7 @@ const PURE: [&str; 5] = ["wire", "path", "gateway", "tcp", "theory"];
 
 /// Crates that read a clock, a socket, the environment or the machine's random numbers.
 const IMPURE_DEPENDENCIES: [&str; 12] = [
-    "chrono",
-    "fastrand",
-    "getrandom",
-    "libc",
-    "mio",
-    "nix",
-    "rand_os",
-    "rustix",
-    "socket2",
-    "time",
-    "tokio",
+    "chrono", "fastrand", "getrandom", "libc", "mio", "nix", "rand_os", "rustix", "socket2", "time", "tokio",
     "web-time",
 ];
 

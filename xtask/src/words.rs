@@ -4,14 +4,8 @@ use std::path::Path;
 
 /// As git matches them: a star is any characters, slashes too.
 const PAGES: [&str; 8] = [
-    "README.md",
-    "ARCHITECTURE.md",
-    "CONTRIBUTING.md",
-    "docs/guide/*.md",
-    "docs/reference/*.md",
-    "docs/design/*.md",
-    "docs/evidence/*.md",
-    "tests/kernel-lab/README.md",
+    "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/guide/*.md", "docs/reference/*.md",
+    "docs/design/*.md", "docs/evidence/*.md", "tests/kernel-lab/README.md",
 ];
 
 /// Comments there are help texts.

@@ -108,17 +108,7 @@ fn file_part(cell: &str) -> String {
 
 fn table(rows: &[&Row]) -> String {
     let header = [
-        "sender",
-        "receiver",
-        "gateway",
-        "",
-        "throughput",
-        "+-",
-        "delay p50",
-        "p95",
-        "p99",
-        "resent",
-        "RTO",
+        "sender", "receiver", "gateway", "", "throughput", "+-", "delay p50", "p95", "p99", "resent", "RTO",
         "Jain",
     ];
     let mut table = new_table(4, &header);

@@ -67,14 +67,8 @@ fn the_binding_names_are_there() {
         assert!(run.get(key).is_some(), "{key}");
     }
     for key in [
-        "goodput_mbps",
-        "completion_s",
-        "retransmitted_segments",
-        "timeouts",
-        "tail_loss_probes",
-        "rtt_ms",
-        "completed",
-        "sha256_ok",
+        "goodput_mbps", "completion_s", "retransmitted_segments", "timeouts", "tail_loss_probes", "rtt_ms",
+        "completed", "sha256_ok",
     ] {
         assert!(run["flows"][0].get(key).is_some(), "{key}");
     }

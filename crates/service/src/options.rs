@@ -73,12 +73,8 @@ impl Options {
         let mut options = self.clone();
         let Some(worker) = self.worker else { return options };
         let files = [
-            &mut options.control,
-            &mut options.shift_file,
-            &mut options.records,
-            &mut options.events,
-            &mut options.series,
-            &mut options.stats_json,
+            &mut options.control, &mut options.shift_file, &mut options.records, &mut options.events,
+            &mut options.series, &mut options.stats_json,
         ];
         for path in files.into_iter().flatten() {
             *path = beside(path, worker);

@@ -34,27 +34,11 @@ enum Key {
 }
 
 pub(super) const FLOW_COLUMNS: [&str; 11] = [
-    "client",
-    "server",
-    "state",
-    "down Mbit/s",
-    "up Mbit/s",
-    "RTT ms",
-    "queue ms",
-    "in flight",
-    "waiting",
-    "resent %",
-    "age",
+    "client", "server", "state", "down Mbit/s", "up Mbit/s", "RTT ms", "queue ms", "in flight", "waiting",
+    "resent %", "age",
 ];
 pub(super) const SUBSCRIBER_COLUMNS: [&str; 9] = [
-    "subscriber",
-    "flows",
-    "weight",
-    "down Mbit/s",
-    "link Mbit/s",
-    "RTT min ms",
-    "in flight",
-    "limit",
+    "subscriber", "flows", "weight", "down Mbit/s", "link Mbit/s", "RTT min ms", "in flight", "limit",
     "not TCP",
 ];
 

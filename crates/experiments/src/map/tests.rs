@@ -62,19 +62,8 @@ fn most_points_have_few_impairments() {
     let impairments = |point: &Point| {
         let places = ["wired ", "wired up ", "radio ", "radio up "];
         let names = [
-            "loss",
-            "bursts",
-            "reorder",
-            "jitter",
-            "loose jitter",
-            "duplicates",
-            "lost ACKs",
-            "outage",
-            "policer",
-            "codel",
-            "fq-codel",
-            "pie",
-            "red",
+            "loss", "bursts", "reorder", "jitter", "loose jitter", "duplicates", "lost ACKs", "outage",
+            "policer", "codel", "fq-codel", "pie", "red",
         ];
         let is = |name: &str| {
             places.iter().any(|place| name.strip_prefix(place).is_some_and(|rest| names.contains(&rest)))

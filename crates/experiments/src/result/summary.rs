@@ -13,18 +13,8 @@ pub(crate) fn summary_table(runs: &[Run]) -> String {
     let mut table = new_table(
         2,
         &[
-            "variant",
-            "flow",
-            "runs",
-            "goodput\nMbit/s",
-            "completion\ns",
-            "RTT p50\nms",
-            "path delay\np95, ms",
-            "link\nused",
-            "resent",
-            "RTO",
-            "TLP",
-            "done",
+            "variant", "flow", "runs", "goodput\nMbit/s", "completion\ns", "RTT p50\nms",
+            "path delay\np95, ms", "link\nused", "resent", "RTO", "TLP", "done",
         ],
     );
     for (variant, flow) in flow_rows(runs) {

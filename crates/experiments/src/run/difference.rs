@@ -87,14 +87,8 @@ pub(super) fn table(differences: &[Difference]) -> String {
 }
 
 const METRICS: [&str; 8] = [
-    "goodput_mbps",
-    "completion_s",
-    "path_delay_ms.p95",
-    "rtt_ms.p50",
-    "links.radio_down.utilization",
-    "retransmitted_segments",
-    "timeouts",
-    "longest_gap_s",
+    "goodput_mbps", "completion_s", "path_delay_ms.p95", "rtt_ms.p50", "links.radio_down.utilization",
+    "retransmitted_segments", "timeouts", "longest_gap_s",
 ];
 const GOODPUT_SHARE: f64 = 0.05;
 const DELAY_SHARE: f64 = 0.1;

@@ -113,17 +113,8 @@ pub(super) fn senders_of_lab(plan: &Plan, scenario: &Scenario, measured: &Measur
 fn write_senders(files: &RunFiles, senders: &[SenderRow]) -> csv::Result<()> {
     let mut out = csv::WriterBuilder::new().has_headers(false).from_path(files.with("senders.csv"))?;
     out.write_record([
-        "flow",
-        "index",
-        "time_s",
-        "cwnd_segments",
-        "ssthresh_segments",
-        "rtt_ms",
-        "rto_ms",
-        "peer_window_bytes",
-        "retransmitted_segments",
-        "acknowledged_bytes",
-        "received_mbps",
+        "flow", "index", "time_s", "cwnd_segments", "ssthresh_segments", "rtt_ms", "rto_ms",
+        "peer_window_bytes", "retransmitted_segments", "acknowledged_bytes", "received_mbps",
     ])?;
     for row in senders {
         out.serialize(row)?;

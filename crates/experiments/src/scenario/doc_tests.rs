@@ -84,18 +84,8 @@ fn every_documented_key_is_in_the_example() {
     let documented: Vec<&str> = first_cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
     assert!(documented.len() > 50, "{}", documented.len());
     let profiles = [
-        "off",
-        "null",
-        "window",
-        "schedule",
-        "local",
-        "proactive",
-        "thesis",
-        "full",
-        "drwa",
-        "split",
-        "kernel-split",
-        "auto",
+        "off", "null", "window", "schedule", "local", "proactive", "thesis", "full", "drwa", "split",
+        "kernel-split", "auto",
     ];
     for key in documented.into_iter().filter(|key| !profiles.contains(key)) {
         assert!(found.contains(key), "{key} is documented and not in the example");
@@ -105,15 +95,8 @@ fn every_documented_key_is_in_the_example() {
 #[test]
 fn every_scenario_of_the_repository_parses() {
     let folders = [
-        "scenarios",
-        "scenarios/accelerator",
-        "scenarios/changing",
-        "scenarios/comparators",
-        "scenarios/rivals",
-        "scenarios/rre",
-        "scenarios/split",
-        "scenarios/uploads",
-        "scenarios/auto",
+        "scenarios", "scenarios/accelerator", "scenarios/changing", "scenarios/comparators",
+        "scenarios/rivals", "scenarios/rre", "scenarios/split", "scenarios/uploads", "scenarios/auto",
     ]
     .map(|folder| root().join(folder));
     let mut count = 0;

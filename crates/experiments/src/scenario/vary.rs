@@ -178,9 +178,7 @@ mod tests {
         assert_eq!(
             names,
             [
-                "unaccelerated,loss=0.1%",
-                "unaccelerated,loss=1%",
-                "accelerated,loss=0.1%",
+                "unaccelerated,loss=0.1%", "unaccelerated,loss=1%", "accelerated,loss=0.1%",
                 "accelerated,loss=1%"
             ]
         );

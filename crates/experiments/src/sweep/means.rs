@@ -94,15 +94,8 @@ impl Means {
 
     pub(super) fn table(&self) -> String {
         let header = [
-            "variant",
-            "flow",
-            "runs",
-            "goodput, Mbit/s",
-            "completion, s",
-            "path delay p95, ms",
-            "link used, %",
-            "resent",
-            "RTO",
+            "variant", "flow", "runs", "goodput, Mbit/s", "completion, s", "path delay p95, ms",
+            "link used, %", "resent", "RTO",
         ];
         let mut table = new_table(2, &header);
         for row in &self.0 {

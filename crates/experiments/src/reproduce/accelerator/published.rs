@@ -60,13 +60,8 @@ fn losses() -> Vec<Published> {
 }
 
 const VARIANTS_OF_TABLE_1: [&str; 7] = [
-    "table-1,rate=1mbit",
-    "table-1,rate=2mbit",
-    "table-1,rate=3mbit",
-    "table-1,rate=4mbit",
-    "table-1,rate=5mbit",
-    "table-1,rate=6mbit",
-    "table-1,rate=7mbit",
+    "table-1,rate=1mbit", "table-1,rate=2mbit", "table-1,rate=3mbit", "table-1,rate=4mbit",
+    "table-1,rate=5mbit", "table-1,rate=6mbit", "table-1,rate=7mbit",
 ];
 
 #[derive(Deserialize)]

@@ -196,15 +196,7 @@ fn table(cells: &[CellResult]) -> String {
     let axis = cells[0].axis.replace('_', " ");
     let rack = cells.iter().any(|cell| cell.rack_tlp.is_some());
     let mut header = vec![
-        "congestion control",
-        "recovery",
-        "variant",
-        "kind",
-        &axis,
-        "published",
-        "ours",
-        "95 %",
-        "deviation",
+        "congestion control", "recovery", "variant", "kind", &axis, "published", "ours", "95 %", "deviation",
         "RTO",
     ];
     if rack {

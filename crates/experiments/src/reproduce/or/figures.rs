@@ -309,15 +309,8 @@ fn draw_hack1(traces: &[(Variant, SenderTrace)], folder: &Path) -> Result<()> {
         })
         .collect();
     let header = [
-        "variant",
-        "time_s",
-        "cwnd_packets",
-        "in_flight_packets",
-        "srtt_ms",
-        "read_bytes",
-        "recoveries",
-        "timeouts",
-        "hack1_retransmissions",
+        "variant", "time_s", "cwnd_packets", "in_flight_packets", "srtt_ms", "read_bytes", "recoveries",
+        "timeouts", "hack1_retransmissions",
     ];
     write_csv(&folder.join("hack1.csv"), &header, &rows)
 }

@@ -52,20 +52,8 @@ impl Measured<'_> {
 
 /// Of [`Measured::pair`].
 pub(super) const PAIR_COLUMNS: [&str; 14] = [
-    "Mbit/s as printed",
-    "±",
-    "ours",
-    "±",
-    "ours more by",
-    "±",
-    "queue, p95 ms, as printed",
-    "±",
-    "ours",
-    "±",
-    "RTO a run as printed",
-    "±",
-    "ours",
-    "±",
+    "Mbit/s as printed", "±", "ours", "±", "ours more by", "±", "queue, p95 ms, as printed", "±", "ours",
+    "±", "RTO a run as printed", "±", "ours", "±",
 ];
 
 pub(super) const GOODPUT: &str = "goodput_mbps";

@@ -43,12 +43,7 @@ fn row(cell: Cell) -> Row {
     let forms: &[ReductionName] = match cell.loss_recovery.as_str() {
         "QARR" => &[QarrText, QarrTextRaises, QarrTextRecord, QarrTextRound, QarrTextShortest, Qarr],
         _ => &[
-            BarrText,
-            BarrTextDelivered,
-            BarrTextHighest,
-            BarrTextRecord,
-            BarrTextSlowStart,
-            BarrTextKeeps,
+            BarrText, BarrTextDelivered, BarrTextHighest, BarrTextRecord, BarrTextSlowStart, BarrTextKeeps,
             Barr,
         ],
     };
