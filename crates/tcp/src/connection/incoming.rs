@@ -39,7 +39,7 @@ impl Connection {
         if incoming.has(Flags::RST) {
             return self.on_reset(now, seq);
         }
-        if incoming.has(Flags::SYN) && !(self.state == State::SynReceived && incoming.has(Flags::ACK)) {
+        if incoming.has(Flags::SYN) && !self.is_crossing(incoming, seq) {
             // RFC 5961, Section 4.
             return self.output.challenge(now);
         }
@@ -55,13 +55,21 @@ impl Connection {
         // Only now, as in Linux (tcp_ack): an acknowledgement that cannot be would set the clock of PAWS.
         self.take_timestamp(now, incoming, seq);
         if incoming.len > 0 || incoming.has(Flags::FIN) {
-            // A SYN that came again with its ACK takes a position of its own.
-            let start = seq + u64::from(incoming.has(Flags::SYN));
             self.receiver.acks.set_wire_len(incoming.wire_len);
             self.take_marks(incoming);
-            self.take_data(now, start, payload, incoming.has(Flags::FIN));
+            self.take_data(now, seq, payload, incoming.has(Flags::FIN));
         }
         self.advance(now);
+    }
+
+    /// Both opened at once, and the other's SYN comes again with its ACK: where it was, and alone (Linux tcp_validate_incoming). Any other
+    /// SYN would put what comes with it one byte further into the stream.
+    fn is_crossing(&self, incoming: &Incoming, seq: u64) -> bool {
+        self.state == State::SynReceived
+            && !self.passive
+            && incoming.has(Flags::ACK)
+            && incoming.seq_len() == 1
+            && seq + 1 == self.receiver.nxt
     }
 
     /// PAWS and the window (RFC 7323, Section 5.3; RFC 9293, Section 3.10.7.4, first check). What is refused is answered.

@@ -117,6 +117,18 @@ fn both_may_open_at_once() {
     assert_eq!(b.readable(), 10);
 }
 
+/// Linux tcp_validate_incoming: who listened takes no SYN with an ACK, wherever it lies, and nothing that comes with it.
+#[test]
+fn who_listened_is_not_opened_by_another_syn() {
+    let syn = segment(100, Seq(0), Flags::SYN, 0);
+    let mut connection = Connection::accept(&Config::default(), &syn, 1, at(0)).unwrap();
+    let iss = only(&mut connection, at(0)).tcp().unwrap().seq();
+    for seq in [100, 500] {
+        connection.handle_packet(at(10), &segment(seq, iss.add(1), Flags::SYN | Flags::ACK, 50));
+        assert_eq!((connection.state(), connection.readable()), (State::SynReceived, 0));
+    }
+}
+
 /// RFC 5961, Section 3.2.
 #[test]
 fn only_the_exact_number_resets() {

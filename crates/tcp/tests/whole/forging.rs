@@ -27,7 +27,8 @@ impl<M: Middle> World<'_, M> {
         };
         let window = choices.word();
         let len = usize::from(choices.byte()) * 8;
-        let position = first.map(|first| u64::from(seq.0.wrapping_sub(first.0).wrapping_sub(1)));
+        let at = seq.add(u32::from(flags.contains(Flags::SYN)));
+        let position = first.map(|first| u64::from(at.0.wrapping_sub(first.0).wrapping_sub(1)));
         let payload = match position {
             Some(position) if position + len as u64 <= written => bytes_of(side, position, len),
             _ => Payload::Length(0),
