@@ -135,7 +135,9 @@ impl Flow {
         });
         let mut bytes = self.board.mark_lost(from.max(una + 1)..self.board.sent());
         ctx.counters.proactive_retransmissions += bytes.div_ceil(self.segment());
-        if !self.handshake.sack() && self.client.overshoot.on_retransmissions(ctx.now, bytes) {
+        let window_max = self.client.largest();
+        let overshoots = self.client.overshoot.on_retransmissions(ctx.now, bytes, window_max);
+        if overshoots && !self.handshake.sack() {
             // What lies within the window has holes that nothing tells of, each of which would take a round trip (RFC 6582).
             bytes += self.board.mark_lost(una + 1..self.board.sent());
         }

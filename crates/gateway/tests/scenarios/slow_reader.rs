@@ -3,10 +3,10 @@
 use paceline_gateway::config::Profile;
 use paceline_wire::Rate;
 
-use crate::kit::accelerated::run;
+use crate::kit::accelerated::{accelerated, run, unaccelerated};
 use crate::kit::connection::EndpointConfig;
 use crate::kit::receiver::Reading;
-use crate::kit::scenario::{FlowSpec, Path, XP_WINDOW, at_ms, modern_client, xp_client};
+use crate::kit::scenario::{FlowSpec, Path, XP_WINDOW, at_ms, lossy, modern_client, xp_client};
 
 #[test]
 fn the_reader_sets_the_pace_and_nothing_is_dropped() {
@@ -21,4 +21,21 @@ fn the_reader_sets_the_pace_and_nothing_is_dropped() {
         assert_eq!(report.beyond_window_bytes, 0, "{buffer}: {report:?}");
         assert_eq!((report.timeouts, report.aborted), (0, false), "{buffer}: {report:?}");
     }
+}
+
+/// Behind a hole three windows were discarded in each round trip, and left again, for as long as the flow lasted.
+#[test]
+fn what_a_slow_reader_discards_is_not_sent_to_it_again_and_again() {
+    let path = Path { loss: lossy(0.0003), ..Path::new(41.0, 20, 217) };
+    let mut client: EndpointConfig = modern_client(81_100);
+    client.receiver.reading = Reading { rate: Some(Rate::from_mbps(20.0)), pauses: Vec::new() };
+    let spec = FlowSpec::download(client);
+    let (mut arrived, mut discarded) = (0, 0);
+    for seed in 1..=4 {
+        let report = accelerated(&path, &spec, 30, seed);
+        (arrived, discarded) = (arrived + report.received_bytes, discarded + report.beyond_window_bytes);
+    }
+    assert!(discarded < arrived, "{discarded} bytes discarded, {arrived} arrived");
+    let without = unaccelerated(&path, &spec, 30, 1).received_bytes;
+    assert!(arrived > 4 * without, "{arrived}, and one flow without a gateway {without}");
 }
