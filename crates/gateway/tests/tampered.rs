@@ -294,9 +294,7 @@ fn tampered_states_around_split_flows() {
     bears_tampered_states(FlowMode::Split, false);
 }
 
-/// A known miss, not in `make test`: `-- --ignored`.
 #[test]
-#[ignore = "of a split flow's two connections not all numbers are checked: a sixth of such states panics where overflows are checked"]
 fn tampered_states_of_split_flows() {
     bears_tampered_states(FlowMode::Split, true);
 }

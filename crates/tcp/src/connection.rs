@@ -8,6 +8,7 @@ mod output;
 mod parts;
 mod relay_api;
 mod seam;
+mod sound;
 #[cfg(test)]
 mod tests;
 mod timers;

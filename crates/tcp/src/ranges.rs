@@ -101,6 +101,16 @@ impl RangeSet {
         self.ranges.is_empty()
     }
 
+    /// Whether all ranges lie apart, in their order, within `start..=end`: of a set that was read.
+    pub(crate) fn is_sound(&self, start: u64, end: u64) -> bool {
+        let mut from = Some(start);
+        self.ranges.iter().all(|&(s, e)| {
+            let apart = from.is_some_and(|from| s >= from) && s < e && e <= end;
+            from = e.checked_add(1);
+            apart
+        })
+    }
+
     /// Takes out everything.
     pub fn clear(&mut self) {
         self.ranges.clear();

@@ -374,6 +374,19 @@ impl Receiver {
         self.block_count = kept;
     }
 
+    /// Whether positions are in their order and below `most`, and it holds what it says: of one that was read.
+    pub(crate) fn is_sound(&self, most: u64) -> bool {
+        let read = self.copied.checked_add(u64::from(self.is_finished()));
+        let Some(ready) = read.and_then(|read| self.nxt.checked_sub(read)) else { return false };
+        let ReceiverTotals { segments, bytes, out_of_order, duplicates, beyond_window } = self.totals;
+        let counts = [segments, bytes, out_of_order, duplicates, beyond_window];
+        self.wup <= self.nxt
+            && self.edge.max(self.nxt).max(self.window_max) < most
+            && self.block_count <= self.blocks.len()
+            && self.data.is_sound(ready, self.nxt, self.edge.max(self.nxt))
+            && counts.into_iter().all(|count| count < most)
+    }
+
     /// Pieces of memory in which it keeps data.
     pub(crate) fn pieces(&self) -> usize {
         self.data.pieces()

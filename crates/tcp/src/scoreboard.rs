@@ -5,6 +5,7 @@
 //! (Linux tsorted_sent_queue), for detections that go by time.
 
 mod sent_order;
+mod sound;
 
 use alloc::collections::VecDeque;
 

@@ -2,6 +2,9 @@
 
 use paceline_wire::{Ecn, Flags, Packet, Seq};
 
+/// The largest shift of a window (RFC 7323, Section 2.3).
+pub(crate) const SHIFT_MAX: u8 = 14;
+
 /// What a connection reads of a segment.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Incoming {
@@ -80,7 +83,7 @@ impl Incoming {
             match (kind, data) {
                 (2, &[a, b]) if syn => self.mss = Some(u16::from_be_bytes([a, b])),
                 // RFC 7323, Section 2.3: never more than 14.
-                (3, &[shift]) if syn => self.window_scale = Some(shift.min(14)),
+                (3, &[shift]) if syn => self.window_scale = Some(shift.min(SHIFT_MAX)),
                 (4, []) if syn => self.sack_permitted = true,
                 (5, blocks) => self.read_sacks(blocks),
                 (8, &[a, b, c, d, e, f, g, h]) => {

@@ -66,6 +66,18 @@ impl SendQueue {
         len
     }
 
+    /// Whether it holds what it says, from the byte at `una` on: of one that was read.
+    pub(crate) fn is_sound(&self) -> bool {
+        let mut at = self.chunks.front().map_or(self.end, |&(start, _)| start);
+        let begins = at <= self.una && self.una <= self.end;
+        let follow = self.chunks.iter().all(|(start, payload)| {
+            let follows = *start == at && !payload.is_empty();
+            at = start.saturating_add(payload.len() as u64);
+            follows
+        });
+        begins && follow && at == self.end
+    }
+
     /// Another buffer, for what is there and what comes.
     pub(crate) fn set_buffer(&mut self, buffer: SendBuffer) {
         self.buffer = buffer;

@@ -19,6 +19,7 @@ mod reordering;
 mod report;
 mod rounds;
 mod sacks;
+mod sound;
 mod suppression;
 mod tail_probe;
 mod timeouts;

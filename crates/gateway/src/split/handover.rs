@@ -70,14 +70,14 @@ impl Split {
         self.flows.iter().map(|(_, flow)| flow.advertised).sum()
     }
 
-    /// These flows, of those that have a place in the table.
+    /// These flows, of those that have a place in the table and can be flows.
     pub(crate) fn continued(flows: Vec<SplitTakenOver>, order: Order, table: &Table) -> Split {
         let has_place = |taken: &SplitTakenOver| table.has_split(taken.flow.place, taken.id);
         let whole = |mut taken: SplitTakenOver| {
             taken.flow.lay_seams(taken.seams);
             (taken.id as usize, taken.flow)
         };
-        let flows = flows.into_iter().filter(has_place).map(whole);
+        let flows = flows.into_iter().filter(has_place).filter(|taken| taken.flow.is_sound()).map(whole);
         let mut split = Split { flows: flows.collect(), timers: order.timers, ..Split::default() };
         split.by_key = split.flows.iter().map(|(id, flow)| (flow.key, id as u32)).collect();
         split.turn = order.turn.filter(|&(id, _)| split.flows.contains(id as usize));
@@ -95,8 +95,19 @@ impl Split {
     }
 }
 
+/// No flow keeps, or has on its way, as much: a terabyte.
+const KEPT_MAX: u64 = 1 << 40;
+
 /// Pieces of memory count (`SplitFlow::buffered`), so that a flow that goes on has as many as one that stays.
 impl SplitFlow {
+    /// Whether both connections can be, and what they were counted for.
+    fn is_sound(&self) -> bool {
+        let client = self.client.as_ref().map(|leg| &leg.connection);
+        self.server.connection.is_sound()
+            && client.is_none_or(|client| client.is_sound() && self.timeouts <= client.timeouts())
+            && self.counted.max(self.advertised) < KEPT_MAX
+    }
+
     fn seams(&self) -> [bool; 2] {
         let Some(client) = &self.client else { return [false; 2] };
         let (server, client) = (&self.server.connection, &client.connection);

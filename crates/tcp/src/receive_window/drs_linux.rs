@@ -86,7 +86,7 @@ impl ReceiveWindow for DrsLinux {
         if !self.auto || self.rtt.is_zero() || now.saturating_since(self.since) < self.rtt {
             return;
         }
-        let read = copied - self.copied_at;
+        let read = copied.saturating_sub(self.copied_at);
         if read > self.space {
             // Twice what was read, room for slow start to double, and for a few segments.
             let window = 2 * read + 16 * self.advmss;

@@ -40,6 +40,22 @@ impl Reassembly {
         self.ranges.last().map_or(0, |(_, end)| end)
     }
 
+    /// Whether it has `ready` bytes in order, and only bytes of its ranges out of order, all between `nxt` and `edge`: of one that was read.
+    pub(super) fn is_sound(&self, ready: u64, nxt: u64, edge: u64) -> bool {
+        let mut from = nxt;
+        let chunks_lie_in_ranges = self.chunks.iter().all(|(start, bytes)| {
+            let after = *start >= from;
+            from = start.saturating_add(bytes.len() as u64);
+            after && self.ranges.covering(*start).is_some_and(|(_, end)| from <= end)
+        });
+        // Ranges that lie apart, and payloads in memory, sum up to no more than a number holds.
+        let ready_now: u64 = self.ready.iter().map(|payload| payload.len() as u64).sum();
+        self.ranges.is_sound(nxt, edge)
+            && chunks_lie_in_ranges
+            && self.ranges.iter().map(|(start, end)| end - start).sum::<u64>() == self.waiting
+            && ready_now == ready
+    }
+
     /// Bytes that wait for a hole to be filled.
     pub(super) fn out_of_order_bytes(&self) -> u64 {
         self.waiting

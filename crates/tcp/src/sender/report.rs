@@ -25,6 +25,11 @@ impl Report {
         self.lost_reported += packets;
     }
 
+    /// Whether no more losses were told than the `lost_total` that there were: of one that was read.
+    pub(super) fn is_sound(&self, lost_total: u64, most: u64) -> bool {
+        self.lost_reported <= lost_total && self.delivery.delivered.max(lost_total) < most
+    }
+
     /// What was delivered since the last call; of `lost_total` packets of `segment` bytes those that were not told yet.
     pub(crate) fn take_delivery(&mut self, lost_total: u64, segment: u64) -> Delivery {
         let newly = lost_total - core::mem::replace(&mut self.lost_reported, lost_total);

@@ -1,5 +1,6 @@
 //! Packets that neither end has sent: in the name of one of them, bent on the way, or of a router.
 
+use paceline_tcp::State;
 use paceline_wire::{Flags, Packet, Payload, PortId, TcpOptionsRepr, TcpRepr};
 
 use super::{Middle, World, bytes_of, key};
@@ -60,6 +61,11 @@ impl<M: Middle> World<'_, M> {
 
     fn note_forged(&mut self, side: usize, packet: &Packet) {
         let Some(tcp) = packet.tcp() else { return };
+        // Who answers a SYN in its place, with the right acknowledgement, says where the stream begins (RFC 9293, Section 3.10.7.3).
+        let says_begin = tcp.flags().contains(Flags::SYN) && Some(tcp.seq()) != self.sides[side].first;
+        let state = self.sides[1 - side].connection().map(|connection| connection.state());
+        self.is_misled[1 - side] |=
+            says_begin && matches!(state, None | Some(State::SynSent | State::SynReceived));
         self.forged_acks[1 - side].insert(tcp.ack().0);
         self.sides[side].sent.note(tcp.seq(), tcp.end_seq());
     }

@@ -132,6 +132,8 @@ pub(crate) struct World<'a, M> {
     is_honest: bool,
     /// Acknowledgements of forged packets, for each side that hears them.
     forged_acks: [HashSet<u32>; 2],
+    /// It was told of another first number in the handshake, and has the stream from there.
+    is_misled: [bool; 2],
     pool: BufferPool,
 }
 
@@ -212,6 +214,7 @@ impl<'a, M: Middle> World<'a, M> {
             sides: [server, client],
             is_honest: true,
             forged_acks: [HashSet::new(), HashSet::new()],
+            is_misled: [false; 2],
             pool: BufferPool::new(1 << 24),
         }
     }
@@ -225,6 +228,12 @@ impl<'a, M: Middle> World<'a, M> {
             }
             self.step();
             self.pump();
+        }
+        for side in &mut self.sides {
+            assert!(
+                side.connection().is_none_or(|connection| connection.is_sound()),
+                "another process would not go on with it"
+            );
         }
         if self.is_honest {
             self.settle();
@@ -270,11 +279,15 @@ impl<'a, M: Middle> World<'a, M> {
         let now = self.now;
         let other = 1 - side;
         let [written, mut position] = [self.sides[other].written, self.sides[other].read];
+        let is_misled = self.is_misled[side];
         let Some(connection) = self.sides[side].connection() else { return };
         // It cuts at the borders of what came as one.
         let mut left = max;
         while let Some(payload) = connection.read(now, left).filter(|payload| !payload.is_empty()) {
             left -= payload.len();
+            if is_misled {
+                continue;
+            }
             let after = position + payload.len() as u64;
             assert!(after <= written, "{after} bytes of {written}");
             let sent = stream(other, position, payload.len());
