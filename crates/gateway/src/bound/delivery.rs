@@ -182,10 +182,10 @@ impl Delivery {
         self.fast = Rate::from_bytes_in(self.delivered.saturating_sub(start.delivered), busy);
         self.slow =
             if self.slow.is_zero() { self.fast } else { ewma(self.slow, self.fast, gap, self.config.slow) };
-        let percent = self.config.slow_percent;
-        self.forecast = Rate::from_bytes_per_sec(
-            (self.fast.as_bytes_per_sec() * (100 - percent) + self.slow.as_bytes_per_sec() * percent) / 100,
-        );
+        let percent = self.config.slow_percent.min(100);
+        let parts = |rate: Rate, percent| rate.as_bytes_per_sec().saturating_mul(percent);
+        let sum = parts(self.fast, 100 - percent).saturating_add(parts(self.slow, percent));
+        self.forecast = Rate::from_bytes_per_sec(sum / 100);
     }
 
     /// Compares the last round trip with what had been forecast for it.
