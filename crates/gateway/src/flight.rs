@@ -175,12 +175,17 @@ impl Flight {
         for part in [&mut older.firsts, &mut older.retransmissions] {
             part.retain(|t| t.end > una);
         }
-        older.bytes = older.firsts.iter().chain(&older.retransmissions).map(Transmission::len).sum();
+        older.bytes = older.copies().map(Transmission::len).sum();
         older.firsts.append(&mut self.firsts);
         older.retransmissions.append(&mut self.retransmissions);
         older.bytes += self.bytes;
         older.last_order = self.last_order;
         *self = older;
+    }
+
+    /// All that is in flight.
+    pub(crate) fn copies(&self) -> impl Iterator<Item = &Transmission> {
+        self.firsts.iter().chain(&self.retransmissions)
     }
 
     fn first_is_oldest(&self) -> bool {

@@ -120,6 +120,24 @@ pub(super) fn hide_sacks(
     hidden
 }
 
+/// The server repairs by itself from now on: takes out the D-SACKs of copies that had left from here, all below `end`. A server that hears of more
+/// duplicates than it has sent again believes no D-SACK any more (Linux: tcp_dsack_seen). On a path that reorders it then never takes a reduction back:
+/// .43 of passing's throughput.
+pub(super) fn hide_own_duplicates(packet: &mut Packet, ack: u64, end: u64) -> Hidden {
+    let mut hidden = Hidden::default();
+    let Some(tcp) = packet.tcp().filter(|tcp| tcp.sack_blocks().next().is_some()) else { return hidden };
+    let mut tells_duplicate = tells_duplicate(tcp, ack);
+    let keep = |_start: Seq, block_end: Seq| {
+        let keeps = !core::mem::take(&mut tells_duplicate) || block_end.unwrap_near(ack) > end;
+        hidden.blocks += u64::from(!keeps);
+        keeps
+    };
+    if let Some(mut tcp) = packet.tcp_mut() {
+        tcp.retain_sack_blocks(keep);
+    }
+    hidden
+}
+
 /// The first SACK block reports a duplicate (RFC 2883, Section 4): it lies below the cumulative ACK, or within the second block. Copies from here
 /// behind a gap of the server's come back as the second kind. A BBR server took them for needless repairs of its own, and waited
 /// longer with each (RFC 8985, Section 6.2): .90 and .96 of passing's throughput on two drawn paths whose radio lost nothing.

@@ -102,7 +102,7 @@ impl Flow {
             let older = self.board.copy_in_flight(lost.start, &self.flight);
             let order = self.flight.push(lost.start, end, ctx.now, false);
             self.board.on_retransmitted(lost.start..end, Retransmission { order, sent_at: ctx.now, older });
-            self.recovery.on_retransmitted(ctx.now, end - lost.start);
+            self.recovery.on_retransmitted(ctx.now, lost.start..end);
             self.timers.on_sent(ctx.now);
             let bytes = self.stream.payload_in(lost.start, end);
             if retransmission {

@@ -134,7 +134,9 @@ impl Flow {
             chunk.start + (edge - chunk.start) / segment * segment
         });
         let mut bytes = self.board.mark_lost(from.max(una + 1)..self.board.sent());
-        ctx.counters.proactive_retransmissions += bytes.div_ceil(self.segment());
+        let copies = bytes.div_ceil(self.segment());
+        ctx.counters.proactive_retransmissions += copies;
+        self.watch.on_beyond_window(copies);
         let window_max = self.client.largest();
         let overshoots = self.client.overshoot.on_retransmissions(ctx.now, bytes, window_max);
         if overshoots && !self.handshake.sack() {

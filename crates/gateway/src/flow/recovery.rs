@@ -89,6 +89,9 @@ pub(super) struct Recovery {
     recover: u64,
     #[serde(default)]
     repaired_at: Instant,
+    /// Where all that was sent again from here ends.
+    #[serde(default)]
+    pub(super) retransmitted_to: u64,
     #[serde(default)]
     pub(super) early_answers: EarlyAnswers,
     /// Duplicate ACKs beyond the number of packets that left before the repair of the head.
@@ -129,10 +132,11 @@ impl Recovery {
     }
 
     /// Lost data left again.
-    pub(super) fn on_retransmitted(&mut self, now: Instant, bytes: u64) {
+    pub(super) fn on_retransmitted(&mut self, now: Instant, data: Range<u64>) {
         self.repaired_at = now;
+        self.retransmitted_to = self.retransmitted_to.max(data.end);
         if let Some(guess) = &mut self.guess {
-            guess.may_retransmit = guess.may_retransmit.saturating_sub(bytes);
+            guess.may_retransmit = guess.may_retransmit.saturating_sub(data.end - data.start);
         }
     }
 
@@ -299,7 +303,10 @@ impl Recovery {
             guess.may_retransmit += 2 * (arrived.end - arrived.start);
         } else if let Some(guess) = self.guess.take() {
             flight.put_back(guess.flight, board.una());
-            board.remove_lost(board.una()..guess.end);
+            // What has no copy on its way was lost before the guess, or came from the server since and has never left.
+            for copy in flight.copies() {
+                board.remove_lost(copy.start..copy.end.min(guess.end));
+            }
             board.put_behind(flight, guess.at);
         }
     }

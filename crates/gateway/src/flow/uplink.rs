@@ -5,7 +5,7 @@ use core::ops::Range;
 use paceline_wire::{Duration, Flags, Instant, Packet, Rate};
 
 use super::acceptance::OfClient;
-use super::ack_filter::hide_sacks;
+use super::ack_filter::{hide_own_duplicates, hide_sacks};
 use super::client_window::WindowReport;
 use super::missing::Missing;
 use super::recovery::Left;
@@ -120,13 +120,16 @@ impl Flow {
             && self.filter.withholds(packet, ack, &Missing::of(&self.board, &self.buffer, &self.stream))
     }
 
-    /// Takes out the SACK blocks that tell of what is repaired here.
+    /// Takes out the SACK blocks that tell of what is repaired here, or was.
     fn hide_sacks(&mut self, ctx: &mut Context<'_>, packet: &mut Packet, ack: u64, answers_server: bool) {
-        if !self.repairs(ctx.config) {
-            return;
-        }
         let missing = Missing::of(&self.board, &self.buffer, &self.stream);
-        let hidden = hide_sacks(packet, ack, answers_server, &missing);
+        let hidden = if self.repairs(ctx.config) {
+            hide_sacks(packet, ack, answers_server, &missing)
+        } else if self.watch.server_repairs {
+            hide_own_duplicates(packet, ack, self.recovery.retransmitted_to)
+        } else {
+            return;
+        };
         ctx.counters.sack_blocks_removed += hidden.blocks;
         if hidden.needless {
             self.watch.on_duplicate();

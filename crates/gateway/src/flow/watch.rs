@@ -22,6 +22,9 @@ pub(super) struct Watch {
     claimed: u64,
     /// Copies that the client reported to have had already.
     needless: u64,
+    /// Copies of what the client was thought to have discarded, Eq. (12): that it had them says nothing of losses.
+    #[serde(default)]
+    beyond_window: u64,
     /// Its end was told.
     over: bool,
     /// The server repairs: what was repaired here had not been lost.
@@ -161,7 +164,15 @@ impl Watch {
 
     /// The client reported data that it had already (RFC 2883).
     pub(super) fn on_duplicate(&mut self) {
-        self.needless += 1;
+        match self.beyond_window {
+            0 => self.needless += 1,
+            _ => self.beyond_window -= 1,
+        }
+    }
+
+    /// So many copies leave because the client has no room for the first ones.
+    pub(super) fn on_beyond_window(&mut self, copies: u64) {
+        self.beyond_window += copies;
     }
 
     /// Where delay looks like loss again and again, as on a link with outages, every repair takes the place of data: of so many
