@@ -130,13 +130,15 @@ class Soak:
         if kind < 0.3:
             # Its own port, or the other end of the cable.
             port, netns = self.random.choice((("w", "g"), ("r", "g"), ("g", "s"), ("g", "n")))
-            began = time.monotonic()
+            # Split flows end where the gateway has to leave its place; a carrier is waited for. A client may hear of it before this goes on.
+            leaves = netns == "g"
+            if leaves:
+                self.restarts.append(time.monotonic())
             lab.ip("link", "set", port, "down", netns=self.names[netns])
             time.sleep(self.random.uniform(0.05, 0.5))
             lab.ip("link", "set", port, "up", netns=self.names[netns])
-            if netns == "g":
-                # Split flows end where the gateway has to leave its place; a carrier is waited for.
-                self.restarts += [began, time.monotonic()]
+            if leaves:
+                self.restarts.append(time.monotonic())
             return
         if kind < 0.4 and not self.options.restart:
             self.restarts.append(time.monotonic())
