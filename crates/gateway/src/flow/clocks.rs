@@ -94,6 +94,11 @@ impl Clocks {
         !own.is_old(value) && other.has_shown(echo)
     }
 
+    /// The client would discard data of the server with this timestamp.
+    pub(super) fn client_refuses(&self, value: u32) -> bool {
+        self.server.is_old(value)
+    }
+
     /// A packet is believed.
     pub(super) fn on_accepted(&mut self, from: PortId, tcp: Tcp<'_>) {
         if let Some((_, echo)) = tcp.timestamps() {

@@ -165,6 +165,7 @@ impl Flow {
             self.stream.on_received(end);
         } else {
             self.totals.server_retransmissions += 1;
+            self.renew_refused(start, end, stamp);
             self.on_absorbed(ctx, start);
             if end == self.stream.received() {
                 ctx.counters.server_retransmissions_passed += 1;
@@ -174,6 +175,16 @@ impl Flow {
             }
         }
         self.recovery.newly = gaps;
+    }
+
+    /// The server sent again, with the timestamp `stamp`, what is kept here. A packet that was overtaken by a later retransmission has a timestamp
+    /// that the client refuses (PAWS), however often it leaves. Then it gets that of the server's newest copy. In no other case: by the older
+    /// one the server sees that its retransmission was not needed (RFC 3522).
+    fn renew_refused(&mut self, start: u64, end: u64, stamp: Option<u32>) {
+        let kept = self.buffer.at(start).and_then(|chunk| timestamp_of(chunk.whole()));
+        if kept.is_some_and(|value| self.clocks.client_refuses(self.passed_on.leaves_with(value))) {
+            self.passed_on.note_passed(self.board.una(), end, stamp);
+        }
     }
 
     /// What filled a gap of the server's stream goes before new data.

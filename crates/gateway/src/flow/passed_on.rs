@@ -34,13 +34,17 @@ impl PassedOn {
     /// Data that is older than what has passed is given its timestamp: by its own the client would take it for an old
     /// duplicate and never accept it (PAWS, RFC 7323, Section 5.3).
     pub(super) fn refresh_timestamp(&self, packet: &mut Packet) {
-        let Some(passed) = self.passed_tsval else { return };
         if let Some((value, echo)) = packet.tcp().and_then(|tcp| tcp.timestamps())
-            && passed.wrapping_sub(value) as i32 > 0
+            && self.leaves_with(value) != value
             && let Some(mut tcp) = packet.tcp_mut()
         {
-            tcp.set_timestamps(passed, echo);
+            tcp.set_timestamps(self.leaves_with(value), echo);
         }
+    }
+
+    /// The timestamp with which data leaves that came with `value`.
+    pub(super) fn leaves_with(&self, value: u32) -> u32 {
+        self.passed_tsval.filter(|passed| passed.wrapping_sub(value) as i32 > 0).unwrap_or(value)
     }
 
     /// Acknowledgement and window of a packet that leaves a second time, and before those that wait. As in a server's own retransmission,
