@@ -3,8 +3,8 @@
 
     PACELINE=target/release/paceline tests/scale/soak.py [SECONDS] [--every SECONDS] [--restart | --stay] [--calm] [--peace] [--series FILE]
 
-Load: downloads and uploads of 1 byte to 4 MB, slow ones, connections cut in their middle, datagrams beside them, through transparent
-and split flows. Faults: the link loses a little all the time, stands still for up to half a second, and fails: one of the gateway's
+Load: downloads and uploads of 1 byte to 4 MB, slow ones, connections cut in their middle, datagrams beside them, through flows that
+are transparent, split, or as the gateway decides. Faults: the link loses a little all the time, stands still for up to half a second, and fails: one of the gateway's
 interfaces goes down and comes back, loses its carrier, or is deleted and made anew; --calm leaves these out. Attackers: one off the path
 forges segments beside all downloads (tests/scale/injection.py), and floods of 2 Mbit/s come and go (tests/scale/blows.py); --peace leaves them
 out. Every minute (--every) the gateway's file is changed and reloaded, and the
@@ -38,12 +38,15 @@ from floods import FLOODS, Blower
 
 NETWORK, SERVER = "10.71", "10.71.0.1"
 CLIENTS = 16
-TRANSPARENT, SPLIT = 8000, 8001
+PORTS = TRANSPARENT, SPLIT, AUTO = 8000, 8001, 8002
 # Downloads of which the time is kept.
 SMALL = 100_000
 CONFIG = """
 [limits]
 idle-timeout-s = 60
+[[rule]]
+port = 8000
+mode = "transparent"
 [[rule]]
 port = 8001
 mode = "split"
@@ -76,7 +79,7 @@ class Soak:
         seed = number * 1_000_000
         while time.monotonic() < self.end:
             seed += 1
-            port = own.choice((TRANSPARENT, TRANSPARENT, SPLIT))
+            port = own.choice(PORTS)
             way = own.choice(("down", "down", "down", "up"))
             size = int(10 ** own.uniform(0, 6.6))
             chunk, pause = own.choice(((65536, 0), (65536, 0), (4096, 10)))
@@ -98,7 +101,7 @@ class Soak:
                 self.longest = max(self.longest, gap)
                 if way == "down" and size <= SMALL and not pause:
                     self.small.append((time.monotonic() - self.began, time.monotonic() - began))
-            elif port == SPLIT and restarted and what != "hung" and "wrong" not in what:
+            elif port != TRANSPARENT and restarted and what != "hung" and "wrong" not in what:
                 self.reset += 1
             else:
                 self.wrong.append((port, way, size, what))
@@ -232,7 +235,7 @@ class Soak:
 async def main(options):
     names = lab.stage(NETWORK, CLIENTS)
     gateway = lab.Gateway(names["g"], "w", "r", CONFIG.format(weight=1))
-    for port in (TRANSPARENT, SPLIT):
+    for port in PORTS:
         lab.server(names["s"], SERVER, port)
     soak = Soak(names, gateway, options)
     soak.first = soak.held()
