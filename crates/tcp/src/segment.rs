@@ -82,7 +82,6 @@ impl Incoming {
             let Some(data) = bytes.get(2..usize::from(len)) else { return };
             match (kind, data) {
                 (2, &[a, b]) if syn => self.mss = Some(u16::from_be_bytes([a, b])),
-                // RFC 7323, Section 2.3: never more than 14.
                 (3, &[shift]) if syn => self.window_scale = Some(shift.min(SHIFT_MAX)),
                 (4, []) if syn => self.sack_permitted = true,
                 (5, blocks) => self.read_sacks(blocks),

@@ -4,6 +4,8 @@
 //! Holes in what the server's packets brought here are its own to repair. As long as there is one, or the repair of one has not been
 //! answered, all is shown as the client sent it: the server then answers a loss of its own path anyway.
 
+use core::ops::Range;
+
 use paceline_wire::{Flags, Packet, Seq, Tcp};
 
 use super::missing::Missing;
@@ -101,35 +103,32 @@ pub(super) fn hide_sacks(
     answers_server: bool,
     missing: &Missing<'_>,
 ) -> Hidden {
-    let mut hidden = Hidden::default();
-    let Some(tcp) = packet.tcp().filter(|tcp| tcp.sack_blocks().next().is_some()) else { return hidden };
-    let mut tells_duplicate = tells_duplicate(tcp, ack);
     let limit = if missing.server_is_repairing() { None } else { missing.lowest_repairable(ack) };
-    let keep = |start: Seq, _end: Seq| {
-        let start = start.unwrap_near(ack);
-        // Only the first block can be one.
-        let is_duplicate = core::mem::take(&mut tells_duplicate) || start < ack;
-        let keeps = if is_duplicate { answers_server } else { limit.is_none_or(|limit| start < limit) };
-        hidden.blocks += u64::from(!keeps);
-        hidden.needless |= is_duplicate && !keeps;
-        keeps
-    };
-    if let Some(mut tcp) = packet.tcp_mut() {
-        tcp.retain_sack_blocks(keep);
-    }
-    hidden
+    retain_sacks(packet, ack, |is_duplicate, block| match is_duplicate {
+        true => answers_server,
+        false => limit.is_none_or(|limit| block.start < limit),
+    })
 }
 
 /// The server repairs by itself from now on: takes out the D-SACKs of copies that had left from here, all below `end`. A server that hears of more
 /// duplicates than it has sent again believes no D-SACK any more (Linux: tcp_dsack_seen). On a path that reorders it then never takes a reduction back:
 /// .43 of passing's throughput.
 pub(super) fn hide_own_duplicates(packet: &mut Packet, ack: u64, end: u64) -> Hidden {
+    retain_sacks(packet, ack, |is_duplicate, block| !is_duplicate || block.end > end)
+}
+
+/// Takes out the SACK blocks that `keeps` refuses; it is told whether a block is a D-SACK.
+fn retain_sacks(packet: &mut Packet, ack: u64, keeps: impl Fn(bool, Range<u64>) -> bool) -> Hidden {
     let mut hidden = Hidden::default();
-    let Some(tcp) = packet.tcp().filter(|tcp| tcp.sack_blocks().next().is_some()) else { return hidden };
+    let Some(tcp) = packet.tcp() else { return hidden };
     let mut tells_duplicate = tells_duplicate(tcp, ack);
-    let keep = |_start: Seq, block_end: Seq| {
-        let keeps = !core::mem::take(&mut tells_duplicate) || block_end.unwrap_near(ack) > end;
+    let keep = |start: Seq, end: Seq| {
+        let block = start.unwrap_near(ack)..end.unwrap_near(ack);
+        // Only the first block can be one.
+        let is_duplicate = core::mem::take(&mut tells_duplicate) || block.start < ack;
+        let keeps = keeps(is_duplicate, block);
         hidden.blocks += u64::from(!keeps);
+        hidden.needless |= is_duplicate && !keeps;
         keeps
     };
     if let Some(mut tcp) = packet.tcp_mut() {

@@ -122,8 +122,11 @@ impl Flow {
 
     /// Takes out the SACK blocks that tell of what is repaired here, or was.
     fn hide_sacks(&mut self, ctx: &mut Context<'_>, packet: &mut Packet, ack: u64, answers_server: bool) {
-        let missing = Missing::of(&self.board, &self.buffer, &self.stream);
+        if packet.tcp().is_none_or(|tcp| tcp.sack_blocks().next().is_none()) {
+            return;
+        }
         let hidden = if self.repairs(ctx.config) {
+            let missing = Missing::of(&self.board, &self.buffer, &self.stream);
             hide_sacks(packet, ack, answers_server, &missing)
         } else if self.watch.server_repairs {
             hide_own_duplicates(packet, ack, self.recovery.retransmitted_to)

@@ -3,7 +3,7 @@
 use paceline_wire::{Duration, Flags, Instant, Payload};
 
 use super::{CloseReason, Connection, State};
-use crate::segment::Incoming;
+use crate::segment::{Incoming, SHIFT_MAX};
 use crate::sender;
 
 impl Connection {
@@ -42,7 +42,7 @@ impl Connection {
     /// The shift that lets the window show the whole buffer (Linux tcp_select_initial_window).
     pub(super) fn offered_shift(&self) -> u8 {
         let max = self.config.receive_buffer.max();
-        (0..14).find(|&shift| u64::from(max) >> shift <= 65_535).unwrap_or(14)
+        (0..SHIFT_MAX).find(|&shift| u64::from(max) >> shift <= 65_535).unwrap_or(SHIFT_MAX)
     }
 
     /// SYN-SENT (RFC 9293, Section 3.10.7.3).
