@@ -9,7 +9,7 @@ use paceline_wire::{Flags, Instant, Packet};
 use super::split_flow::SplitFlow;
 use crate::config::QueueBoundMode;
 use crate::context::SplitContext as Context;
-use crate::pool::{MemoryUse, may_keep};
+use crate::pool::{MemoryUse, PIECE_MIN, may_keep};
 use crate::upload::{
     FIRST_FLIGHT, FIRST_WINDOW, Own, Passed, UploadData, UploadPath, UploadReport, UploadWatch,
 };
@@ -48,9 +48,11 @@ impl SplitFlow {
         }
         if self.upload.is_none() {
             let pool = ctx.config.limits.max_buffer_bytes as u64;
+            // The packet is kept as well, and is not counted yet.
+            let needed = SplitUpload::MEMORY + PIECE_MIN.max(range.end - range.start);
             if client.bytes_received() <= FIRST_FLIGHT * client.segment()
                 || tcp.timestamps().is_none()
-                || !may_keep(pool, *ctx.buffered, subscriber, SplitUpload::MEMORY)
+                || !may_keep(pool, *ctx.buffered, subscriber, needed)
             {
                 return;
             }
