@@ -30,9 +30,11 @@ impl SplitFlow {
 
 /// The window that the server is shown: what the client's leg takes within the server's RTT and a target, less what is here
 /// already. So what is on its way and what waits are together no more than the client's leg needs for not to run dry, and no
-/// queue is moved from the link into the gateway (design, 2).
+/// queue is moved from the link into the gateway (design, 2). Two segments of the server's at least: those of the client's leg may be
+/// smaller, and less than one of the server's is never offered (RFC 9293, Section 3.8.6.2.2).
 fn show(bounds: &Bounds, demand: u64, server: &mut Connection, client: &Connection) {
     let waiting = server.readable() + client.unsent();
+    let demand = demand.max(2 * server.segment());
     server.limit_window(demand.saturating_sub(waiting).min(bounds.window));
 }
 
