@@ -92,7 +92,7 @@ impl Flow {
             let end = self.path_mtu.piece_end(chunk, lost.start, limit).min(lost.end);
             let mut packet = chunk.packet(lost.start, end);
             self.tell_no_newer(&mut packet);
-            self.passed_on.refresh_timestamp(&mut packet);
+            self.passed_on.refresh(&mut packet);
             // RFC 3168, Section 6.1.5: a retransmission must not be ECN-capable. A mark that it came with is the server's path's.
             if matches!(packet.ecn(), Some(Ecn::Ect0 | Ecn::Ect1)) {
                 packet.set_ecn(Ecn::NotEct);
@@ -165,7 +165,7 @@ impl Flow {
             // What came behind the gap before it, without data, leaves after it.
             self.tell_no_newer(&mut packet);
         }
-        self.passed_on.refresh_timestamp(&mut packet);
+        self.passed_on.refresh(&mut packet);
         self.flight.push(start, end, ctx.now, true);
         self.board.on_sent(end);
         self.timers.on_sent(ctx.now);

@@ -76,7 +76,9 @@ impl Flow {
         if self.board.sent() >= start || self.buffer.is_empty() {
             ctx.pass_to_client(packet);
         } else {
-            self.pure_acks.push(ctx, &self.account, start, packet);
+            if let Some(packet) = self.pure_acks.push(ctx, &self.account, start, packet) {
+                self.pass_in_front(ctx, start, packet);
+            }
         }
         if is_reset {
             self.close(ctx, FlowStage::Reset);
@@ -102,7 +104,7 @@ impl Flow {
                 self.passed_on.note_passed(self.board.una(), end, timestamp_of(&packet));
             }
             ctx.counters.pass(reason);
-            return ctx.pass_to_client(packet);
+            return self.pass_in_front(ctx, end, packet);
         }
         if self.is_passive(ctx.config) || (!self.repairs(ctx.config) && start < self.board.sent()) {
             if start < self.stream.received() {
@@ -118,11 +120,17 @@ impl Flow {
                 self.timers.on_sent(ctx.now);
                 self.board.on_sent(end);
             }
-            return ctx.pass_to_client(packet);
+            return self.pass_in_front(ctx, end, packet);
         }
         if !self.refuses(ctx, start, &mut packet) {
             self.keep(ctx, start, end, packet);
         }
+    }
+
+    /// A packet that ends at `end` and is not kept passes in front of what waits.
+    fn pass_in_front(&mut self, ctx: &mut Context<'_>, end: u64, packet: Packet) {
+        self.passed_on.note_told(self.board.una(), end, &packet);
+        ctx.pass_to_client(packet);
     }
 
     /// New data of the server comes, which may be marked here. True if it is not taken in.

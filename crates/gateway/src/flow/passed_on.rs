@@ -9,6 +9,9 @@ pub(super) struct PassedOn {
     newest: Option<(Seq, u16)>,
     /// Timestamp of the newest packet that passed in front of data that is kept here.
     passed_tsval: Option<u32>,
+    /// Acknowledgement and window field of the newest such packet that was not kept.
+    #[serde(default)]
+    passed_ack: Option<(Seq, u16)>,
 }
 
 impl PassedOn {
@@ -31,9 +34,27 @@ impl PassedOn {
         }
     }
 
-    /// Data that is older than what has passed is given its timestamp: by its own the client would take it for an old
-    /// duplicate and never accept it (PAWS, RFC 7323, Section 5.3).
-    pub(super) fn refresh_timestamp(&self, packet: &mut Packet) {
+    /// A packet that ends at `end` and was not kept passes in front of what waits here, and the client takes over its acknowledgement: not
+    /// that of one outside its window.
+    pub(super) fn note_told(&mut self, una: u64, end: u64, packet: &Packet) {
+        if let Some(told) = told_by(packet).filter(|_| end >= una)
+            && self.passed_ack.is_none_or(|(ack, _)| told.0.distance(ack) > 0)
+        {
+            self.passed_ack = Some(told);
+        }
+    }
+
+    /// Data that is older than what has passed is given its timestamp and acknowledgement. By its own timestamp the client would take it for an
+    /// old duplicate and never accept it (PAWS, RFC 7323, Section 5.3), by an acknowledgement more than a window behind neither (RFC 5961,
+    /// Section 5.2).
+    pub(super) fn refresh(&self, packet: &mut Packet) {
+        if let Some((ack, window)) = self.passed_ack
+            && packet.tcp().is_some_and(|tcp| ack.distance(tcp.ack()) > 0)
+            && let Some(mut tcp) = packet.tcp_mut()
+        {
+            tcp.set_ack(ack);
+            tcp.set_window(window);
+        }
         if let Some((value, echo)) = packet.tcp().and_then(|tcp| tcp.timestamps())
             && self.leaves_with(value) != value
             && let Some(mut tcp) = packet.tcp_mut()

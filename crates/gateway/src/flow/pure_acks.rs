@@ -29,13 +29,19 @@ impl PureAcks {
         self.0.front().map(|(_, packet)| packet)
     }
 
-    /// One is to wait for the data below `start`. Without room for it one passes.
-    pub(super) fn push(&mut self, ctx: &mut Context<'_>, account: &Account, start: u64, packet: Packet) {
+    /// One is to wait for the data below `start`. Returns it if it has to pass, without room for it.
+    pub(super) fn push(
+        &mut self,
+        ctx: &Context<'_>,
+        account: &Account,
+        start: u64,
+        packet: Packet,
+    ) -> Option<Packet> {
         if self.0.len() < PURE_ACKS_MAX && account.has_room(ctx, Self::COST) {
             self.0.push_back((start, packet));
-        } else if let Some(packet) = self.replace(start, packet) {
-            ctx.pass_to_client(packet);
+            return None;
         }
+        self.replace(start, packet)
     }
 
     /// No room to wait: the packet takes the place of the one that came before it, since it says all that one said (RFC 9293, Section 3.4:

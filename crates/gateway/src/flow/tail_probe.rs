@@ -28,7 +28,7 @@ impl Flow {
         let Some(chunk) = self.buffer.from(start).filter(holds) else { return };
         let mut packet = chunk.packet(start, end);
         self.tell_no_newer(&mut packet);
-        self.passed_on.refresh_timestamp(&mut packet);
+        self.passed_on.refresh(&mut packet);
         self.filter.expect_reply();
         ctx.pass_to_client(packet);
     }
