@@ -137,8 +137,8 @@ impl Flow {
         let copies = bytes.div_ceil(self.segment());
         ctx.counters.proactive_retransmissions += copies;
         self.watch.on_beyond_window(copies);
-        let window_max = self.client.largest();
-        let overshoots = self.client.overshoot.on_retransmissions(ctx.now, bytes, window_max);
+        let (window_max, rtt) = (self.client.largest(), self.shortest_rtt());
+        let overshoots = self.client.overshoot.on_retransmissions(ctx.now, bytes, window_max, rtt);
         if overshoots && !self.handshake.sack() {
             // What lies within the window has holes that nothing tells of, each of which would take a round trip (RFC 6582).
             bytes += self.board.mark_lost(una + 1..self.board.sent());
