@@ -79,7 +79,6 @@ impl Flow {
         // RFC 5681, Section 2: a duplicate ACK does not move the window.
         let duplicate = pure && ack == self.board.una() && ack + window == self.client.right_edge();
         self.note_window(ctx.now, ack, window, blocks.is_empty());
-        self.watch_room(ctx);
         self.follow_path(ctx);
         let mut report = LinkReport::default();
         let mut late = Duration::ZERO;
@@ -91,10 +90,12 @@ impl Flow {
         let answers = self.filter.answers_server(&packet, ack, &missing);
         let withheld = !answers && self.withholds(ctx, &packet, ack);
         self.hide_sacks(ctx, &mut packet, ack, answers);
+        // What waits takes room. Without it this takes along what waits.
+        let urgent = !pure || flags.contains(Flags::RST) || !self.has_room(ctx, size_of::<Held>());
         if withheld {
             // While a hole is repaired no acknowledgement passes for a round trip, and the server would run out of
             // window. A window update is not a duplicate ACK (RFC 5681, Section 2), so it may.
-            self.modulation.push(ctx.now, Duration::MAX, false, Edit::WindowUpdate, packet);
+            self.modulation.push(ctx.now, Duration::MAX, urgent, Edit::WindowUpdate, packet);
             return report;
         }
         let missing = Missing::of(&self.board, &self.buffer, &self.stream);
@@ -105,9 +106,7 @@ impl Flow {
         // (RFC 5681, Section 2; Linux: FLAG_WIN_UPDATE).
         let counts = duplicate && !answers && !self.handshake.sack() && missing.server_is_repairing();
         let edit = if counts && self.repairs(ctx.config) { Edit::Duplicate } else { Edit::Window };
-        // What waits takes room.
-        let late = if self.has_room(ctx, size_of::<Held>()) { late } else { Duration::MAX };
-        self.modulation.push(ctx.now, late, !pure || flags.contains(Flags::RST), edit, packet);
+        self.modulation.push(ctx.now, late, urgent, edit, packet);
         self.close_if_done(ctx);
         report
     }
@@ -373,7 +372,7 @@ impl Flow {
             first: self.watch.first_window(),
             full: self.path.full,
             link: self.path.link,
-            passes: self.life.gave_up() || self.watch.shows_own_window(),
+            passes: self.life.gave_up() || self.watch.passes,
         };
         let config = &ctx.config.virtual_window;
         let shown_before = self.shown.edge();
