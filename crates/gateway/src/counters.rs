@@ -145,8 +145,6 @@ counters! {
     auto_short_buffer,
     /// Decisions: data is lost on a long path.
     auto_lossy_path,
-    /// Decisions: the application reads slowly.
-    auto_slow_reader,
     /// Decisions: repairs were needless.
     auto_needless_repairs,
     /// Decisions: the client acknowledges what it cannot have.
@@ -193,7 +191,6 @@ impl Counters {
             Reason::LateAcks => &mut self.auto_late_acks,
             Reason::ShortBuffer => &mut self.auto_short_buffer,
             Reason::LossyPath => &mut self.auto_lossy_path,
-            Reason::SlowReader => &mut self.auto_slow_reader,
             Reason::NeedlessRepairs => &mut self.auto_needless_repairs,
             Reason::OptimisticAcks => &mut self.auto_optimistic_acks,
             Reason::ServerRecovers => &mut self.auto_server_recovers,

@@ -237,11 +237,10 @@ impl Gateway {
         ctx.counters.peak_buffered_bytes = ctx.counters.peak_buffered_bytes.max(*ctx.buffered);
         let repairs = self.shared.repairs();
         self.table.after_event(id, now, in_flight_before, &report, repairs);
-        let Some((flow, mut ctx)) = self.at(now, id) else { return };
+        let Some((flow, ctx)) = self.at(now, id) else { return };
         if let Some(seen) = flow.seen(now) {
             let client = ctx.config.sharing.subscriber(flow.key.src.ip());
             ctx.memory.note(now, client, flow.key.dst.ip(), &seen);
-            flow.watch_reader(&mut ctx);
         }
     }
 

@@ -22,8 +22,6 @@ pub enum What {
     Mode(Mode),
     /// The server repairs the flow from here on.
     ServerRepairs,
-    /// The server sees the client's own window.
-    OwnWindow,
     /// The flow passes from here on.
     Passes,
 }

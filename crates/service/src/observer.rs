@@ -216,9 +216,6 @@ fn decided(flow: &FlowKey, decision: &Decision) {
             tracing::info!(%client, %server, %reason, %sender, "auto: split");
         }
         What::Mode(_) => tracing::debug!(%client, %server, %reason, "auto: transparent"),
-        What::OwnWindow => {
-            tracing::info!(%client, %server, %reason, "auto: the server sees the client's own window")
-        }
         What::ServerRepairs => {
             tracing::info!(%client, %server, %reason, "auto: the server repairs from here on")
         }

@@ -46,7 +46,6 @@ struct Outcome {
     delay_ms: f64,
     split: u64,
     repeated: u64,
-    slow: u64,
     memory: Memory,
 }
 
@@ -109,7 +108,6 @@ fn simulate(scenario: &Scenario) -> Outcome {
         delay_ms: result.path_delay_ms.p95.unwrap_or(0.0),
         split: counters.flows_split,
         repeated: counters.local_retransmissions,
-        slow: counters.auto_slow_reader,
         memory: remembers.0,
     }
 }
@@ -133,7 +131,6 @@ fn a_steady_link_is_served_as_by_the_transparent_mode() {
     for auto in [first, later] {
         assert!(auto.mbps >= 0.98 * pass.mbps && auto.mbps >= 0.99 * transparent.mbps, "{auto:?}");
         assert!(auto.delay_ms <= 1.2 * transparent.delay_ms && auto.split == 0, "{auto:?}");
-        assert_eq!(auto.slow, 0);
     }
 }
 
@@ -215,14 +212,6 @@ fn loss_on_a_long_path_is_repaired_by_a_sender_of_its_own_unless_the_window_is_s
         // A rate that begins otherwise meets other losses.
         assert!(later.split == 0 && later.mbps >= 0.95 * transparent.mbps, "{later:?} {transparent:?}");
     }
-}
-
-#[test]
-fn a_slow_reader_gets_nothing_that_only_waits() {
-    let [pass, transparent, first, _] =
-        all(Cell { window: Some(45), read_mbps: Some(2.0), seconds: 30, ..PLAIN });
-    assert!(first.slow > 0 && first.mbps >= 0.98 * pass.mbps, "{first:?}");
-    assert!(first.delay_ms < 0.7 * transparent.delay_ms, "{first:?} {}", transparent.delay_ms);
 }
 
 /// It had a seventh: what the schedule sent beyond the window was discarded, and each packet of it took a round trip to repair.

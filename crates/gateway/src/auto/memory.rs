@@ -39,8 +39,6 @@ pub(crate) struct Seen {
     pub(crate) rate: Rate,
     /// ACKs waited on the uplink all the time.
     pub(crate) late_acks: bool,
-    /// Its application lags behind the link.
-    pub(crate) slow_reader: bool,
     /// What was repaired had not been lost.
     pub(crate) needless_repairs: bool,
     /// It was a split flow, which tells of round trips only.
@@ -60,8 +58,6 @@ pub struct ClientRecord {
     pub window: u64,
     /// The highest rate of its link.
     pub rate: Rate,
-    /// Its application lagged when that was looked at last.
-    pub slow_reader: bool,
     /// When repairs proved needless.
     pub needless_repairs: Option<Instant>,
     /// When ACKs last waited on the uplink.
@@ -110,7 +106,6 @@ impl ClientRecord {
         }
         self.window = self.window.max(seen.window);
         self.rate = self.rate.max(seen.rate);
-        self.slow_reader = seen.slow_reader;
         if seen.needless_repairs {
             self.needless_repairs = Some(now);
         }

@@ -9,7 +9,7 @@ pub enum Reason {
     /// No flow of the client has been seen of late.
     Unknown,
     /// Its flows have shown nothing that speaks against the default. The older names were reasons once; a gateway of then may hand them over.
-    #[serde(alias = "varying-link", alias = "steady-link")]
+    #[serde(alias = "varying-link", alias = "steady-link", alias = "slow-reader")]
     Ordinary,
     /// Acknowledgements wait on the uplink.
     LateAcks,
@@ -17,8 +17,6 @@ pub enum Reason {
     ShortBuffer,
     /// Data is lost without load, on a path so long that a sender of our own repairs it better.
     LossyPath,
-    /// The application reads more slowly than the link carries.
-    SlowReader,
     /// What was repaired had not been lost.
     NeedlessRepairs,
     /// The client acknowledges what it cannot have.
@@ -29,13 +27,12 @@ pub enum Reason {
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Reason; 9] = [
+    pub const ALL: [Reason; 8] = [
         Reason::Unknown,
         Reason::Ordinary,
         Reason::LateAcks,
         Reason::ShortBuffer,
         Reason::LossyPath,
-        Reason::SlowReader,
         Reason::NeedlessRepairs,
         Reason::OptimisticAcks,
         Reason::ServerRecovers,
@@ -49,7 +46,6 @@ impl Reason {
             Reason::LateAcks => "late-acks",
             Reason::ShortBuffer => "short-buffer",
             Reason::LossyPath => "lossy-path",
-            Reason::SlowReader => "slow-reader",
             Reason::NeedlessRepairs => "needless-repairs",
             Reason::OptimisticAcks => "optimistic-acks",
             Reason::ServerRecovers => "server-recovers",

@@ -106,11 +106,6 @@ impl ClientWindow {
         self.room < self.window_max / 2
     }
 
-    /// Our choice: it reads as it should again when three quarters of its buffer are free.
-    pub(super) fn reads_well(&self) -> bool {
-        self.room >= self.window_max / 4 * 3
-    }
-
     /// A hole that the link made tells nothing of the reader. One that opens because the buffer is full does: R goes on.
     pub(super) fn on_hole(&mut self) {
         if !self.reader_lags() {

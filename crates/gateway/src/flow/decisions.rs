@@ -65,22 +65,6 @@ impl Flow {
         self.board.is_whole() && (una == self.board.sent() || self.board.in_flight(una, &self.flight))
     }
 
-    /// Once a second: its reader may lag.
-    pub(crate) fn watch_reader(&mut self, ctx: &mut Context<'_>) {
-        // One that does not read at all (window zero) may come back at any time, and fast.
-        let lags = self.client.reader_lags() && !self.client.is_closed();
-        if let Some(decision) = self.watch.on_second(lags) {
-            self.note_decision(ctx, decision);
-        }
-    }
-
-    /// With each ACK: it may read as it should again.
-    pub(super) fn watch_room(&mut self, ctx: &mut Context<'_>) {
-        if let Some(decision) = self.watch.on_room(self.client.reads_well()) {
-            self.note_decision(ctx, decision);
-        }
-    }
-
     /// What it showed since the last time, once a second and at its end.
     pub(crate) fn seen(&mut self, now: Instant) -> Option<Seen> {
         let ends = self.life.phase() == Phase::Closed;

@@ -4,7 +4,6 @@ use paceline_wire::{Duration, Instant, Rate};
 
 use super::trial::Trial;
 use crate::auto::{Claim, Decision, Known, Reason, Seen, UplinkDelay, What, is_late};
-use crate::mode::Mode;
 use crate::status::FlowTotals;
 use crate::virtual_window::FIRST_WINDOW;
 
@@ -37,10 +36,6 @@ pub(super) struct Watch {
     /// Whether it passes through for a trial.
     #[serde(default)]
     pub(super) trial: Trial,
-    /// Seconds in a row in which the application lagged.
-    lags: u8,
-    /// It reads slowly: the server sees the client's own window.
-    own_window: bool,
     /// The most that is advertised before there is a rate, where something is known of the link.
     first_window: Option<u64>,
     /// The newest decision.
@@ -49,8 +44,6 @@ pub(super) struct Watch {
 
 /// How often the memory is told of a flow that goes on.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Our choice: in a single look a hole may have left half of the buffer full.
-const LAGS_MIN: u8 = 2;
 /// Our choice: twice what the path holds is what slow start brings when it has filled it.
 const FIRST_PATHS: u64 = 2;
 /// Delayed ACKs and super-packets alone make a round trip so much longer.
@@ -78,7 +71,6 @@ impl Watch {
         if let Some(client) = known.client.filter(|_| reason.is_some()) {
             self.server_repairs = known.has_needless_repairs();
             self.was_told = self.server_repairs;
-            self.own_window = client.slow_reader;
             let rtt = client.rtt.map(|rtt| rtt + known.server_rtt.unwrap_or_default());
             let path = rtt.map_or(0, |rtt| client.rate.bytes_in(rtt));
             self.first_window = (path > 0).then_some(FIRST_PATHS * path);
@@ -90,35 +82,10 @@ impl Watch {
         self.first_window.unwrap_or(FIRST_WINDOW).min(FIRST_WINDOW)
     }
 
-    /// The server sees what the client says.
-    pub(super) fn shows_own_window(&self) -> bool {
-        self.own_window || self.passes
-    }
-
     /// The path asks for it, or a trial does (`reason`), or both no longer do. Returns why, if the flow begins to pass through.
     pub(super) fn set_passes(&mut self, reason: Option<Reason>) -> Option<Decision> {
         self.passes = reason.is_some();
         reason.map(|reason| Decision { what: What::Passes, reason })
-    }
-
-    /// Once a second: whether its reader lags (`lags`). One that does takes no more than its own window says, and whatever else is sent only
-    /// gets old here.
-    pub(super) fn on_second(&mut self, lags: bool) -> Option<Decision> {
-        self.lags = if lags { self.lags.saturating_add(1) } else { 0 };
-        if self.reason.is_none() || self.own_window || self.lags < LAGS_MIN {
-            return None;
-        }
-        self.own_window = true;
-        Some(Decision { what: What::OwnWindow, reason: Reason::SlowReader })
-    }
-
-    /// With each ACK: whether it reads as it should (`reads_well`), perhaps again.
-    pub(super) fn on_room(&mut self, reads_well: bool) -> Option<Decision> {
-        if !self.own_window || !reads_well {
-            return None;
-        }
-        self.own_window = false;
-        Some(Decision { what: What::Mode(Mode::Transparent), reason: Reason::Ordinary })
     }
 
     /// What it showed since the last time is to be told, once a second and at its end.
@@ -143,7 +110,6 @@ impl Watch {
             server_rtt,
             window,
             late_acks: queue.is_some_and(|queue| is_late(queue, rtt)),
-            slow_reader: self.own_window,
             needless_repairs: self.server_repairs && !self.was_told,
             split: false,
         };
