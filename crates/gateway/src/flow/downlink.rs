@@ -75,10 +75,8 @@ impl Flow {
         }
         if self.board.sent() >= start || self.buffer.is_empty() {
             ctx.pass_to_client(packet);
-        } else {
-            if let Some(packet) = self.pure_acks.push(ctx, &self.account, start, packet) {
-                self.pass_in_front(ctx, start, packet);
-            }
+        } else if let Some(packet) = self.pure_acks.push(ctx, &self.account, start, packet) {
+            self.pass_in_front(ctx, start..start, packet);
         }
         if is_reset {
             self.close(ctx, FlowStage::Reset);
@@ -104,7 +102,7 @@ impl Flow {
                 self.passed_on.note_passed(self.board.una(), end, timestamp_of(&packet));
             }
             ctx.counters.pass(reason);
-            return self.pass_in_front(ctx, end, packet);
+            return self.pass_in_front(ctx, start..end, packet);
         }
         if self.is_passive(ctx.config) || (!self.repairs(ctx.config) && start < self.board.sent()) {
             if start < self.stream.received() {
@@ -120,16 +118,16 @@ impl Flow {
                 self.timers.on_sent(ctx.now);
                 self.board.on_sent(end);
             }
-            return self.pass_in_front(ctx, end, packet);
+            return self.pass_in_front(ctx, start..end, packet);
         }
         if !self.refuses(ctx, start, &mut packet) {
             self.keep(ctx, start, end, packet);
         }
     }
 
-    /// A packet that ends at `end` and is not kept passes in front of what waits.
-    fn pass_in_front(&mut self, ctx: &mut Context<'_>, end: u64, packet: Packet) {
-        self.passed_on.note_told(self.board.una(), end, &packet);
+    /// A packet with `data` is not kept and passes in front of what waits.
+    fn pass_in_front(&mut self, ctx: &mut Context<'_>, data: Range<u64>, packet: Packet) {
+        self.passed_on.note_told(self.board.una()..self.client.right_edge(), data, &packet);
         ctx.pass_to_client(packet);
     }
 

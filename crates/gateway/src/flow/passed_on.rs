@@ -1,5 +1,7 @@
 //! What has passed to the client in front of data that waits here, and binds what leaves later: timestamps, acknowledgements, windows.
 
+use core::ops::Range;
+
 use paceline_wire::{Packet, Seq};
 
 /// The newest of each.
@@ -34,10 +36,10 @@ impl PassedOn {
         }
     }
 
-    /// A packet that ends at `end` and was not kept passes in front of what waits here, and the client takes over its acknowledgement: not
-    /// that of one outside its window.
-    pub(super) fn note_told(&mut self, una: u64, end: u64, packet: &Packet) {
-        if let Some(told) = told_by(packet).filter(|_| end >= una)
+    /// A packet with `data` was not kept and passes in front of what waits here, and the client takes over its acknowledgement: not that of one
+    /// outside its `window` (RFC 9293, Section 3.10.7.4).
+    pub(super) fn note_told(&mut self, window: Range<u64>, data: Range<u64>, packet: &Packet) {
+        if let Some(told) = told_by(packet).filter(|_| data.end >= window.start && data.start <= window.end)
             && self.passed_ack.is_none_or(|(ack, _)| told.0.distance(ack) > 0)
         {
             self.passed_ack = Some(told);
