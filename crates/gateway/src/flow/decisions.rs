@@ -59,10 +59,11 @@ impl Flow {
         });
     }
 
-    /// Nothing that left before what is on its way is missing.
+    /// Nothing is missing, and nothing may be: the first copy of all that the client has not acknowledged is on its way. Of what has left the link
+    /// and is only suspected to be lost, nobody would hear again.
     fn lacks_nothing(&self) -> bool {
         let una = self.board.una();
-        self.board.is_whole() && (una == self.board.sent() || self.board.in_flight(una, &self.flight))
+        self.board.is_whole() && (una == self.board.sent() || self.flight.first_at(una).is_some())
     }
 
     /// What it showed since the last time, once a second and at its end.
