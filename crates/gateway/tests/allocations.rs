@@ -2,19 +2,10 @@
 
 #![allow(clippy::unwrap_used)] // A test may panic.
 
-use std::alloc::System;
-use std::sync::Mutex;
-
+use allocation_counter::measure;
 use paceline_gateway::config::{FlowMode, LimitsConfig};
 use paceline_gateway::{Gateway, GatewayConfig, RADIO, WAN};
 use paceline_wire::{Duration, Flags, FlowKey, Instant, Node, Packet, Payload, Seq, TcpOptionsRepr, TcpRepr};
-use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
-
-#[global_allocator]
-static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
-
-/// What one test allocates is not to be counted by the other.
-static ALONE: Mutex<()> = Mutex::new(());
 
 const MSS: u32 = 1_448;
 
@@ -92,29 +83,25 @@ impl Download {
 
 #[test]
 fn nothing_is_allocated_per_packet() {
-    let _alone = ALONE.lock().unwrap();
     let mut flow = Download::open(GatewayConfig::default());
     let warm_up: u32 = (0..20_000).map(|_| flow.step()).sum();
     assert!(warm_up > 39_000, "{warm_up} packets left: the flow does not run");
-    let region = Region::new(ALLOCATOR);
-    let packets: u32 = (0..20_000).map(|_| flow.step()).sum();
-    let change = region.change();
+    let mut packets = 0;
+    let change = measure(|| packets = (0..20_000).map(|_| flow.step()).sum());
     assert_eq!(packets, 40_000);
-    assert_eq!(change.allocations + change.reallocations, 0, "{change:?}");
+    assert_eq!(change.count_total, 0, "{change:?}");
 }
 
 #[test]
 fn nothing_is_allocated_per_packet_of_a_split_flow() {
-    let _alone = ALONE.lock().unwrap();
     let mut flow = Download::open(GatewayConfig { mode: FlowMode::Split, ..GatewayConfig::default() });
     let warm_up: u32 = (0..20_000).map(|_| flow.step()).sum();
     assert!(warm_up >= 20_000, "{warm_up} packets left: the flow does not run");
     assert_eq!(flow.gateway.split_flows(), 1);
-    let region = Region::new(ALLOCATOR);
-    let packets: u32 = (0..20_000).map(|_| flow.step()).sum();
-    let change = region.change();
+    let mut packets = 0;
+    let change = measure(|| packets = (0..20_000).map(|_| flow.step()).sum());
     assert!(packets >= 20_000, "{packets}");
-    assert_eq!(change.allocations + change.reallocations, 0, "{change:?}");
+    assert_eq!(change.count_total, 0, "{change:?}");
 }
 
 /// What two hosts that want to make it keep as much as they can of a flow: single bytes beyond what the client takes, packets without data
@@ -158,14 +145,12 @@ fn hoard(gateway: &mut Gateway, now: Instant, flow: u32, a_subscriber: u32, piec
 /// So many flows of these kinds, which keep what they can or are just open, take no more than the pool, a tenth, and each flow's own part.
 fn take(mode: FlowMode, flows: u32, a_subscriber: u32, hoards: bool) {
     const LIMIT: usize = 16 << 20;
-    let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let mut config = GatewayConfig { mode, ..GatewayConfig::default() };
     config.limits.max_buffer_bytes = LIMIT;
     let (mut gateway, now) = (Gateway::new(config), Instant::ZERO + Duration::from_secs(1));
-    let region = Region::new(ALLOCATOR);
-    (0..flows).for_each(|flow| hoard(&mut gateway, now, flow, a_subscriber, if hoards { 300 } else { 0 }));
-    let change = region.change();
-    let taken = change.bytes_allocated - change.bytes_deallocated;
+    let pieces = if hoards { 300 } else { 0 };
+    let change = measure(|| (0..flows).for_each(|flow| hoard(&mut gateway, now, flow, a_subscriber, pieces)));
+    let taken = change.bytes_current as usize;
     let (open, charged) = (gateway.flows(), gateway.buffered_bytes() as usize);
     println!("{mode:?}, {a_subscriber} a subscriber: {taken} bytes for {open} flows, {charged} charged");
     assert!(open >= flows as usize / 2 && charged <= LIMIT, "{open} flows, {charged} charged");

@@ -1,19 +1,15 @@
 //! A link allocates nothing per packet in steady state, with everything switched on.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::alloc::System;
 use std::net::{Ipv4Addr, SocketAddr};
 
+use allocation_counter::measure;
 use paceline_path::random::Probability;
 use paceline_path::{
     Aqm, Delay, GilbertElliott, Jitter, Link, LinkConfig, Loss, LossScope, QueueLimit, RateProcess, Reorder,
     TraceModel,
 };
 use paceline_wire::{Duration, Flags, FlowKey, Instant, Packet, Payload, Rate, Seq, TcpRepr};
-use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
-
-#[global_allocator]
-static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 /// Hands a full-sized packet to the link each 500 us, 24 Mbit/s, and returns how many arrive.
 fn drive(link: &mut Link, steps: std::ops::Range<u64>) -> u64 {
@@ -28,7 +24,7 @@ fn drive(link: &mut Link, steps: std::ops::Range<u64>) -> u64 {
     arrived
 }
 
-/// Called by the only test, as the allocator counts for all threads.
+#[test]
 fn whoever_manages_the_queue_allocates_nothing() {
     for name in ["codel", "fq-codel", "pie", "red", "abc"] {
         let config = LinkConfig {
@@ -40,9 +36,8 @@ fn whoever_manages_the_queue_allocates_nothing() {
         };
         let mut link = Link::new(config, 1, Instant::ZERO).unwrap();
         drive(&mut link, 0..20_000);
-        let region = Region::new(ALLOCATOR);
-        let arrived = drive(&mut link, 20_000..60_000);
-        let allocations = region.change().allocations + region.change().reallocations;
+        let mut arrived = 0;
+        let allocations = measure(|| arrived = drive(&mut link, 20_000..60_000)).count_total;
         assert!(arrived > 30_000, "{name}: {arrived}");
         assert!(allocations <= 2, "{name}: {allocations} allocations for {arrived} packets");
     }
@@ -50,7 +45,6 @@ fn whoever_manages_the_queue_allocates_nothing() {
 
 #[test]
 fn nothing_is_allocated_per_packet() {
-    whoever_manages_the_queue_allocates_nothing();
     let trace = TraceModel::lte_driving().generate().unwrap();
     let config = LinkConfig {
         rate: RateProcess::Opportunities(trace),
@@ -66,9 +60,8 @@ fn nothing_is_allocated_per_packet() {
     let mut link = Link::new(config, 1, Instant::ZERO).unwrap();
     // One period of the trace: the queues have seen the most that they will see, or close to it.
     drive(&mut link, 0..240_000);
-    let region = Region::new(ALLOCATOR);
-    let arrived = drive(&mut link, 240_000..480_000);
-    let allocations = region.change().allocations + region.change().reallocations;
+    let mut arrived = 0;
+    let allocations = measure(|| arrived = drive(&mut link, 240_000..480_000)).count_total;
     assert!(arrived > 50_000, "{arrived}");
     assert!(allocations <= 2, "{allocations} allocations for {arrived} packets");
 }

@@ -3,24 +3,17 @@
 #[path = "../packet_path/traffic.rs"]
 mod traffic;
 
-use std::alloc::System;
-
-use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+use allocation_counter::measure;
 use traffic::{Downloads, MSS, Subscribers};
-
-#[global_allocator]
-static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 /// Bytes that a flow has allocated: opened, and in the middle of a download with a round trip of packets kept.
 fn main() {
     for flows in [1, 100, 1_000, 10_000] {
-        let region = Region::new(ALLOCATOR);
-        let downloads = Downloads::open(flows, Subscribers::Many);
-        let open = held(&region, &downloads) / flows as usize;
-        drop(downloads);
-        let region = Region::new(ALLOCATOR);
-        let downloads = Downloads::start(flows, Subscribers::Many, 0);
-        let running = held(&region, &downloads) / flows as usize;
+        let Some((open, _)) = held(|| Downloads::open(flows, Subscribers::Many)) else { return };
+        let Some((running, downloads)) = held(|| Downloads::start(flows, Subscribers::Many, 0)) else {
+            return;
+        };
+        let (open, running) = (open / u64::from(flows), running / u64::from(flows));
         let packets = downloads.kept() / u64::from(MSS) / u64::from(flows);
         println!(
             "{flows} flows: {open} bytes each when open, {running} bytes while {packets} packets of it are kept"
@@ -28,7 +21,9 @@ fn main() {
     }
 }
 
-fn held(region: &Region<'_, System>, downloads: &Downloads) -> usize {
-    let change = region.change();
-    (change.bytes_allocated - change.bytes_deallocated).saturating_sub(downloads.bytes())
+/// What they have allocated, without their own bookkeeping.
+fn held(make: impl FnOnce() -> Downloads) -> Option<(u64, Downloads)> {
+    let mut downloads = None;
+    let change = measure(|| downloads = Some(make()));
+    downloads.map(|made: Downloads| ((change.bytes_current as u64).saturating_sub(made.bytes() as u64), made))
 }
