@@ -12,8 +12,8 @@ const ARROWS: [(&str, &[&str]); 16] = [
     ("paceline-path", &["paceline-wire"]),
     ("paceline-adhoc", &["paceline-wire", "paceline-path"]),
     ("paceline-tcp", &["paceline-wire"]),
-    ("paceline-packetdrill", &["paceline-wire", "paceline-tcp"]),
     ("paceline-gateway", &["paceline-wire", "paceline-tcp"]),
+    ("paceline-packetdrill", &["paceline-wire", "paceline-tcp", "paceline-gateway"]),
     (
         "paceline-sim",
         &[

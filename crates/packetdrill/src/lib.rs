@@ -10,6 +10,7 @@ mod address;
 mod calls;
 mod info;
 mod left_out;
+mod middle;
 mod offload;
 mod queue;
 mod sockets;
@@ -79,7 +80,8 @@ pub struct Interface {
     splice: unsafe extern "C" fn(This, c_int, *mut loff_t, c_int, *mut loff_t, size_t, c_uint) -> ssize_t,
 }
 
-/// Fills in the functions. `flags` are those of `--so_flags`: the address of this side.
+/// Fills in the functions. `flags` are those of `--so_flags`: the address of this side, and `server` or `client` if a split gateway is in
+/// front of it.
 ///
 /// # Safety
 /// `interface` points to room for an [`Interface`]; `flags` is null or a text that ends with a zero.
@@ -90,7 +92,7 @@ pub unsafe extern "C" fn packetdrill_interface_init(flags: *const c_char, interf
         // SAFETY: it is a text that ends with a zero, as said above.
         false => unsafe { std::ffi::CStr::from_ptr(flags) }.to_string_lossy().into_owned(),
     };
-    stack::lock().set_local(&flags);
+    stack::lock().set_up(&flags);
     let functions = Interface {
         userdata: std::ptr::null_mut(),
         free: calls::free,

@@ -8,18 +8,20 @@ use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use paceline_tcp::{Connection, ConnectionId, Endpoint, PORT, State, Status};
 use paceline_wire::{BufferPool, Duration, Flags, FlowKey, Instant, Node, Packet, Rate};
 
+use crate::middle::Middle;
 use crate::offload::{Offload, limit};
 use crate::queue::{Discipline, Fq, pacing_rate};
 use crate::sockets::{Kind, Sockets};
 
 /// The host under test.
-#[derive(Debug)]
 pub(crate) struct Stack {
     pub(crate) endpoint: Endpoint,
     pub(crate) now: Instant,
     pub(crate) sockets: Sockets,
     pub(crate) offload: Offload,
     fq: Fq,
+    /// A gateway in front of it, if there is one.
+    middle: Option<Middle>,
     /// Opened by peers and not asked for yet.
     pub(crate) accepted: Vec<ConnectionId>,
     /// Whose descriptors are closed.
@@ -79,6 +81,7 @@ impl Stack {
             endpoint: Endpoint::new(1),
             now,
             fq: Fq::new(now),
+            middle: None,
             sockets: Sockets::default(),
             offload: Offload::default(),
             accepted: Vec::new(),
@@ -92,9 +95,12 @@ impl Stack {
         }
     }
 
-    /// What connections come from that were not bound.
-    pub(crate) fn set_local(&mut self, address: &str) {
-        self.local = address.trim().parse().ok();
+    /// `flags`: the address that connections come from which were not bound; then, if a split gateway is in front, what the host is
+    /// ([`Middle::beside`]).
+    pub(crate) fn set_up(&mut self, flags: &str) {
+        let mut words = flags.split_whitespace();
+        self.local = words.next().and_then(|address| address.parse().ok());
+        self.middle = words.next().and_then(Middle::beside);
     }
 
     pub(crate) fn unbound(&mut self) -> Option<SocketAddr> {
@@ -121,9 +127,18 @@ impl Stack {
         Some(self.accepted.remove(at))
     }
 
-    /// A packet arrives.
+    /// A packet of the script arrives.
     pub(crate) fn receive(&mut self, bytes: &[u8]) {
         let Some(packet) = Packet::parse(&[], bytes, &mut self.pool) else { return };
+        match &mut self.middle {
+            Some(middle) => middle.take_from_script(self.now, packet),
+            None => self.hear(packet),
+        }
+        self.poll();
+    }
+
+    /// The host gets a packet.
+    fn hear(&mut self, packet: Packet) {
         let is_syn = packet.tcp().is_some_and(|tcp| tcp.flags().contains(Flags::SYN));
         // From its handshake on, as Linux counts.
         let (key, has_data) = (packet.flow_key(), is_syn || !packet.payload().is_empty());
@@ -138,7 +153,6 @@ impl Stack {
             _ => {}
         }
         self.endpoint.handle_packet(now, PORT, packet);
-        self.poll();
     }
 
     fn key_of(&self, id: ConnectionId) -> Option<FlowKey> {
@@ -148,6 +162,11 @@ impl Stack {
     /// Takes what has left until now.
     pub(crate) fn poll(&mut self) {
         self.endpoint.handle_timeout(self.now);
+        if let Some(mut middle) = self.middle.take() {
+            self.relay(&mut middle);
+            self.middle = Some(middle);
+            return;
+        }
         match Discipline::now() {
             // Who takes nothing does not ask.
             Discipline::Full => self.pause(),
@@ -162,6 +181,21 @@ impl Stack {
                     break;
                 }
             },
+        }
+    }
+
+    /// What the host and the gateway have for each other and for the script. There is no device's queue.
+    fn relay(&mut self, middle: &mut Middle) {
+        middle.handle_timeout(self.now);
+        loop {
+            while let Some((_, packet)) = self.endpoint.poll_transmit(self.now) {
+                middle.take_from_host(self.now, packet);
+            }
+            let Some((is_for_host, packet)) = middle.next_packet(self.now) else { break };
+            match is_for_host {
+                true => self.hear(packet),
+                false => self.leave(packet.segments().collect()),
+            }
         }
     }
 
@@ -229,7 +263,8 @@ impl Stack {
 
     /// When something is due. A connection that is not polled wants it all the time: then time goes on by steps.
     fn next(&self) -> Option<Instant> {
-        let due = self.endpoint.poll_timeout().into_iter().chain(self.fq.due()).min();
+        let middle = self.middle.as_ref().and_then(Middle::due);
+        let due = [self.endpoint.poll_timeout(), self.fq.due(), middle].into_iter().flatten().min();
         due.map(|due| if due <= self.now { self.now + STEP } else { due })
     }
 
