@@ -92,7 +92,8 @@ impl Flow {
             let end = self.path_mtu.piece_end(chunk, lost.start, limit).min(lost.end);
             let mut packet = chunk.packet(lost.start, end);
             self.tell_no_newer(&mut packet);
-            self.passed_on.refresh(&mut packet);
+            let window = self.board.una()..self.client.right_edge();
+            self.passed_on.leave(window, lost.start..end, &mut packet);
             // RFC 3168, Section 6.1.5: a retransmission must not be ECN-capable. A mark that it came with is the server's path's.
             if matches!(packet.ecn(), Some(Ecn::Ect0 | Ecn::Ect1)) {
                 packet.set_ecn(Ecn::NotEct);
@@ -165,7 +166,8 @@ impl Flow {
             // What came behind the gap before it, without data, leaves after it.
             self.tell_no_newer(&mut packet);
         }
-        self.passed_on.refresh(&mut packet);
+        let window = self.board.una()..self.client.right_edge();
+        self.passed_on.leave(window, start..end, &mut packet);
         self.flight.push(start, end, ctx.now, true);
         self.board.on_sent(end);
         self.timers.on_sent(ctx.now);

@@ -11,7 +11,7 @@ pub(super) struct PassedOn {
     newest: Option<(Seq, u16)>,
     /// Timestamp of the newest packet that passed in front of data that is kept here.
     passed_tsval: Option<u32>,
-    /// Acknowledgement and window field of the newest such packet that was not kept.
+    /// The newest acknowledgement that has left for the client with data, and its window field.
     #[serde(default)]
     passed_ack: Option<(Seq, u16)>,
 }
@@ -36,14 +36,21 @@ impl PassedOn {
         }
     }
 
-    /// A packet with `data` was not kept and passes in front of what waits here, and the client takes over its acknowledgement: not that of one
-    /// outside its `window` (RFC 9293, Section 3.10.7.4).
+    /// A packet with `data` leaves in front of what waits here, and the client takes over its acknowledgement: not that of one outside its
+    /// `window` (RFC 9293, Section 3.10.7.4).
     pub(super) fn note_told(&mut self, window: Range<u64>, data: Range<u64>, packet: &Packet) {
         if let Some(told) = told_by(packet).filter(|_| data.end >= window.start && data.start <= window.end)
             && self.passed_ack.is_none_or(|(ack, _)| told.0.distance(ack) > 0)
         {
             self.passed_ack = Some(told);
         }
+    }
+
+    /// A packet with kept `data` leaves. What leaves first may be newer than what follows: the server may have sent a part again, in other
+    /// segments.
+    pub(super) fn leave(&mut self, window: Range<u64>, data: Range<u64>, packet: &mut Packet) {
+        self.refresh(packet);
+        self.note_told(window, data, packet);
     }
 
     /// Data that is older than what has passed is given its timestamp and acknowledgement. By its own timestamp the client would take it for an
