@@ -6,7 +6,7 @@
 
 use core::ops::Range;
 
-use paceline_wire::{Flags, Packet, Seq, Tcp};
+use paceline_wire::{Duration, Flags, Instant, Packet, Seq, Tcp};
 
 use super::missing::Missing;
 
@@ -27,6 +27,14 @@ pub(super) struct AckFilter {
     /// What had come from the server when a duplicate ACK passed that tells of a gap: it has heard of all gaps below.
     #[serde(default)]
     told_to: u64,
+    /// When an acknowledgement passed last.
+    #[serde(default)]
+    passed_at: Instant,
+    /// What was acknowledged at a time at least a round trip of the server's ago, and at the newest such time.
+    #[serde(default)]
+    heard: u64,
+    #[serde(default)]
+    mark: (Instant, u64),
 }
 
 impl AckFilter {
@@ -43,10 +51,28 @@ impl AckFilter {
         end <= self.told_to
     }
 
-    pub(super) fn on_passed(&mut self, ack: u64, window: u64, flags: Flags) {
+    pub(super) fn on_passed(
+        &mut self,
+        now: Instant,
+        round_trip: Duration,
+        ack: u64,
+        window: u64,
+        flags: Flags,
+    ) {
+        if now.saturating_since(self.mark.0) >= round_trip {
+            self.heard = core::mem::replace(&mut self.mark, (now, self.passed_ack)).1;
+        }
+        self.passed_at = now;
         self.passed_ack = self.passed_ack.max(ack);
         self.shown_window = window;
         self.ecn_flags = flags & ECN_FLAGS;
+    }
+
+    /// What the server sent again, up to `end`, it sent before it could hear that the client has it.
+    pub(super) fn is_on_its_way(&self, now: Instant, round_trip: Duration, end: u64) -> bool {
+        let is_over = |since: Instant| now.saturating_since(since) >= round_trip;
+        let heard = if is_over(self.mark.0) { self.mark.1 } else { self.heard };
+        !is_over(self.passed_at) && heard < end && end <= self.passed_ack
     }
 
     /// True if `packet`, from the client, tells the server nothing but a hole that is repaired here.

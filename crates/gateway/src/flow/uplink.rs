@@ -395,7 +395,7 @@ impl Flow {
         if let Some(mut tcp) = packet.tcp_mut() {
             tcp.set_window(field);
         }
-        self.filter.on_passed(ack, window, flags);
+        self.filter.on_passed(ctx.now, self.round_trips.of_server(), ack, window, flags);
         self.observe_ack(ctx, client_window, window);
         ctx.pass_to_server(packet);
     }

@@ -176,6 +176,26 @@ fn answered_keep_alives_let_no_later_duplicate_through() {
     assert_eq!(sent_by(WAN, script.arrive(RADIO, second)).len(), 0);
 }
 
+/// A server without SACK sends a segment again for each partial ACK (RFC 6582), which the client has by then. An answer would be a duplicate ACK to it.
+#[test]
+fn what_the_server_will_hear_of_is_not_sent_again_to_a_client_without_sack() {
+    for sack in [false, true] {
+        let mut script = Script::new(GatewayConfig::default());
+        let options = TcpOptionsRepr { sack_permitted: sack, ..modern() };
+        script.handshake_over([50, 10], options, options);
+        let data = script.from_server(1, 1, Flags::ACK, 500, none(), 1_000);
+        script.pass(WAN, data.clone());
+        script.wait(10);
+        let ack = script.from_client(1, 1_001, Flags::ACK, 500, none(), 0);
+        script.pass(RADIO, ack);
+        script.wait(40);
+        assert_eq!(sent_by(RADIO, script.arrive(WAN, data.clone())).len(), usize::from(sack));
+        // The acknowledgement was lost.
+        script.wait(20);
+        script.pass(WAN, data);
+    }
+}
+
 /// The packet as it comes from a link that damaged it.
 fn damaged(packet: &Packet) -> Packet {
     let mut bytes = packet.to_vec();
