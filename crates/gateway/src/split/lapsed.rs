@@ -1,5 +1,7 @@
-//! Flows that were split before a restart. What each end had is not known any more, so both are told that it is over.
+//! Flows that were split before a restart, or before packets passed without this gateway. What each end had is not known any more, so both are told
+//! that it is over, with each of their packets.
 
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use paceline_wire::{Duration, Flags, FlowKey, Instant, Packet, Payload, PortId, TcpRepr};
@@ -7,20 +9,17 @@ use paceline_wire::{Duration, Flags, FlowKey, Instant, Packet, Payload, PortId, 
 use crate::context::SplitContext as Context;
 use crate::keyed::{Key, Map, rekeyed};
 use crate::observe::Event;
-use crate::ports::WAN;
 
-/// The flows, and which of their ends were told.
+/// The flows. Each is kept for a time of its own, whoever was told: a reset may be lost, and who off the path forges a segment has one sent to
+/// nobody. An end of which nothing is known any more would go on with the other one, which has nothing to send, and wait for ever.
 #[derive(Debug, Default)]
 pub(crate) struct Lapsed {
-    flows: Map<FlowKey, Told>,
-    /// When those that are still here are forgotten; nothing until the clock has been seen.
-    due: Option<Instant>,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Told {
-    server: bool,
-    client: bool,
+    /// When each is forgotten; nothing until the clock has been seen.
+    flows: Map<FlowKey, Option<Instant>>,
+    undated: Vec<FlowKey>,
+    /// In the order of their times. One that was forgotten before stays until its own.
+    order: VecDeque<(Instant, FlowKey)>,
+    pause_until: Instant,
 }
 
 impl Lapsed {
@@ -30,7 +29,8 @@ impl Lapsed {
     }
 
     pub(crate) fn add(&mut self, client_to_server: FlowKey) {
-        self.flows.insert(client_to_server, Told::default());
+        self.flows.insert(client_to_server, None);
+        self.undated.push(client_to_server);
     }
 
     pub(super) fn keys(&self) -> impl Iterator<Item = FlowKey> {
@@ -45,48 +45,53 @@ impl Lapsed {
         key: &FlowKey,
         packet: Packet,
     ) -> Option<Packet> {
-        if self.flows.is_empty() {
+        if self.flows.is_empty() || !self.flows.contains_key(key) {
             return Some(packet);
         }
-        let Some(told) = self.flows.get_mut(key) else { return Some(packet) };
         let flags = packet.tcp()?.flags();
-        if flags.intersects(Flags::SYN | Flags::RST) || !flags.contains(Flags::ACK) {
-            // Another flow begins, or this one is over anyway.
+        if flags.contains(Flags::SYN) {
+            // Another flow begins.
             self.forget(ctx, key);
+            return Some(packet);
+        }
+        if flags.contains(Flags::RST) || !flags.contains(Flags::ACK) {
             return Some(packet);
         }
         ctx.out.extend(reset(&packet).map(|reset| (from, reset)));
-        *(if from == WAN { &mut told.server } else { &mut told.client }) = true;
-        if told.server && told.client {
-            self.forget(ctx, key);
-        }
         None
     }
 
-    /// Our choice: an end that says nothing is waited for as long as for a packet of any other flow, from when this process began.
+    /// Our choice: an end that says nothing is waited for as long as for a packet of any other flow, from when this process knows of it.
     /// Ends that are gone, or only read, would otherwise be remembered for ever, in the driver's file as well.
     pub(super) fn on_timeout(&mut self, ctx: &mut Context<'_>) {
-        if self.flows.is_empty() {
+        let due = ctx.now + Duration::from_secs(ctx.config.limits.idle_timeout_s);
+        for key in self.undated.drain(..) {
+            if let Some(at) = self.flows.get_mut(&key) {
+                *at = Some(due);
+                self.order.push_back((due, key));
+            }
+        }
+        if ctx.now < self.pause_until {
             return;
         }
-        let idle = Duration::from_secs(ctx.config.limits.idle_timeout_s);
-        if ctx.now < *self.due.get_or_insert(ctx.now + idle) {
-            return;
+        for _ in 0..AT_ONCE {
+            let Some((at, key)) = self.order.pop_front_if(|(at, _)| *at <= ctx.now) else { return };
+            if self.flows.get(&key) == Some(&Some(at)) {
+                self.forget(ctx, &key);
+            }
         }
-        self.due = Some(ctx.now + PAUSE);
-        let some: Vec<FlowKey> = self.flows.keys().take(AT_ONCE).copied().collect();
-        some.iter().for_each(|key| self.forget(ctx, key));
+        self.pause_until = ctx.now + PAUSE;
     }
 
     pub(super) fn next_timeout(&self) -> Option<Instant> {
-        (!self.flows.is_empty()).then(|| self.due.unwrap_or(Instant::ZERO))
+        if !self.undated.is_empty() {
+            return Some(Instant::ZERO);
+        }
+        self.order.front().map(|(at, _)| (*at).max(self.pause_until))
     }
 
     fn forget(&mut self, ctx: &mut Context<'_>, key: &FlowKey) {
         self.flows.remove(key);
-        if self.flows.is_empty() {
-            self.due = None;
-        }
         ctx.observer.on_event(ctx.now, key, &Event::SplitClosed);
     }
 }
@@ -109,7 +114,7 @@ mod tests {
 
     use super::*;
     use crate::config::FlowMode;
-    use crate::{Gateway, GatewayConfig, RADIO};
+    use crate::{Gateway, GatewayConfig, RADIO, WAN};
 
     fn key() -> FlowKey {
         FlowKey { src: "10.0.0.2:40000".parse().unwrap(), dst: "10.0.1.1:80".parse().unwrap() }
@@ -128,6 +133,33 @@ mod tests {
         let key = if port == WAN { key().reversed() } else { key() };
         gateway.handle_packet(now, port, Packet::build_tcp(key, &repr, Payload::Length(0)));
         core::iter::from_fn(|| gateway.poll_transmit(now)).collect()
+    }
+
+    /// A reset may be lost, and what came in the server's name may be forged.
+    #[test]
+    fn an_end_is_told_again_and_each_flow_has_its_own_time() {
+        let config = GatewayConfig { mode: FlowMode::Split, ..GatewayConfig::default() };
+        let idle = Duration::from_secs(config.limits.idle_timeout_s);
+        let mut gateway = Gateway::new(config);
+        let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+        let other = FlowKey { src: "10.0.0.3:40000".parse().unwrap(), ..key() };
+        gateway.end(other);
+        gateway.handle_timeout(at(1));
+        gateway.end(key());
+        gateway.handle_timeout(at(1) + idle - Duration::from_secs(1));
+        // The other one is forgotten, this one is not.
+        gateway.handle_timeout(at(1) + idle);
+        let now = at(2) + idle;
+        for _ in 0..3 {
+            assert_eq!(tell(&mut gateway, now, WAN, 9_999, 7, Flags::ACK).len(), 1);
+            let answers = tell(&mut gateway, now, RADIO, 1, 501, Flags::ACK);
+            assert!(
+                answers.iter().all(|(to, packet)| *to == RADIO && packet.tcp().unwrap().seq() == Seq(501))
+            );
+        }
+        gateway.handle_timeout(now + idle);
+        let passed = tell(&mut gateway, now + idle, RADIO, 1, 501, Flags::ACK);
+        assert_eq!(passed.first().map(|(to, _)| *to), Some(WAN));
     }
 
     /// While a gateway was away the kernel may have reset one end: then the other one must not wait for ever.
