@@ -75,7 +75,8 @@ impl Lapsed {
             return;
         }
         for _ in 0..AT_ONCE {
-            let Some((at, key)) = self.order.pop_front_if(|(at, _)| *at <= ctx.now) else { return };
+            let Some(&(at, key)) = self.order.front().filter(|(at, _)| *at <= ctx.now) else { return };
+            self.order.pop_front();
             if self.flows.get(&key) == Some(&Some(at)) {
                 self.forget(ctx, &key);
             }
