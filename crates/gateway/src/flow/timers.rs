@@ -4,6 +4,7 @@
 use paceline_wire::{Duration, Instant};
 
 use super::round_trips::RoundTrips;
+use crate::config::LINEAR_TIMEOUTS;
 
 /// Before the first RTT sample (RFC 6298, Section 2.1).
 const INITIAL: Duration = Duration::from_secs(1);
@@ -27,8 +28,8 @@ pub(super) struct Timers {
     probed: bool,
     /// Timeouts in a row.
     timeouts: u32,
-    /// How often the interval has doubled. It is taken back with the next RTT that is measured, not with the next ACK (RFC 6298, Section 5;
-    /// Karn and Partridge 1987, Section 4): where a path has become longer than the timer, each segment is retransmitted before it is acknowledged, and
+    /// How often the interval has doubled: by timeouts beyond [`LINEAR_TIMEOUTS`], and where an ACK followed timeouts. It is taken back with the
+    /// next RTT that is measured, not with the next ACK (RFC 6298, Section 5; Karn and Partridge 1987, Section 4): where a path has become longer than the timer, each segment is retransmitted before it is acknowledged, and
     /// no ACK would ever tell of the RTT.
     #[serde(default)]
     backoff: u32,
@@ -50,7 +51,8 @@ impl Timers {
 
     /// The cumulative ACK advanced.
     pub(super) fn on_progress(&mut self, now: Instant) {
-        *self = Timers { since: now, backoff: self.backoff, ..Timers::default() };
+        let backoff = self.backoff + u32::from(self.timeouts > 0);
+        *self = Timers { since: now, backoff, ..Timers::default() };
     }
 
     /// The client reported an arrival.
@@ -136,7 +138,7 @@ impl Timers {
             return None;
         }
         self.timeouts += 1;
-        self.backoff += 1;
+        self.backoff += u32::from(self.timeouts > LINEAR_TIMEOUTS);
         self.probing = true;
         Some(self.timeouts)
     }

@@ -8,7 +8,7 @@ use paceline_tcp::{
 };
 
 use crate::by_name;
-use crate::config::LimitsConfig;
+use crate::config::{LINEAR_TIMEOUTS, LimitsConfig};
 
 /// Split flows.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -128,10 +128,6 @@ impl SenderConfig {
     }
 }
 
-/// Our choice: before a client the timeout is not made longer until its seventh expiry in a row, as Linux has it for thin streams. A radio that
-/// loses some twenty packets in a row loses every repair by a timeout as well, one after the other; with ever longer timeouts
-/// that was .35 and .25 of what there is without a gateway on two drawn paths, now .74 and .65. It is one packet in 200 ms at most.
-const LINEAR_TIMEOUTS: u32 = 6;
 
 /// The connection with the server. Our choice: BBR. Whoever sends here stands in for the client's own sender, of which nothing is known.
 /// A loss-based one has a tenth of what a client with BBR would have where the wired part loses 0.5 %; one that takes losses for the

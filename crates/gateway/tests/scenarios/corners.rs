@@ -308,6 +308,28 @@ fn a_path_that_becomes_longer_than_the_timer_is_measured_again() {
     assert_eq!(copies[10..], [1; 10], "{copies:?}");
 }
 
+/// A radio loses some thirty packets in a row, and so each copy of the last segment. Copies go on leaving at the distance of the first: with
+/// doubled distances the sixth would leave after seven seconds, and the client would wait for the rest of a minute.
+#[test]
+fn copies_into_a_long_burst_of_losses_leave_at_equal_distances() {
+    let mut config = GatewayConfig::default();
+    config.retransmission.mode = RetransmissionMode::Local;
+    let mut script = Script::new(config);
+    script.handshake(modern(), modern());
+    for n in 0..5u32 {
+        let data = script.from_server(1 + n * 1_000, 1, Flags::ACK, 500, none(), 1_000);
+        script.arrive(WAN, data);
+        script.wait(100);
+        let ack = script.from_client(1, 1 + (n + 1) * 1_000, Flags::ACK, 17_520, none(), 0);
+        script.arrive(RADIO, ack);
+    }
+    let lost = script.from_server(5_001, 1, Flags::ACK, 500, none(), 1_000);
+    script.arrive(WAN, lost);
+    let copies: Vec<usize> = (0..6).map(|_| sent_by(RADIO, script.wait(1_000)).len()).collect();
+    assert!(copies.iter().all(|&in_a_second| (4..=10).contains(&in_a_second)), "{copies:?}");
+    assert_eq!(script.gateway.counters().passed_gave_up, 0);
+}
+
 /// The memory is full while five segments come, which pass and are lost, and has room for those behind. The client has no room for the last of
 /// them. Nothing but the server's own repair can help, so no copy of what the client discards leaves here again and again.
 #[test]
