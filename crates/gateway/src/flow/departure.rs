@@ -1,5 +1,7 @@
 //! Which packet of a flow leaves next for the client.
 
+use core::ops::Range;
+
 use paceline_wire::{Ecn, Instant, Packet, Seq};
 
 use super::{Context, Flow};
@@ -49,6 +51,12 @@ impl Flow {
         position + self.segment() > self.client.right_edge() && self.buffer.at(self.board.una()).is_none()
     }
 
+    /// The client's window, as it may be when a packet arrives: it may have taken all that left before.
+    pub(super) fn may_take(&self) -> Range<u64> {
+        let end = self.board.sent() + self.client.largest();
+        self.board.una()..end.max(self.client.right_edge())
+    }
+
     /// When so many bytes more may leave, of which a segment goes first.
     fn scheduled(&self, now: Instant, bytes: u64) -> Departure {
         departure(&self.receiver(now), now, self.board.outstanding(), bytes.min(self.segment()))
@@ -92,8 +100,7 @@ impl Flow {
             let end = self.path_mtu.piece_end(chunk, lost.start, limit).min(lost.end);
             let mut packet = chunk.packet(lost.start, end);
             self.tell_no_newer(&mut packet);
-            let window = self.board.una()..self.client.right_edge();
-            self.passed_on.leave(window, lost.start..end, &mut packet);
+            self.passed_on.leave(self.may_take(), lost.start..end, &mut packet);
             // RFC 3168, Section 6.1.5: a retransmission must not be ECN-capable. A mark that it came with is the server's path's.
             if matches!(packet.ecn(), Some(Ecn::Ect0 | Ecn::Ect1)) {
                 packet.set_ecn(Ecn::NotEct);
@@ -166,8 +173,7 @@ impl Flow {
             // What came behind the gap before it, without data, leaves after it.
             self.tell_no_newer(&mut packet);
         }
-        let window = self.board.una()..self.client.right_edge();
-        self.passed_on.leave(window, start..end, &mut packet);
+        self.passed_on.leave(self.may_take(), start..end, &mut packet);
         self.flight.push(start, end, ctx.now, true);
         self.board.on_sent(end);
         self.timers.on_sent(ctx.now);

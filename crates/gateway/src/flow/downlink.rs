@@ -139,7 +139,7 @@ impl Flow {
 
     /// A packet with `data` is not kept and passes in front of what waits.
     fn pass_in_front(&mut self, ctx: &mut Context<'_>, data: Range<u64>, packet: Packet) {
-        self.passed_on.note_told(self.board.una()..self.client.right_edge(), data, &packet);
+        self.passed_on.note_told(self.may_take(), data, &packet);
         ctx.pass_to_client(packet);
     }
 
