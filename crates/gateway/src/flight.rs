@@ -38,6 +38,9 @@ pub(crate) struct Arrived {
 /// whole segments. Where nothing is kept, only the log would bound a stream of single bytes to a client that is silent.
 const FIRSTS_MAX: usize = 1 << 14;
 
+/// Memory that one departure takes.
+pub(crate) const TRANSMISSION_BYTES: usize = size_of::<Transmission>();
+
 impl Transmission {
     fn len(&self) -> u64 {
         self.end - self.start
@@ -113,6 +116,15 @@ impl Flight {
             self.retransmissions.push_back(transmission)
         }
         self.last_order
+    }
+
+    /// Takes out the newest retransmission if it carried this very range: without room for more the log keeps one of the copies that leave by
+    /// timeouts, which were not answered.
+    pub(crate) fn forget_copy(&mut self, start: u64, end: u64) {
+        if self.retransmissions.back().is_some_and(|copy| copy.start == start && copy.end == end) {
+            self.retransmissions.pop_back();
+            self.bytes -= end - start;
+        }
     }
 
     /// The first transmission that carried the byte at `position`, if it is in flight.

@@ -6,6 +6,7 @@ use paceline_wire::{Ecn, Instant, Packet, Seq};
 
 use super::{Context, Flow};
 use crate::config::{RetransmissionMode, ScheduleMode};
+use crate::flight::TRANSMISSION_BYTES;
 use crate::observe::Event;
 use crate::retransmit_buffer::Chunk;
 use crate::schedule::{Departure, Receiver, allowance, departure};
@@ -108,6 +109,9 @@ impl Flow {
             let sojourn = ctx.now.saturating_since(chunk.arrival);
             let retransmission = !self.board.is_unsent_repair(lost.start);
             let older = self.board.copy_in_flight(lost.start, &self.flight);
+            if !self.has_room(ctx, TRANSMISSION_BYTES) {
+                self.flight.forget_copy(lost.start, end);
+            }
             let order = self.flight.push(lost.start, end, ctx.now, false);
             self.board.on_retransmitted(lost.start..end, Retransmission { order, sent_at: ctx.now, older });
             self.recovery.on_retransmitted(ctx.now, lost.start..end);

@@ -128,7 +128,6 @@ impl SenderConfig {
     }
 }
 
-
 /// The connection with the server. Our choice: BBR. Whoever sends here stands in for the client's own sender, of which nothing is known.
 /// A loss-based one has a tenth of what a client with BBR would have where the wired part loses 0.5 %; one that takes losses for the
 /// radio's (QARR) overruns a small buffer of somebody else's network. BBR is as good as each of them with and without losses, before
