@@ -29,8 +29,8 @@ pub(super) struct Timers {
     /// Timeouts in a row.
     timeouts: u32,
     /// How often the interval has doubled: by timeouts beyond [`LINEAR_TIMEOUTS`], and where an ACK followed timeouts. It is taken back with the
-    /// next RTT that is measured, not with the next ACK (RFC 6298, Section 5; Karn and Partridge 1987, Section 4): where a path has become longer than the timer, each segment is retransmitted before it is acknowledged, and
-    /// no ACK would ever tell of the RTT.
+    /// next RTT that is measured, not with the next ACK (RFC 6298, Section 5; Karn and Partridge 1987, Section 4): where a path has become longer
+    /// than the timer, each segment is retransmitted before it is acknowledged, and no ACK would ever tell of the RTT.
     #[serde(default)]
     backoff: u32,
     /// After a timeout: only the first segment is sent until the client is heard.
