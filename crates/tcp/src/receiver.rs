@@ -246,20 +246,22 @@ impl Receiver {
             self.tell_of_room();
             let (window, offered) = (self.window(), self.edge.saturating_sub(self.nxt));
             // RFC 9293, Section 3.8.6.3, has an ACK for each second full-sized segment.
-            if window >= offered + (window / STEPS).max(2 * u64::from(self.mss)) {
+            if window >= offered + (window / STEPS).max(2 * self.segment()) {
                 self.acks.now();
             }
         }
+    }
+
+    /// Payload of a full-sized segment.
+    pub(crate) fn segment(&self) -> u64 {
+        u64::from(self.mss)
     }
 
     fn tell_of_room(&mut self) {
         // As Linux: tell when the window has doubled, or has opened.
         let offered = self.edge.saturating_sub(self.nxt);
         let window = self.window();
-        if window >= 2 * offered
-            && window > 0
-            && window - offered >= u64::from(self.mss).min(self.buffer() / 2)
-        {
+        if window >= 2 * offered && window > 0 && window - offered >= self.segment().min(self.buffer() / 2) {
             self.acks.now();
         }
     }
@@ -289,7 +291,7 @@ impl Receiver {
         let unread = self.readable();
         let free = self.space.free(unread).min(self.window_max).min(self.limit);
         let edge = self.nxt + free;
-        let step = u64::from(self.mss).min(self.space.size() / 2);
+        let step = self.segment().min(self.space.size() / 2);
         let edge = if edge >= self.edge + step { edge } else { self.edge };
         edge.saturating_sub(self.nxt)
     }

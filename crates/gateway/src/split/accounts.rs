@@ -43,7 +43,7 @@ impl SplitFlow {
             0
         } else {
             let server = &self.server.connection;
-            server.advertised().min(most_on_the_way(server.segment(), server.bytes_received()))
+            server.advertised().min(most_on_the_way(server.peer_segment(), server.bytes_received()))
         };
         let buffered = self.buffered();
         *ctx.buffered = (*ctx.buffered + buffered).saturating_sub(self.counted);
@@ -63,7 +63,7 @@ impl SplitFlow {
         let pool = ctx.config.limits.max_buffer_bytes as u64;
         let share = most_advertised(pool, *ctx.advertised, subscriber, self.advertised);
         // As transparent flows: never less than ten segments, with which it goes on.
-        let least = 10 * self.server.connection.segment();
+        let least = 10 * self.server.connection.peer_segment();
         self.bounds.window = share.max(least).min(u64::from(u32::MAX));
     }
 

@@ -34,7 +34,7 @@ impl SplitFlow {
 /// smaller, and less than one of the server's is never offered (RFC 9293, Section 3.8.6.2.2).
 fn show(bounds: &Bounds, demand: u64, server: &mut Connection, client: &Connection) {
     let waiting = server.readable() + client.unsent();
-    let demand = demand.max(2 * server.segment());
+    let demand = demand.max(2 * server.peer_segment());
     server.limit_window(demand.saturating_sub(waiting).min(bounds.window));
 }
 

@@ -50,7 +50,7 @@ impl SplitFlow {
             let pool = ctx.config.limits.max_buffer_bytes as u64;
             // The packet is kept as well, and is not counted yet.
             let needed = SplitUpload::MEMORY + PIECE_MIN.max(range.end - range.start);
-            if client.bytes_received() <= FIRST_FLIGHT * client.segment()
+            if client.bytes_received() <= FIRST_FLIGHT * client.peer_segment()
                 || tcp.timestamps().is_none()
                 || !may_keep(pool, *ctx.buffered, subscriber, needed)
             {
@@ -59,7 +59,7 @@ impl SplitFlow {
             let watch = UploadWatch::new(edge, handshake.unwrap_or_default());
             self.upload = Some(Box::new(SplitUpload { watch, limit: u64::MAX, report: None }));
         }
-        let segment = client.segment();
+        let segment = client.peer_segment();
         let echo = tcp.timestamps().map(|(_, echo)| echo);
         if let Some(upload) = &mut self.upload {
             upload.report =
@@ -79,7 +79,7 @@ impl SplitFlow {
         upload.watch.own = own;
         // Before there is a limit: what slow start may have on its way (RFC 5681, Section 3.1: each byte that is acknowledged brings two).
         let share =
-            path.share(own, client.segment()).unwrap_or_else(|| client.bytes_received() + FIRST_WINDOW);
+            path.share(own, client.peer_segment()).unwrap_or_else(|| client.bytes_received() + FIRST_WINDOW);
         // What lies behind a hole is no longer on its way.
         upload.limit = share + client.highest_received().saturating_sub(client.received());
         client.limit_window(upload.limit);
@@ -95,7 +95,7 @@ impl SplitFlow {
             stamp,
             at: now,
             edge: client.received() + client.advertised(),
-            lowered: client.advertised() + client.segment() > upload.limit,
+            lowered: client.advertised() + client.peer_segment() > upload.limit,
             arrived: path.arrived,
         });
     }

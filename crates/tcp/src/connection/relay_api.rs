@@ -52,9 +52,14 @@ impl Connection {
         self.receiver.highest()
     }
 
-    /// Payload of a full-sized segment.
+    /// Payload of a full-sized segment that it sends: routers on the way may have lowered it (RFC 1191).
     pub fn segment(&self) -> u64 {
         u64::from(self.sender.mss)
+    }
+
+    /// Payload of a full-sized segment of the peer, and the least window that it is offered: as was agreed at the beginning.
+    pub fn peer_segment(&self) -> u64 {
+        self.receiver.segment()
     }
 
     /// Bytes that the next super-packet would have if only the windows bound it: new data that lies side by side in memory; zero if there
