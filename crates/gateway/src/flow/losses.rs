@@ -213,8 +213,8 @@ impl Flow {
         self.client.on_hole();
     }
 
-    /// The server sent again what is kept here. If that has been on its way for longer than it takes, the copy here
-    /// is due, too.
+    /// The server sent again what is kept here. If that has been on its way for longer than it takes, or the server insists, the copy
+    /// here is due, too.
     pub(super) fn on_absorbed(&mut self, ctx: &mut Context<'_>, start: u64) {
         let una = self.board.una();
         if start > una || una >= self.board.sent() {
@@ -222,7 +222,11 @@ impl Flow {
         }
         let usual = self.smoothed_rtt() + (self.round_trips.deviation() * 4).max(Duration::from_millis(10));
         let last = self.board.retransmission_at(una).map(|r| r.sent_at).or(self.flight.oldest_sent_at());
-        if last.is_none_or(|sent_at| ctx.now.saturating_since(sent_at) > usual) {
+        let round_trip = self.shortest_rtt() + self.round_trips.of_server();
+        if last.is_none_or(|sent_at| {
+            ctx.now.saturating_since(sent_at) > usual
+                || self.recovery.server_insists(ctx.now, una, sent_at, round_trip)
+        }) {
             self.timers.allow_probe();
             self.probe_head();
         }

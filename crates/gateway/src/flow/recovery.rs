@@ -73,6 +73,16 @@ struct Guess {
     may_retransmit: u64,
 }
 
+/// The server sent the front again while the newest copy of this end was thought to be on its way.
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+struct Insistence {
+    front: u64,
+    /// Departure of that copy.
+    sent_at: Instant,
+    /// When the server's came.
+    since: Instant,
+}
+
 /// Our choice: in RFC 5681, Section 3.1, one segment leaves after a timeout; here the client has been heard, so it is as at the
 /// beginning (RFC 6928).
 const RETRANSMIT_FIRST: u64 = 10;
@@ -94,6 +104,8 @@ pub(super) struct Recovery {
     pub(super) retransmitted_to: u64,
     #[serde(default)]
     pub(super) early_answers: EarlyAnswers,
+    #[serde(default)]
+    insistence: Option<Insistence>,
     /// Duplicate ACKs beyond the number of packets that left before the repair of the head.
     surplus: u32,
     /// Quarters of the RTT that the reordering window has; none while no reordering was seen.
@@ -113,6 +125,26 @@ impl Recovery {
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         let decision = self.probe.and_then(|probe| probe.decide_at);
         [self.suspects.front().map(|s| s.deadline), decision].into_iter().flatten().min()
+    }
+
+    /// The server sends `front` again, of which a copy left at `sent_at`. True if it has done so before, and had the time since to hear of
+    /// that copy, a `round_trip`: after an outage of minutes the RTT that is measured here is as long, and the server may know better.
+    pub(super) fn server_insists(
+        &mut self,
+        now: Instant,
+        front: u64,
+        sent_at: Instant,
+        round_trip: Duration,
+    ) -> bool {
+        match self.insistence {
+            Some(known) if (known.front, known.sent_at) == (front, sent_at) => {
+                now.saturating_since(known.since) >= round_trip
+            }
+            _ => {
+                self.insistence = Some(Insistence { front, sent_at, since: now });
+                false
+            }
+        }
     }
 
     /// Bytes of memory that it takes.

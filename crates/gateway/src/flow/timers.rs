@@ -16,7 +16,7 @@ const VARIATION_MIN: Duration = Duration::from_millis(100);
 /// RFC 6298, Section 2.4: no timeout is shorter. Where the gateway repairs, [`VARIATION_MIN`] is enough; where it does not, nothing leaves
 /// by the timer, and there is no hurry.
 const TIMEOUT_MIN: Duration = Duration::from_secs(1);
-/// RFC 9293, Section 3.8.6.1 leaves the interval of window probes open; RFC 6298 bounds the backoff at 60 s or more.
+/// RFC 9293, Section 3.8.6.1 leaves the interval of window probes open; RFC 6298, Section 2.5, bounds a timeout at 60 s or more.
 const INTERVAL_MAX: Duration = Duration::from_secs(60);
 
 /// One flow's retransmission timer.
@@ -95,7 +95,7 @@ impl Timers {
         };
         let deviation = round_trips.deviation() * 4;
         if !self.probed && self.backoff == 0 {
-            return self.since + rtt + deviation.max(DELAYED_ACK);
+            return self.since + (rtt + deviation.max(DELAYED_ACK)).min(INTERVAL_MAX);
         }
         self.since + backed_off(rtt + deviation.max(VARIATION_MIN), self.backoff)
     }
@@ -106,7 +106,7 @@ impl Timers {
             return None;
         }
         let timeout = round_trips.smoothed().map_or(INITIAL, |rtt| rtt + round_trips.deviation() * 4);
-        Some(self.since + timeout.max(TIMEOUT_MIN))
+        Some(self.since + timeout.clamp(TIMEOUT_MIN, INTERVAL_MAX))
     }
 
     /// The timer runs from here.
