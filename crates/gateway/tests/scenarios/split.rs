@@ -1,6 +1,6 @@
 //! Split flows, packet by packet: what each end sees of the other.
 
-use paceline_gateway::config::FlowMode;
+use paceline_gateway::config::{FlowMode, VirtualWindowMode};
 use paceline_gateway::{GatewayConfig, OVERHEARD};
 use paceline_wire::{BufferPool, Ecn, Flags, Node, Packet, PortId, Seq, TcpOptionsRepr};
 
@@ -22,13 +22,18 @@ fn config() -> GatewayConfig {
 
 /// Both ends have been answered.
 fn established_with(config: GatewayConfig) -> Script {
+    established_over(config, 50)
+}
+
+/// The client answers after so many milliseconds.
+fn established_over(config: GatewayConfig, client_rtt_ms: u64) -> Script {
     let mut script = Script::new(config);
     let syn = script.from_client(0, 0, Flags::SYN, 60_000, plain(1_400), 0);
     script.pass(RADIO, syn);
     script.wait(10);
     let syn_ack = script.from_server(0, 1, Flags::SYN | Flags::ACK, 60_000, plain(1_300), 0);
     script.pass(WAN, syn_ack);
-    script.wait(50);
+    script.wait(client_rtt_ms);
     let ack = script.from_client(1, 1, Flags::ACK, 60_000, none(), 0);
     script.pass(RADIO, ack);
     script
@@ -303,6 +308,43 @@ fn a_smaller_path_mtu_makes_smaller_segments() {
     let data = script.from_server(1_301, 1, Flags::ACK, 500, none(), 1_300);
     let out = sent_by(RADIO, script.arrive(WAN, data));
     assert_eq!(sizes(&out[0]), (760, None));
+}
+
+/// The least window is one of the server's segments (RFC 9293, Section 3.8.6.2.2). Where shorter ones leave for both ends, and the client is
+/// far away, less was shown, so that it was never offered.
+#[test]
+fn a_smaller_path_mtu_on_both_sides_leaves_the_servers_window_open() {
+    const SEGMENT: u32 = 1_300;
+    let mut config = config();
+    config.virtual_window.mode = VirtualWindowMode::Sized;
+    let mut script = established_over(config, 900);
+    let data = script.from_client(1, 1, Flags::ACK, 700, none(), 1_300);
+    let up = sent_by(WAN, script.arrive(RADIO, data)).remove(0);
+    script.arrive(WAN, icmp(&up, 4, 552));
+    let ack = script.from_server(1, 1_301, Flags::ACK, 500, none(), 0);
+    script.arrive(WAN, ack);
+    let (mut sent, mut shown) = (0, 0);
+    for _ in 0..60 {
+        let data = script.from_server(1 + sent, 1_301, Flags::ACK, 500, none(), SEGMENT as usize);
+        sent += SEGMENT;
+        let mut out = script.arrive(WAN, data);
+        if let Some(down) = sent_by(RADIO, out.clone()).first() {
+            out.extend(script.arrive(RADIO, icmp(down, 4, 552)));
+        }
+        for _ in 0..5 {
+            out.extend(script.wait(600));
+            let data = sent_by(RADIO, out.clone()).into_iter();
+            let ends = data.map(|packet| packet.tcp().unwrap().seq().add(packet.payload().len() as u32));
+            let heard = ends.map(|end| end.0.wrapping_sub(SERVER_ISN)).max();
+            for ack in sent_by(WAN, out) {
+                let tcp = ack.tcp().unwrap();
+                shown = tcp.ack().0.wrapping_sub(SERVER_ISN) - 1 + u32::from(tcp.window());
+            }
+            let ack = heard.map(|heard| script.from_client(1_301, heard, Flags::ACK, 700, none(), 0));
+            out = ack.map(|ack| script.arrive(RADIO, ack)).unwrap_or_default();
+        }
+        assert!(shown >= sent + SEGMENT, "{shown} bytes were offered after {sent}");
+    }
 }
 
 /// A routed gateway hears copies of what the kernel does by itself; either side's packets may be too big.
