@@ -146,8 +146,9 @@ impl Flow {
         bytes
     }
 
-    /// After an ACK advanced: is the next byte missing, too? Without SACK, a partial ACK tells (RFC 6582).
-    pub(super) fn check_head(&mut self, ctx: &mut Context<'_>, was_in_hole: bool) {
+    /// After an ACK advanced: is the next byte missing, too? Without SACK, a partial ACK tells (RFC 6582), unless a copy is on its way: one that
+    /// left after the copy which was `answered` just now.
+    pub(super) fn check_head(&mut self, ctx: &mut Context<'_>, was_in_hole: bool, answered: Option<Instant>) {
         let una = self.board.una();
         if self.recovery.on_advance(una) {
             self.client.on_hole();
@@ -155,10 +156,11 @@ impl Flow {
         if self.handshake.sack() || una >= self.board.sent() || !self.repairs(ctx.config) {
             return;
         }
+        let copy = self.board.retransmission_at(una);
         let partial = self.recovery.is_partial(ctx.now, una, self.shortest_rtt())
-            && self.board.retransmission_at(una).is_none();
+            && copy.is_none_or(|copy| answered.is_some_and(|at| copy.sent_at < at));
         if partial || was_in_hole && !self.board.in_flight(una, &self.flight) {
-            let order = self.flight.left_order();
+            let order = self.flight.left_order().max(copy.map_or(0, |copy| copy.order));
             let end = self.head_end();
             self.suspect(ctx, Transmission { start: una, end, sent_at: ctx.now, order, first: false });
         }

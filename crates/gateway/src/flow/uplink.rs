@@ -162,6 +162,7 @@ impl Flow {
         // The answer to a probe tells nothing of a queue: nobody knows which copy it is for.
         let probed = self.recovery.is_asking() || self.client.is_closed();
         let expected = self.recovery.expected_answer(&self.board);
+        let answered = self.board.retransmission_at(ack.saturating_sub(1)).map(|copy| copy.sent_at);
         let mut delivered = 0;
         let mut arrival = Arrival::default();
         if ack > una {
@@ -193,7 +194,7 @@ impl Flow {
             self.timers.on_evidence(ctx.now);
         }
         if ack > una {
-            self.check_head(ctx, was_in_hole);
+            self.check_head(ctx, was_in_hole, answered);
         }
         self.judge_due(ctx);
         let lost = core::mem::take(&mut self.recovery.found);
