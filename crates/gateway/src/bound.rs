@@ -215,10 +215,14 @@ impl QueueBound {
         self.contest.is_some()
     }
 
-    /// The newest round trip is longer than the shortest by a quarter, and by more than delayed ACKs make it.
+    /// A queue stands: for a while no round trip was as short as the shortest, by a quarter and by more than delayed ACKs make it. Single ones are
+    /// longer by jitter, too.
     pub fn is_loaded(&self) -> bool {
         let empty = |rtt_min: Duration| rtt_min + rtt_min / 4 + Duration::from_millis(20);
-        self.baseline.rtt_min().is_some_and(|rtt_min| self.last_rtt > empty(rtt_min))
+        self.baseline
+            .rtt_min()
+            .zip(self.recent.get())
+            .is_some_and(|(rtt_min, recent)| recent > empty(rtt_min))
     }
 
     /// How far off the forecast was of late, on average.
@@ -387,7 +391,7 @@ impl QueueBound {
             limited: sample.limited
                 && !self.lowered
                 && self.loss_test.rate() <= self.delivery.forecast().mul_ratio(2, 1),
-            held: sample.outstanding <= self.limit.unwrap_or(u64::MAX),
+            held: sample.outstanding <= self.limit.map_or(u64::MAX, |limit| limit + limit / 4),
             forecast: self.delivery.forecast(),
         });
     }

@@ -70,6 +70,12 @@ pub(crate) struct UploadWatch {
     gaps: Vec<Gap>,
     /// Lost and not yet reported.
     lost: u64,
+    /// The newest data came.
+    #[serde(default)]
+    heard: Instant,
+    /// The client's timer ran out, and this is not yet reported.
+    #[serde(default)]
+    timed_out: bool,
     /// Arrived and not yet reported.
     unreported: u64,
     pub(crate) own: Own,
@@ -87,6 +93,8 @@ impl UploadWatch {
             reached: 0,
             gaps: Vec::with_capacity(GAPS),
             lost: 0,
+            heard: Instant::ZERO,
+            timed_out: false,
             unreported: 0,
             own: Own::default(),
             first: true,
@@ -111,8 +119,11 @@ impl UploadWatch {
         }
     }
 
-    /// Positions `start..end` came. What fills a gap after a round trip was lost; what comes sooner was overtaken.
+    /// Positions `start..end` came. What fills a gap after a round trip was lost; what comes sooner was overtaken. What has come before and comes
+    /// after a silence is sent by the client's timer (RFC 8985, Section 7.2, has two round trips).
     fn on_data(&mut self, now: Instant, start: u64, end: u64) {
+        let silence = now.saturating_since(core::mem::replace(&mut self.heard, now));
+        self.timed_out |= end <= self.reached && self.gaps.is_empty() && silence >= self.rtt * 2;
         if start > self.reached && self.reached > 0 && self.gaps.len() < GAPS {
             self.gaps.push(Gap { start: self.reached, end: start, seen: now });
         }
@@ -142,6 +153,7 @@ impl UploadWatch {
             delivered: core::mem::take(&mut self.unreported),
             rtt: self.rtt,
             lost: core::mem::take(&mut self.lost),
+            timed_out: core::mem::take(&mut self.timed_out),
             queue: data.queue,
             arrived: passed.arrived,
             // Of two segments that an ACK allows the first comes first.
