@@ -304,10 +304,15 @@ impl QueueBound {
     }
 
     /// A link before which packets wait for longer than this is busy. A buffer may be too short for the target: half of the longest queue is
-    /// enough then.
+    /// enough then. While the bound is released round trips up to the longest are no queue's: without that BBR's drain for its shortest round trip
+    /// (draft-ietf-ccwg-bbr, Section 4.3.4) was taken for a link that carries less, and 24 ms of jitter cost it a tenth of its rate.
     fn busy_queue(&self, now: Instant, rtt_min: Duration) -> Duration {
-        let short = if self.lowered { self.backoff.half_full(now, rtt_min) } else { None };
-        short.map_or(self.config.target, |short| short.min(self.config.target))
+        let half = self.backoff.half_full(now, rtt_min);
+        match (self.release.longest(), half) {
+            (Some(longest), None) => longest.saturating_sub(rtt_min),
+            (_, Some(half)) if self.lowered => half.min(self.config.target),
+            _ => self.config.target,
+        }
     }
 
     /// The bound is never below this: a flow with a single segment on its way waits for its client's delayed ACK each time (RFC 5681,
