@@ -24,6 +24,12 @@ pub(super) struct AckFilter {
     ecn_flags: Flags,
     /// The server asked for an ACK (keep-alive, window probe, old data): so many duplicates pass.
     replies_expected: u32,
+    /// Second copies have passed of which the server is to hear: so many D-SACKs do.
+    #[serde(default)]
+    duplicates_expected: u32,
+    /// They lie in here.
+    #[serde(default)]
+    duplicates: (u64, u64),
     /// What had come from the server when a duplicate ACK passed that tells of a gap: it has heard of all gaps below.
     #[serde(default)]
     told_to: u64,
@@ -44,6 +50,15 @@ impl AckFilter {
 
     pub(super) fn expect_reply(&mut self) {
         self.replies_expected = (self.replies_expected + 1).min(REPLIES_MAX);
+    }
+
+    /// A second copy of `data` passes, for the server to hear of by a D-SACK (RFC 2883).
+    pub(super) fn expect_duplicate(&mut self, data: Range<u64>) {
+        self.duplicates = match self.duplicates_expected {
+            0 => (data.start, data.end),
+            _ => (self.duplicates.0.min(data.start), self.duplicates.1.max(data.end)),
+        };
+        self.duplicates_expected = (self.duplicates_expected + 1).min(REPLIES_MAX);
     }
 
     /// The server has heard that something is missing below `end`.
@@ -98,11 +113,17 @@ impl AckFilter {
     /// True if `packet`, from the client, answers what the server asked for: a duplicate ACK, or one with a D-SACK. Each answers once,
     /// whatever is done with it.
     pub(super) fn answers_server(&mut self, packet: &Packet, ack: u64, missing: &Missing<'_>) -> bool {
-        let Some(tcp) = packet.tcp().filter(|_| self.replies_expected > 0) else { return false };
-        let duplicate = is_plain(tcp) && self.is_duplicate(ack, missing);
-        let answers = duplicate || tells_duplicate(tcp, ack);
-        self.replies_expected -= u32::from(answers);
-        answers
+        let Some(tcp) = packet.tcp() else { return false };
+        let take = |expected: &mut u32| {
+            let some = *expected > 0;
+            *expected -= u32::from(some);
+            some
+        };
+        if let Some(told) = duplicate_told(tcp, ack) {
+            let known = self.duplicates.0 <= told.start && told.end <= self.duplicates.1;
+            return (known && take(&mut self.duplicates_expected)) || take(&mut self.replies_expected);
+        }
+        is_plain(tcp) && self.is_duplicate(ack, missing) && take(&mut self.replies_expected)
     }
 
     fn is_duplicate(&self, ack: u64, missing: &Missing<'_>) -> bool {
@@ -147,7 +168,7 @@ pub(super) fn hide_own_duplicates(packet: &mut Packet, ack: u64, end: u64) -> Hi
 fn retain_sacks(packet: &mut Packet, ack: u64, keeps: impl Fn(bool, Range<u64>) -> bool) -> Hidden {
     let mut hidden = Hidden::default();
     let Some(tcp) = packet.tcp() else { return hidden };
-    let mut tells_duplicate = tells_duplicate(tcp, ack);
+    let mut tells_duplicate = duplicate_told(tcp, ack).is_some();
     let keep = |start: Seq, end: Seq| {
         let block = start.unwrap_near(ack)..end.unwrap_near(ack);
         // Only the first block can be one.
@@ -166,12 +187,12 @@ fn retain_sacks(packet: &mut Packet, ack: u64, keeps: impl Fn(bool, Range<u64>) 
 /// The first SACK block reports a duplicate (RFC 2883, Section 4): it lies below the cumulative ACK, or within the second block. Copies from here
 /// behind a gap of the server's come back as the second kind. A BBR server took them for needless repairs of its own, and waited
 /// longer with each (RFC 8985, Section 6.2): .90 and .96 of passing's throughput on two drawn paths whose radio lost nothing.
-fn tells_duplicate(tcp: Tcp<'_>, ack: u64) -> bool {
-    let mut blocks = tcp.sack_blocks().map(|(start, end)| (start.unwrap_near(ack), end.unwrap_near(ack)));
-    let (first, second) = (blocks.next(), blocks.next());
-    first.is_some_and(|(start, end)| {
-        start < ack || second.is_some_and(|second| second.0 <= start && end <= second.1)
-    })
+fn duplicate_told(tcp: Tcp<'_>, ack: u64) -> Option<Range<u64>> {
+    let mut blocks = tcp.sack_blocks().map(|(start, end)| start.unwrap_near(ack)..end.unwrap_near(ack));
+    let (first, second) = (blocks.next()?, blocks.next());
+    let is_duplicate = first.start < ack
+        || second.is_some_and(|second| second.start <= first.start && first.end <= second.end);
+    is_duplicate.then_some(first)
 }
 
 /// An ACK and nothing else.

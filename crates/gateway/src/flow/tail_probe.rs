@@ -2,7 +2,8 @@
 //!
 //! A server that waits for an ACK for two round trips sends its last segment again, as it does whenever the link fades. Only a D-SACK tells it
 //! that nothing was lost; without one it takes the probe for a repair and reduces its window (Section 7.4.2). So the copy
-//! passes, where it would have been without a gateway: behind the first copy, and before what the server sends later.
+//! passes, where it would have been without a gateway: behind the first copy, and before what the server sends later. So does what a repair of
+//! the server's overtook (downlink.rs).
 
 use core::ops::Range;
 
@@ -10,7 +11,7 @@ use super::{Context, Flow};
 use crate::retransmit_buffer::Chunk;
 
 impl Flow {
-    /// The server has sent its newest bytes again.
+    /// The server has sent its newest bytes again, or what a repair overtook has come.
     pub(super) fn on_tail_probe(&mut self, ctx: &mut Context<'_>, range: Range<u64>) {
         self.stream.tail_probe = Some(range);
         self.release_tail_probe(ctx);

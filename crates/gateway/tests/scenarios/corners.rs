@@ -157,6 +157,38 @@ fn the_server_hears_that_it_repeated_needlessly() {
     assert_eq!(sent_by(WAN, script.arrive(RADIO, another)).len(), 0);
 }
 
+/// RFC 2883 and RFC 3708: the wired side reorders by more than a round trip. The server's repair comes first, and the packet that it was for after
+/// that. The client is to have both, and the server to hear that its repair was needless, also where another answer comes before that.
+#[test]
+fn what_a_repair_of_the_servers_overtook_reaches_the_client() {
+    let mut config = GatewayConfig::default();
+    config.retransmission.mode = RetransmissionMode::Local;
+    let mut script = Script::new(config);
+    script.handshake(TcpOptionsRepr { timestamps: Some((1, 0)), ..modern() }, modern());
+    let segment = |script: &Script, n: u32, value| {
+        script.from_server(1 + n * 1_000, 1, Flags::ACK, 500, stamped(value), 1_000)
+    };
+    for n in 1..5 {
+        let data = segment(&script, n, 100 + n);
+        script.arrive(WAN, data);
+    }
+    let repair = segment(&script, 0, 140);
+    assert_eq!(sent_by(RADIO, script.arrive(WAN, repair)).len(), 1);
+    let repeated = segment(&script, 1, 141);
+    assert_eq!(sent_by(RADIO, script.arrive(WAN, repeated)).len(), 0, "nothing was overtaken");
+    let overtaken = segment(&script, 0, 100);
+    assert_eq!(sent_by(RADIO, script.arrive(WAN, overtaken)).len(), 1);
+    let blocks = |packets: Vec<Packet>| -> Vec<_> {
+        packets.iter().flat_map(|packet| packet.tcp().unwrap().sack_blocks().collect::<Vec<_>>()).collect()
+    };
+    script.wait(30);
+    let before = selective(&script, 1, 500, &[(1_001, 5_001)]);
+    script.arrive(RADIO, before);
+    let answer = selective(&script, 5_001, 500, &[(1, 1_001)]);
+    let told = blocks(sent_by(WAN, script.arrive(RADIO, answer)));
+    assert_eq!(told, [(Seq(SERVER_ISN).add(1), Seq(SERVER_ISN).add(1_001))]);
+}
+
 /// An answer is one whatever else the flow does at the time: none is left over for a later hole.
 #[test]
 fn answered_keep_alives_let_no_later_duplicate_through() {
