@@ -391,7 +391,7 @@ impl QueueBound {
             rtt,
             rtt_min,
             recent: self.recent.get().unwrap_or(rtt),
-            target: self.config.target,
+            target: self.config.target.max(self.delivery.forecast().time_for(MIN_QUEUE)),
             // A link that has just become slower has a queue to get rid of.
             limited: sample.limited
                 && !self.lowered
