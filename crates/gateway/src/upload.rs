@@ -317,8 +317,13 @@ mod tests {
         /// A packet of a flow arrives.
         fn arrives(&mut self, flow: usize, lost: u64) {
             self.now += ms(12);
+            let report = self.report(flow, lost);
+            self.own[flow] = self.bound.on_report(self.now, &report);
+        }
+
+        fn report(&self, flow: usize, lost: u64) -> UploadReport {
             let in_loop = (self.rtt.as_millis() / 12) * SEGMENT;
-            let report = UploadReport {
+            UploadReport {
                 delivered: SEGMENT,
                 rtt: self.rtt,
                 lost,
@@ -328,8 +333,7 @@ mod tests {
                 limited: true,
                 own: self.own[flow],
                 handshake: None,
-            };
-            self.own[flow] = self.bound.on_report(self.now, &report);
+            }
         }
 
         /// A shortest round trip is seen, then a queue of `queue` stands for some seconds.
@@ -389,6 +393,28 @@ mod tests {
         link.fill(ms(100));
         assert!(link.share(0).is_some());
         (0..200).for_each(|n| link.arrives(0, if n % 20 == 0 { 2 * SEGMENT } else { 0 }));
+        assert_eq!(link.share(0), None);
+        (0..3_000).for_each(|_| link.arrives(0, 0));
+        assert!(link.share(0).is_some());
+    }
+
+    #[test]
+    fn jitter_is_no_queue() {
+        let mut link = Link::new(1);
+        for n in 0..400 {
+            (link.rtt, link.queue) = if n % 10 == 0 { (ms(64), ms(2)) } else { (ms(122), ms(60)) };
+            link.arrives(0, 0);
+        }
+        assert_eq!(link.share(0), None);
+    }
+
+    #[test]
+    fn a_client_whose_timer_ran_out_passes_for_a_while() {
+        let mut link = Link::new(1);
+        link.fill(ms(100));
+        link.now += ms(300);
+        let report = UploadReport { timed_out: true, ..link.report(0, 0) };
+        link.own[0] = link.bound.on_report(link.now, &report);
         assert_eq!(link.share(0), None);
         (0..3_000).for_each(|_| link.arrives(0, 0));
         assert!(link.share(0).is_some());

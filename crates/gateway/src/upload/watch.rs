@@ -198,6 +198,18 @@ mod tests {
     }
 
     #[test]
+    fn what_had_come_and_comes_after_a_silence_is_the_timers() {
+        let mut upload = upload();
+        upload.on_data(at(0), 0, 100);
+        upload.on_data(at(20), 0, 100);
+        assert!(!upload.timed_out, "a copy");
+        upload.on_data(at(300), 100, 200);
+        assert!(!upload.timed_out, "new data");
+        upload.on_data(at(500), 100, 200);
+        assert!(upload.timed_out);
+    }
+
+    #[test]
     fn acks_that_nobody_answers_are_limited() {
         let mut upload = upload();
         for n in 0..1_000 {
