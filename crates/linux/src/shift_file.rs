@@ -11,6 +11,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use memmap2::MmapMut;
 use nix::fcntl::posix_fallocate;
@@ -20,6 +22,9 @@ use paceline_wire::FlowKey;
 use crate::fallback::Fallback;
 use crate::holder;
 use crate::system_error::{Context, SystemError};
+
+const LOCK_TRIES: u32 = 20;
+const LOCK_WAIT: Duration = Duration::from_millis(10);
 
 /// The stored shifts of all rescaled flows of one gateway.
 #[derive(Debug)]
@@ -203,13 +208,25 @@ fn open_locked(path: &Path) -> io::Result<File> {
         .mode(0o600)
         .custom_flags(libc::O_NOFOLLOW)
         .open(path)?;
-    lock(&file).map_err(|_| {
+    lock_soon(&file, || thread::sleep(LOCK_WAIT)).map_err(|_| {
         let process = holder::of(&file).map_or(String::new(), |number| format!(" (process {number})"));
         io::Error::other(format!(
             "another gateway with the same name is running{process}; end it, or take over from it with --take-over"
         ))
     })?;
     Ok(file)
+}
+
+/// A process that a gateway has forked has all of its descriptors, and so its lock, until it executes another program (flock(2)): for a moment
+/// after the gateway's end. Our choice of how long: on a loaded machine such a process waits for its turn.
+fn lock_soon(file: &File, mut wait: impl FnMut()) -> io::Result<()> {
+    for _ in 0..LOCK_TRIES {
+        if lock(file).is_ok() {
+            return Ok(());
+        }
+        wait();
+    }
+    lock(file)
 }
 
 /// Until the last descriptor of the open file is closed, in whatever process: a process that ends does not unlock what its successor

@@ -113,6 +113,20 @@ fn one_gateway_has_it() {
     assert!(error.to_string().contains(&this), "{error}");
 }
 
+/// As a process that the gateway had forked, and that has not yet executed another program.
+#[test]
+fn who_lets_go_of_it_soon_is_waited_for() {
+    let place = Place::new("soon");
+    let mut held = Some(ShiftFile::open(&place.0, 10).unwrap().descriptor().unwrap());
+    let file = fs::File::open(&place.0).unwrap();
+    let mut waits = 0;
+    let locked = lock_soon(&file, || {
+        waits += 1;
+        held.take_if(|_| waits == 3);
+    });
+    assert!(locked.is_ok() && waits == 3, "{locked:?} after {waits}");
+}
+
 #[test]
 fn half_full_there_is_always_a_place() {
     let place = Place::new("window");
