@@ -391,11 +391,13 @@ impl QueueBound {
             rtt,
             rtt_min,
             recent: self.recent.get().unwrap_or(rtt),
+            // Two full packets are what the bound itself allows on a slow link.
             target: self.config.target.max(self.delivery.forecast().time_for(MIN_QUEUE)),
             // A link that has just become slower has a queue to get rid of.
             limited: sample.limited
                 && !self.lowered
                 && self.loss_test.rate() <= self.delivery.forecast().mul_ratio(2, 1),
+            // Our choice: an upload's window has the wired side's part as well. Without the quarter jitter of uploads was never looked at.
             held: sample.outstanding <= self.limit.map_or(u64::MAX, |limit| limit + limit / 4),
             forecast: self.delivery.forecast(),
         });

@@ -244,7 +244,7 @@ impl UploadBound {
             path.limit.is_some() && now.saturating_since(self.bounded_since) > SLOT.max(report.rtt * 2);
         self.lost.add(path.slot, if counts { report.lost } else { 0 });
         let (bytes, lost) = (path.bytes.both(path.slot), self.lost.both(path.slot));
-        // All ACKs on their way were lost, which are few under the bound. On a path that loses seven in a row two of three uploads stood still for
+        // Our choice: all ACKs on their way were lost, which are few under the bound. On a path that loses seven in a row two of three uploads stood still for
         // seconds, and had half of what they have without a bound.
         let timed_out = report.timed_out && counts;
         if timed_out || (lost >= LOST_LEAST && lost > bytes / LOST_PART) {

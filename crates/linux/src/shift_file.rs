@@ -23,6 +23,7 @@ use crate::fallback::Fallback;
 use crate::holder;
 use crate::system_error::{Context, SystemError};
 
+/// How often the lock is tried, and the wait between two tries ([`lock_soon`]).
 const LOCK_TRIES: u32 = 20;
 const LOCK_WAIT: Duration = Duration::from_millis(10);
 
