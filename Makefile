@@ -15,7 +15,7 @@ POINTS ?= 10000
 RIVALS := rivals-traces rivals-loss rivals-objects
 SPLIT := split-profiles split-tables split-three-bdp split-uplink
 
-.PHONY: help demo test build prove live rivals live-rivals split live-split results reproduce harm long map lint doc check deb debtest cross crosstest fuzz bench soak floods speed clean setup
+.PHONY: help demo test build prove live rivals live-rivals split live-split results reproduce harm long map lint doc check deb debtest image imagetest cross crosstest fuzz bench soak floods speed clean setup
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -114,6 +114,12 @@ crosstest: setup ## run tests of wire, tcp and gateway for aarch64 and armv7 und
 
 debtest: deb ## install, upgrade, remove and purge the package in copies of this system; lintian (root)
 	tests/package/run
+
+image: setup ## build a container image of the operator's program, without network access (Debian: podman)
+	scripts/image
+
+imagetest: image ## run the image between two namespaces (root; Debian: podman, runc)
+	tests/package/image.py
 
 fuzz: ## run every fuzz target for FUZZ_SECONDS; it goes on from earlier runs (nightly Rust, cargo-fuzz)
 	scripts/fuzz $(FUZZ_SECONDS)
