@@ -210,11 +210,6 @@ impl QueueBound {
         self.limit
     }
 
-    /// Another sender's queue stands before the link, and a window competes with it.
-    pub fn is_contested(&self) -> bool {
-        self.contest.is_some()
-    }
-
     /// A queue stands: for a while no round trip was as short as the shortest, by a quarter and by more than delayed ACKs make it. Single ones are
     /// longer by jitter, too.
     pub fn is_loaded(&self) -> bool {

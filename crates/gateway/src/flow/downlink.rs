@@ -10,8 +10,9 @@ use super::{Context, Flow, Phase};
 use crate::WAN;
 use crate::config::VirtualWindowMode;
 use crate::counters::PassReason;
-use crate::flight::Transmission;
+use crate::flight::{TRANSMISSION_BYTES, Transmission};
 use crate::retransmit_buffer::cost;
+use crate::scoreboard::{RANGE_BYTES, Retransmission};
 use crate::status::FlowStage;
 
 impl Flow {
@@ -103,6 +104,7 @@ impl Flow {
                 self.passed_on.note_passed(self.board.una(), end, timestamp_of(&packet));
             }
             self.stream.on_received(end);
+            self.log_copy(ctx, start.max(self.board.una())..end.min(self.board.sent()));
             if self.board.sent() < end {
                 let first = start.max(self.board.sent());
                 self.totals.on_departure(Duration::ZERO);
@@ -117,6 +119,18 @@ impl Flow {
         if !self.refuses(ctx, start, &mut packet) {
             self.keep(ctx, start, end, packet);
         }
+    }
+
+    /// The server's own later copy of `data` leaves. Its answer tells nothing of the first copy's way (RFC 6298, Section 3), and all that left before
+    /// it and is not answered by then is gone. Taken for answers of first copies, they made a round trip of twelve seconds: one flow that passed held all others
+    /// of its subscriber for as long.
+    fn log_copy(&mut self, ctx: &Context<'_>, data: Range<u64>) {
+        if data.is_empty() || !self.has_room(ctx, TRANSMISSION_BYTES + RANGE_BYTES) {
+            return;
+        }
+        let older = self.board.copy_in_flight(data.start, &self.flight);
+        let order = self.flight.push(data.start, data.end, ctx.now, false);
+        self.board.on_retransmitted(data, Retransmission { order, sent_at: ctx.now, older });
     }
 
     /// The client has all of it, so the ACK was lost on the way to the server, and the client answers; or it is on its way, and nothing is needed.

@@ -54,6 +54,25 @@ fn keep_alives_pass_both_ways() {
     script.pass_unchanged(WAN, answer);
 }
 
+/// A flow that passes is repaired by its server. What the client acknowledges once the copy has come is no round trip of three seconds.
+#[test]
+fn the_answer_to_a_servers_copy_is_not_the_firsts() {
+    let mut config = GatewayConfig::default();
+    config.retransmission.mode = RetransmissionMode::None;
+    let mut script = Script::new(config);
+    script.handshake(modern(), modern());
+    for wait_ms in [3_000, 100] {
+        let data = script.from_server(1, 1, Flags::ACK, 500, none(), 1_000);
+        script.pass(WAN, data);
+        script.wait(wait_ms);
+    }
+    let ack = script.from_client(1, 1_001, Flags::ACK, 500, none(), 0);
+    script.pass(RADIO, ack);
+    let flow = script.gateway.flow_statuses(0, 8).items.remove(0);
+    assert!(flow.rtt.unwrap() <= Duration::from_millis(100), "{:?}", flow.rtt);
+    assert_eq!(flow.in_flight, 0);
+}
+
 #[test]
 fn a_closed_window_passes_at_once_and_so_does_the_probe() {
     let mut script = Script::established();
