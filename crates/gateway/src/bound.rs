@@ -88,6 +88,8 @@ pub struct BoundSample {
     pub flows: u32,
     /// Packets waited in the gateway because of the bound; otherwise the servers are the limit.
     pub limited: bool,
+    /// The gateway itself is the sender.
+    pub own: bool,
     /// The sender paces: its pacer and the bound hold its packets in turns.
     pub paced: bool,
     /// Packets wait for the gateway itself, behind those of all other subscribers.
@@ -189,6 +191,10 @@ impl QueueBound {
         let Some(rtt_min) = self.baseline.rtt_min() else { return };
         self.try_release(sample, rtt_min);
         self.test_losses(sample, rtt_min);
+        let unqueued = rtt_min + self.delivery.forecast().time_for(MIN_QUEUE);
+        if sample.own && sample.limited && sample.rtt.is_some_and(|rtt| rtt <= unqueued) {
+            self.backoff.on_no_queue(sample.now, rtt_min);
+        }
         self.measure(sample, rtt_min);
         let drained = sample.rtt.and_then(|rtt| {
             let drain_limit = self.drain_limit(rtt_min);

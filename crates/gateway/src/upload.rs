@@ -279,6 +279,7 @@ impl UploadBound {
             outstanding,
             flows,
             limited,
+            own: false,
             paced: false,
             crowded: false,
         });

@@ -374,6 +374,7 @@ impl Model<'_> {
             age: Some(self.now.saturating_since(newest.sent)),
             outstanding: self.outstanding,
             limited: self.waiting > 0,
+            own: false,
             paced: false,
             crowded: false,
         };

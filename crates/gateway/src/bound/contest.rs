@@ -268,6 +268,7 @@ mod tests {
             age: Some(rtt),
             outstanding,
             limited: true,
+            own: false,
             paced: false,
             crowded: false,
         };

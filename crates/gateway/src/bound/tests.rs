@@ -94,6 +94,7 @@ impl Link {
                 age: rtt,
                 outstanding,
                 limited: waiting > 0,
+                own: false,
                 paced: false,
                 crowded: self.crowded,
             });
@@ -283,6 +284,7 @@ fn servers_that_send_little_do_not_lower_the_rate() {
                 age: rtt,
                 outstanding: left,
                 limited: false,
+                own: false,
                 paced: false,
                 crowded: false,
             });
@@ -310,6 +312,7 @@ fn odd_samples_do_no_harm() {
         age: None,
         outstanding: 0,
         limited: true,
+        own: false,
         paced: false,
         crowded: false,
     };
@@ -342,6 +345,7 @@ fn after_flights(flights: &[u64]) -> QueueBound {
                 age: Some(rtt),
                 outstanding: (flight - n) * PACKET,
                 limited: false,
+                own: false,
                 paced: false,
                 crowded: false,
             });
@@ -375,6 +379,7 @@ fn send_at(bound: &mut QueueBound, mbps: f64, from_ms: u64, to_ms: u64, acked: i
             age,
             outstanding,
             limited: false,
+            own: false,
             paced: false,
             crowded: false,
         });
@@ -418,6 +423,7 @@ fn forecast_held_by_turns(paced: bool) -> f64 {
             age: rtt,
             outstanding: 600_000,
             limited: !by_turns || n % 2 == 0,
+            own: false,
             paced,
             crowded: false,
         });
@@ -446,6 +452,7 @@ fn a_loss_among_few_packets_does_not_hold_the_link_down() {
             age: Some(ms(rtt)),
             outstanding,
             limited,
+            own: false,
             paced: false,
             crowded: false,
         });

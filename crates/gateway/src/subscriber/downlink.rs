@@ -208,6 +208,7 @@ impl Downlink {
             outstanding: self.outstanding.saturating_sub(answered),
             flows: around.flows,
             limited: self.limited,
+            own: report.server_rtt.is_zero(),
             paced: report.paced,
             crowded: around.crowded,
         });
