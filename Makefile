@@ -115,7 +115,7 @@ crosstest: setup ## run tests of wire, tcp and gateway for aarch64 and armv7 und
 debtest: deb ## install, upgrade, remove and purge the package in copies of this system; lintian (root)
 	tests/package/run
 
-image: setup ## build a container image of the operator's program, without network access (Debian: podman)
+image: setup ## build the operator's program, and a container image of it without network access (Debian: podman)
 	scripts/image
 
 imagetest: image ## run the image between two namespaces (root; Debian: podman, runc)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The container image of `make image`, run between two namespaces of its own. Needs root and podman, and no network.
+"""The container image of `make image`, run between two namespaces of its own. Needs root, podman, runc and nft, and no network.
 
     tests/package/image.py [target/image/paceline.tar]
 
@@ -97,7 +97,8 @@ def stage():
 
 
 def main(archive):
-    for what, is_here in (("root", os.geteuid() == 0), ("podman", shutil.which("podman")), ("runc", shutil.which("runc")), (archive, os.path.exists(archive))):
+    tools = [(tool, shutil.which(tool)) for tool in ("podman", "runc", "nft")]
+    for what, is_here in [("root", os.geteuid() == 0), *tools, (archive, os.path.exists(archive))]:
         if not is_here:
             lab.skip(f"needs {what}")
     podman = Podman()
