@@ -11,6 +11,7 @@ mod contest;
 mod cubic;
 mod delivery;
 mod loss_test;
+mod policed;
 mod release;
 #[cfg(test)]
 mod tests;
@@ -25,6 +26,7 @@ use contest::Contest;
 use delivery::Delivery;
 pub use delivery::DeliveryConfig;
 use loss_test::{LossSample, LossTest};
+use policed::Policed;
 use release::{Release, RoundTrip};
 
 /// Our choice: the target is at least two full packets, the least that keeps a link busy under delayed ACKs.
@@ -108,6 +110,8 @@ pub struct QueueBound {
     backoff: Backoff,
     #[serde(default)]
     loss_test: LossTest,
+    #[serde(default)]
+    policed: Policed,
     /// Found lost since the last acknowledgement, and when the first of it had left.
     #[serde(default)]
     lost: (u64, Option<Instant>),
@@ -144,6 +148,7 @@ impl QueueBound {
             contest: None,
             backoff: Backoff::default(),
             loss_test: LossTest::default(),
+            policed: Policed::default(),
             lost: (0, None),
             gives_way: false,
             lowered: false,
@@ -189,9 +194,10 @@ impl QueueBound {
         }
         let occupied = sample.rtt.is_some_and(|rtt| self.watch(sample, rtt));
         let Some(rtt_min) = self.baseline.rtt_min() else { return };
+        self.policed.on_report(sample.now, sample.delivered, self.lost.0, rtt_min);
         self.try_release(sample, rtt_min);
         self.test_losses(sample, rtt_min);
-        let unqueued = rtt_min + self.delivery.forecast().time_for(MIN_QUEUE);
+        let unqueued = rtt_min + self.forecast().time_for(MIN_QUEUE);
         if sample.own && sample.limited && sample.rtt.is_some_and(|rtt| rtt <= unqueued) {
             self.backoff.on_no_queue(sample.now, rtt_min);
         }
@@ -233,7 +239,7 @@ impl QueueBound {
 
     /// The rate that the link is expected to have for the next round trip.
     pub fn rate(&self) -> Rate {
-        self.delivery.forecast()
+        self.forecast()
     }
 
     /// Rate and longest burst of what leaves before a buffer that may be short: something was lost of late. A server that hears of many
@@ -260,12 +266,18 @@ impl QueueBound {
 
     /// What the link carries, if it was the limit of late; zero while unknown.
     pub fn link(&self) -> Rate {
-        if self.delivery.forecast().is_zero() { Rate::ZERO } else { self.known_rate() }
+        if self.forecast().is_zero() { Rate::ZERO } else { self.known_rate() }
+    }
+
+    /// What the link is expected to carry; a policer lets no more pass.
+    fn forecast(&self) -> Rate {
+        self.delivery.forecast().min(self.policed.rate().unwrap_or(Rate::from_bits_per_sec(u64::MAX)))
     }
 
     /// What the link is expected to carry, or what was carried of late if that is more: servers may have been the limit since.
     fn known_rate(&self) -> Rate {
-        self.delivery.forecast().max(self.loss_test.rate())
+        let known = self.delivery.forecast().max(self.loss_test.rate());
+        known.min(self.policed.rate().unwrap_or(Rate::from_bits_per_sec(u64::MAX)))
     }
 
     /// What was lost is a buffer's or the radio's. Before a buffer that overflows all gives way, but not below what the path holds.
@@ -282,7 +294,7 @@ impl QueueBound {
             lost_sent: lost_sent.unwrap_or(sent - rtt_min),
             limited: sample.limited,
             lowered: self.gives_way,
-            rate_known: !self.delivery.forecast().is_zero(),
+            rate_known: !self.forecast().is_zero(),
             outstanding: sample.outstanding,
             flows: sample.flows,
             server_rtt: sample.server_rtt,
@@ -327,13 +339,13 @@ impl QueueBound {
     fn path(&self, rtt_min: Duration) -> u64 {
         // At its best moment a link that varies carries much more than it does mostly: less than that by what the margin covers.
         let best = self.loss_test.rate().bytes_in(rtt_min).saturating_sub(self.error_queue(rtt_min));
-        let held = best.max(self.delivery.forecast().bytes_in(rtt_min));
+        let held = best.max(self.forecast().bytes_in(rtt_min));
         held + MIN_QUEUE.max(u64::from(self.flows) * cubic::SEGMENT)
     }
 
     /// Somebody else's queue seems to stand there.
     fn contend(&mut self, sample: &BoundSample, rtt: Duration) {
-        let (rate, floor) = (self.delivery.forecast(), self.floor());
+        let (rate, floor) = (self.forecast(), self.floor());
         // Some few packets on a very slow link look like that, too. Where the queue is known to be that of the gateway itself, the least
         // competes as well: with what half of it shows something of.
         let window = rate.bytes_in(rtt).max(if sample.crowded { 3 * floor } else { 0 });
@@ -379,7 +391,7 @@ impl QueueBound {
     /// not count ([`Delivery`]), and a beginning anew after each such moment lost 1 % of links that vary. Not before the first estimate, and not
     /// where something was lost of late: there the limit is often not what the link carries.
     fn may_idle(&self, now: Instant, rtt_min: Duration) -> bool {
-        !self.delivery.forecast().is_zero()
+        !self.forecast().is_zero()
             && self.backoff.half_full(now, rtt_min).is_none()
             && now.saturating_since(self.limited_at) < rtt_min
     }
@@ -393,19 +405,19 @@ impl QueueBound {
             rtt_min,
             recent: self.recent.get().unwrap_or(rtt),
             // Two full packets are what the bound itself allows on a slow link.
-            target: self.config.target.max(self.delivery.forecast().time_for(MIN_QUEUE)),
+            target: self.config.target.max(self.forecast().time_for(MIN_QUEUE)),
             // A link that has just become slower has a queue to get rid of.
             limited: sample.limited
                 && !self.lowered
-                && self.loss_test.rate() <= self.delivery.forecast().mul_ratio(2, 1),
+                && self.loss_test.rate() <= self.forecast().mul_ratio(2, 1),
             // Our choice: an upload's window has the wired side's part as well. Without the quarter jitter of uploads was never looked at.
             held: sample.outstanding <= self.limit.map_or(u64::MAX, |limit| limit + limit / 4),
-            forecast: self.delivery.forecast(),
+            forecast: self.forecast(),
         });
     }
 
     fn set_limit(&mut self, now: Instant) {
-        let forecast = self.delivery.forecast();
+        let forecast = self.forecast();
         let Some(rtt_min) = self.baseline.rtt_min() else { return };
         let short = self.loss_test.is_under_way() || self.backoff.is_of_short_buffer();
         if forecast.is_zero() && !short {
@@ -427,6 +439,10 @@ impl QueueBound {
         // of twice gave the same.
         let grown = if self.loss_test.lets_grow(self.flows) { 2 } else { 1 };
         let tested = if self.loss_test.is_under_way() { grown * self.path(rtt_min) } else { u64::MAX };
+        let limit = match self.policed.rate() {
+            Some(rate) => limit.min(rate.bytes_in(rtt_min) + MIN_QUEUE),
+            None => limit,
+        };
         let whole = limit;
         let limit = self.backoff.apply(now, limit).min(tested).max(self.floor());
         self.gives_way = limit < whole;
@@ -450,7 +466,7 @@ impl QueueBound {
 
     /// During a drain: low enough that no queue of ours is left, if the forecast is off by no more than usual.
     fn drain_limit(&self, rtt_min: Duration) -> u64 {
-        let product = self.delivery.forecast().bytes_in(rtt_min);
+        let product = self.forecast().bytes_in(rtt_min);
         let margin = self.error_queue(rtt_min).clamp(product / 8, product / 4);
         (product - margin).max(self.floor())
     }
@@ -462,7 +478,7 @@ impl QueueBound {
 
     /// What a round trip should be, at most.
     fn expected(&self) -> Option<Expected> {
-        let forecast = self.delivery.forecast();
+        let forecast = self.forecast();
         let (limit, rtt_min) = (self.limit?, self.baseline.rtt_min()?);
         if forecast.is_zero() || self.release.longest().is_some() {
             return None;
