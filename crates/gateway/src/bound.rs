@@ -271,13 +271,12 @@ impl QueueBound {
 
     /// What the link is expected to carry; a policer lets no more pass.
     fn forecast(&self) -> Rate {
-        self.delivery.forecast().min(self.policed.rate().unwrap_or(Rate::from_bits_per_sec(u64::MAX)))
+        self.policed.cap(self.delivery.forecast())
     }
 
     /// What the link is expected to carry, or what was carried of late if that is more: servers may have been the limit since.
     fn known_rate(&self) -> Rate {
-        let known = self.delivery.forecast().max(self.loss_test.rate());
-        known.min(self.policed.rate().unwrap_or(Rate::from_bits_per_sec(u64::MAX)))
+        self.policed.cap(self.delivery.forecast().max(self.loss_test.rate()))
     }
 
     /// What was lost is a buffer's or the radio's. Before a buffer that overflows all gives way, but not below what the path holds.
@@ -439,10 +438,8 @@ impl QueueBound {
         // of twice gave the same.
         let grown = if self.loss_test.lets_grow(self.flows) { 2 } else { 1 };
         let tested = if self.loss_test.is_under_way() { grown * self.path(rtt_min) } else { u64::MAX };
-        let limit = match self.policed.rate() {
-            Some(rate) => limit.min(rate.bytes_in(rtt_min) + MIN_QUEUE),
-            None => limit,
-        };
+        let policed = self.policed.rate().map_or(u64::MAX, |rate| rate.bytes_in(rtt_min) + MIN_QUEUE);
+        let limit = limit.min(policed);
         let whole = limit;
         let limit = self.backoff.apply(now, limit).min(tested).max(self.floor());
         self.gives_way = limit < whole;

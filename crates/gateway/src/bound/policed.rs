@@ -1,39 +1,41 @@
 //! A policer on the link: a token bucket that drops what comes faster than its rate, whatever is on its way.
 //!
-//! Such losses go on when less is outstanding, so the loss test takes them for the radio's, and no queue tells of the rate. As the first BBR
-//! does (Flach et al., An Internet-Wide Analysis of Traffic Policing, SIGCOMM 2016; Linux documents its "long-term bandwidth"): where a fifth is
-//! lost for a while, twice in a row, and what arrives is the same both times, that is the rate of a policer. After 48 round trips it is asked
-//! again.
+//! Such losses go on when less is outstanding, so that the loss test takes them for the radio's, and no queue tells of the rate. The first BBR
+//! has an answer, its long-term bandwidth (Flach et al., An Internet-Wide Analysis of Traffic Policing, SIGCOMM 2016): where a fifth is lost in two
+//! intervals in a row, and as much arrives in both, that is the rate of a policer. After a while it is asked again. Intervals and shares are
+//! those of the first BBR.
 
 use paceline_wire::{Duration, Instant, Rate};
 
-/// Round trips of an interval: four at least (lt_intvl_min_rtts).
+/// An interval is four round trips at least.
 const ROUNDS: u64 = 4;
-/// An interval ends with a loss, or is given up after so many (lt_intvl_max_rtts, four times the least).
+/// It ends with a loss. Without one it is given up after four times as many.
 const ROUNDS_MAX: u64 = 16;
-/// Round trips for which a rate holds (lt_bw_max_rtts).
+/// Round trips for which a rate holds.
 const HOLDS_ROUNDS: u64 = 48;
 
-/// What was seen of it.
+/// What tells of a policer.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Policed {
+    /// When the interval under way began.
     since: Option<Instant>,
+    /// Bytes that arrived in it, and that were found lost.
     delivered: u64,
     lost: u64,
-    /// The rate of the interval before.
+    /// The rate of the interval before; zero where less than a fifth was lost.
     before: Rate,
-    /// The rate, and until when it holds.
+    /// The policer's rate, and until when it holds.
     rate: Option<(Rate, Instant)>,
 }
 
 impl Policed {
-    /// So much arrived and was found lost.
+    /// So many bytes arrived, and so many were found lost.
     pub(super) fn on_report(&mut self, now: Instant, delivered: u64, lost: u64, rtt: Duration) {
         self.rate = self.rate.filter(|(_, until)| now < *until);
         let Some(since) = self.since else {
-            // An interval begins with a loss, when the bucket is empty.
+            // An interval begins with a loss: the bucket is empty then.
             if lost > 0 {
-                *self = Policed { since: Some(now), delivered: 0, lost: 0, ..*self };
+                self.begin(Some(now), Rate::ZERO);
             }
             return;
         };
@@ -41,22 +43,73 @@ impl Policed {
         self.lost += lost;
         let elapsed = now.saturating_since(since);
         if elapsed > rtt * ROUNDS_MAX {
-            *self = Policed { since: None, before: Rate::ZERO, ..*self };
+            self.begin(None, Rate::ZERO);
         } else if lost > 0 && elapsed >= rtt * ROUNDS {
             let rate = Rate::from_bytes_in(self.delivered, elapsed);
-            let policed = self.lost * 5 >= self.delivered + self.lost;
-            let same = rate <= self.before.mul_ratio(9, 8) && self.before <= rate.mul_ratio(9, 8);
-            if policed && same {
-                let mean = rate.min(self.before);
-                self.rate = Some((mean, now + rtt * HOLDS_ROUNDS));
+            let a_fifth = self.lost * 5 >= self.delivered + self.lost;
+            let alike = rate <= self.before.mul_ratio(9, 8) && self.before <= rate.mul_ratio(9, 8);
+            if a_fifth && alike {
+                self.rate = Some((rate.min(self.before), now + rtt * HOLDS_ROUNDS));
             }
-            let before = if policed { rate } else { Rate::ZERO };
-            *self = Policed { since: Some(now), delivered: 0, lost: 0, before, ..*self };
+            self.begin(Some(now), if a_fifth { rate } else { Rate::ZERO });
         }
     }
 
-    /// The rate of the policer, if there is one.
+    fn begin(&mut self, since: Option<Instant>, before: Rate) {
+        (self.since, self.delivered, self.lost, self.before) = (since, 0, 0, before);
+    }
+
+    /// The rate of the policer, while one is known.
     pub(super) fn rate(&self) -> Option<Rate> {
         self.rate.map(|(rate, _)| rate)
+    }
+
+    /// A link's rate: a policer lets no more pass.
+    pub(super) fn cap(&self, rate: Rate) -> Rate {
+        self.rate().map_or(rate, |most| rate.min(most))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Duration = Duration::from_millis(50);
+    const MBIT: u64 = 125_000;
+
+    /// What is known after `rounds` round trips in each of which so many bytes of a second's rate arrive, and `lost` percent of what left does not.
+    fn after(policed: &mut Policed, from: u64, rounds: core::ops::Range<u64>, mbit: u64, lost: u64) -> Option<Rate> {
+        for round in rounds {
+            let delivered = mbit * MBIT / 20;
+            policed.on_report(Instant::ZERO + RTT * (from + round), delivered, delivered * lost / (100 - lost), RTT);
+        }
+        policed.rate()
+    }
+
+    #[test]
+    fn a_fifth_lost_at_the_same_rate_twice_is_a_policer() {
+        let mut policed = Policed::default();
+        assert_eq!(after(&mut policed, 0, 0..8, 2, 25), None, "one interval is not enough");
+        let rate = after(&mut policed, 0, 8..9, 2, 25).expect("two are");
+        assert_eq!(rate, Rate::from_mbps(2.0));
+        assert_eq!(policed.cap(Rate::from_mbps(10.0)), rate);
+        assert_eq!(policed.cap(Rate::from_mbps(1.0)), Rate::from_mbps(1.0));
+    }
+
+    #[test]
+    fn it_is_asked_again() {
+        let mut policed = Policed::default();
+        assert!(after(&mut policed, 0, 0..9, 2, 25).is_some());
+        assert!(after(&mut policed, 9, 0..47, 2, 0).is_some());
+        assert_eq!(after(&mut policed, 56, 0..1, 2, 0), None);
+    }
+
+    #[test]
+    fn fewer_losses_and_rates_that_differ_are_no_policer() {
+        let mut radio = Policed::default();
+        assert_eq!(after(&mut radio, 0, 0..100, 2, 15), None, "15 % lost");
+        let mut link = Policed::default();
+        let rates = (0..40).map(|interval| after(&mut link, 4 * interval, 0..4, if interval % 2 == 0 { 2 } else { 4 }, 25));
+        assert!(rates.into_iter().all(|rate| rate.is_none()), "a link that varies");
     }
 }
