@@ -419,8 +419,9 @@ impl QueueBound {
         let forecast = self.forecast();
         let Some(rtt_min) = self.baseline.rtt_min() else { return };
         let short = self.loss_test.is_under_way() || self.backoff.is_of_short_buffer();
+        let policed = self.policed.rate().map(|rate| (rate.bytes_in(rtt_min) + MIN_QUEUE).max(self.floor()));
         if forecast.is_zero() && !short {
-            self.limit = None;
+            self.limit = policed;
             return;
         }
         let limit = if forecast.is_zero() {
@@ -438,8 +439,8 @@ impl QueueBound {
         // of twice gave the same.
         let grown = if self.loss_test.lets_grow(self.flows) { 2 } else { 1 };
         let tested = if self.loss_test.is_under_way() { grown * self.path(rtt_min) } else { u64::MAX };
-        let policed = self.policed.rate().map_or(u64::MAX, |rate| rate.bytes_in(rtt_min) + MIN_QUEUE);
-        let limit = limit.min(policed);
+        // Not after the curve: what a policer drops is no buffer's, and the curve ends where it meets the bound.
+        let limit = limit.min(policed.unwrap_or(u64::MAX));
         let whole = limit;
         let limit = self.backoff.apply(now, limit).min(tested).max(self.floor());
         self.gives_way = limit < whole;

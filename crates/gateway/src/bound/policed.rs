@@ -78,10 +78,21 @@ mod tests {
     const MBIT: u64 = 125_000;
 
     /// What is known after `rounds` round trips in each of which so many bytes of a second's rate arrive, and `lost` percent of what left does not.
-    fn after(policed: &mut Policed, from: u64, rounds: core::ops::Range<u64>, mbit: u64, lost: u64) -> Option<Rate> {
+    fn after(
+        policed: &mut Policed,
+        from: u64,
+        rounds: core::ops::Range<u64>,
+        mbit: u64,
+        lost: u64,
+    ) -> Option<Rate> {
         for round in rounds {
             let delivered = mbit * MBIT / 20;
-            policed.on_report(Instant::ZERO + RTT * (from + round), delivered, delivered * lost / (100 - lost), RTT);
+            policed.on_report(
+                Instant::ZERO + RTT * (from + round),
+                delivered,
+                delivered * lost / (100 - lost),
+                RTT,
+            );
         }
         policed.rate()
     }
@@ -109,7 +120,8 @@ mod tests {
         let mut radio = Policed::default();
         assert_eq!(after(&mut radio, 0, 0..100, 2, 15), None, "15 % lost");
         let mut link = Policed::default();
-        let rates = (0..40).map(|interval| after(&mut link, 4 * interval, 0..4, if interval % 2 == 0 { 2 } else { 4 }, 25));
+        let rates = (0..40)
+            .map(|interval| after(&mut link, 4 * interval, 0..4, if interval % 2 == 0 { 2 } else { 4 }, 25));
         assert!(rates.into_iter().all(|rate| rate.is_none()), "a link that varies");
     }
 }
