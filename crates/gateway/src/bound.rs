@@ -194,7 +194,10 @@ impl QueueBound {
         }
         let occupied = sample.rtt.is_some_and(|rtt| self.watch(sample, rtt));
         let Some(rtt_min) = self.baseline.rtt_min() else { return };
-        self.policed.on_report(sample.now, sample.delivered, self.lost.0, rtt_min);
+        // What a policer drops finds no queue: what is lost with one is a buffer's. Our choice of an eighth; a sixteenth and a quarter gave the same.
+        // Where all losses counted, mixed traffic without a policer lost up to .6 % in the mean.
+        let unqueued = self.last_rtt <= rtt_min + rtt_min / 8;
+        self.policed.on_report(sample.now, sample.delivered, if unqueued { self.lost.0 } else { 0 }, rtt_min);
         self.try_release(sample, rtt_min);
         self.test_losses(sample, rtt_min);
         let unqueued = rtt_min + self.forecast().time_for(MIN_QUEUE);
