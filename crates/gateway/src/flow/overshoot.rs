@@ -15,6 +15,9 @@ const HOLDS_MAX: Duration = Duration::from_secs(600);
 /// new; with 4 windows in place of 16 they are 8.
 const BYTES_MAX: u64 = 1 << 18;
 const WINDOWS_MAX: u64 = 16;
+/// Our choice: it is not asked before as many round trips of the client are over. Three or four with a hole in each come by chance. A client of 17 KB had
+/// 4.3 in place of 7.8 Mbit/s where 1 % is lost. With 32 slow readers are found too late.
+const ROUNDS_MIN: u64 = 8;
 /// Our choice: what is discarded within this time of the first belongs to the same mistake.
 const ONE: Duration = Duration::from_secs(2);
 
@@ -55,11 +58,12 @@ impl Overshoot {
             (self.since, self.brought) = (now, 0);
         }
         self.retransmissions = self.retransmissions.saturating_add(bytes);
-        if self.retransmissions <= BYTES_MAX.max(WINDOWS_MAX * window_max) {
+        let elapsed = now.saturating_since(self.since);
+        if self.retransmissions <= BYTES_MAX.max(WINDOWS_MAX * window_max) || elapsed < rtt * ROUNDS_MIN {
             return false;
         }
         self.retransmissions = 0;
-        let elapsed = u128::from(now.saturating_since(self.since).as_nanos());
+        let elapsed = u128::from(elapsed.as_nanos());
         let by_window = u128::from(window_max) * elapsed / u128::from(rtt.as_nanos().max(1));
         u128::from(self.brought) < by_window && self.on_discard(now)
     }
