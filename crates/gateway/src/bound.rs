@@ -299,6 +299,7 @@ impl QueueBound {
             rate_known: !self.forecast().is_zero(),
             outstanding: sample.outstanding,
             flows: sample.flows,
+            may_pass: !sample.own,
             server_rtt: sample.server_rtt,
             path: self.path(rtt_min),
             rtt: self.last_rtt,

@@ -21,6 +21,9 @@ pub(crate) struct PathEstimate {
     /// Data waits for room: the link is full.
     #[serde(default)]
     pub(crate) full: bool,
+    /// One flow has the link.
+    #[serde(default)]
+    pub(crate) alone: bool,
     /// Why the gateway cannot help: flows pass through as if it were not there.
     #[serde(default)]
     pub(crate) passes: Option<Reason>,

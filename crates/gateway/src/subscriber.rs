@@ -102,6 +102,7 @@ impl Subscriber {
             link: downlink.link(),
             uploaded: self.uploaded(),
             full: downlink.is_full(),
+            alone: self.flows - self.ended < 2,
             passes: downlink.passes(),
             upload: self.uplink.path(),
         }

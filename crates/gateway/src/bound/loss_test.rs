@@ -107,6 +107,8 @@ pub(super) struct LossSample {
     pub(super) outstanding: u64,
     /// Flows that share the link.
     pub(super) flows: u32,
+    /// They pass if the buffer is short: the gateway is not their sender.
+    pub(super) may_pass: bool,
     /// What the path holds without a queue.
     pub(super) path: u64,
     /// Round-trip time between the sender and the gateway.
@@ -331,10 +333,10 @@ impl LossTest {
     }
 
     /// `tally` is what became of what left during the test, since a time. As many packets as should have lost [`EXPECTED`] by the share of before
-    /// tell. A single flow that seems to have a buffer for the second time is to pass: it is asked for longer, and what is lost then is the radio's.
+    /// tell. A single flow of a server that seems to have a buffer for the second time is to pass: it is asked for longer, and what is lost then is the radio's.
     fn conclude(&mut self, sample: &LossSample, since: Instant, tally: Tally) -> Option<u64> {
         let now = sample.now;
-        let again = matches!(self.found, Some((Cause::Buffer, _))) && sample.flows < 2;
+        let again = matches!(self.found, Some((Cause::Buffer, _))) && sample.may_pass && sample.flows < 2;
         if again && now.saturating_since(since) < sample.rtt_min * AGAIN_ROUNDS {
             return None;
         }

@@ -372,6 +372,7 @@ impl Flow {
             pool_share: self.account.most_advertised(ctx),
             first: self.watch.first_window(),
             full: self.path.full,
+            alone: self.path.alone,
             link: self.path.link,
             passes: self.life.gave_up() || self.watch.passes,
         };

@@ -19,6 +19,7 @@ fn report(now: Instant, lost: u64, outstanding: u64, rtt: Duration) -> LossSampl
         rate_known: true,
         outstanding,
         flows: 1,
+        may_pass: true,
         path: PATH,
         rtt,
         rtt_min: RTT,
