@@ -444,9 +444,8 @@ impl QueueBound {
         let grown = if self.loss_test.lets_grow(self.flows) { 2 } else { 1 };
         let tested = if self.loss_test.is_under_way() { grown * self.path(rtt_min) } else { u64::MAX };
         // Not after the curve: what a policer drops is no buffer's, and the curve ends where it meets the bound.
-        let limit = limit.min(policed.unwrap_or(u64::MAX));
-        let whole = limit;
-        let limit = self.backoff.apply(now, limit).min(tested).max(self.floor());
+        let whole = limit.min(policed.unwrap_or(u64::MAX));
+        let limit = self.backoff.apply(now, whole).min(tested).max(self.floor());
         self.gives_way = limit < whole;
         self.lowered = self.gives_way && short;
         self.limit = Some(limit);
