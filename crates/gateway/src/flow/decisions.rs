@@ -45,7 +45,6 @@ impl Flow {
             return;
         }
         let Some(rtt) = self.round_trips.smoothed() else { return };
-        let window_is_used = self.stream.received() + 2 * self.segment() >= self.shown.edge();
         let missing = Missing::of(&self.board, &self.buffer, &self.stream);
         self.watch.trial.on_ack(&Progress {
             now: ctx.now,
@@ -53,7 +52,8 @@ impl Flow {
             received: self.stream.received(),
             rtt,
             server_rtt: self.round_trips.of_server(),
-            window_is_used,
+            edge: self.shown.edge(),
+            segment: self.segment(),
             waits: self.waiting() > 0,
             hides: !self.board.is_whole() && !missing.server_is_repairing(),
         });
