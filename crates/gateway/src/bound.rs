@@ -323,8 +323,7 @@ impl QueueBound {
     /// enough then. While the bound is released round trips up to the longest are no queue's: without that BBR's drain for its shortest round trip
     /// (draft-ietf-ccwg-bbr, Section 4.3.4) was taken for a link that carries less, and 24 ms of jitter cost it a tenth of its rate.
     fn busy_queue(&self, now: Instant, rtt_min: Duration) -> Duration {
-        let half = self.backoff.half_full(now, rtt_min);
-        match (self.release.longest(), half) {
+        match (self.release.longest(), self.backoff.half_full(now, rtt_min)) {
             (Some(longest), None) => longest.saturating_sub(rtt_min),
             (_, Some(half)) if self.lowered => half.min(self.config.target),
             _ => self.config.target,
@@ -381,7 +380,8 @@ impl QueueBound {
         self.delivery.held(sample.paced && sample.limited);
         let goes_on = link_limited || self.may_idle(sample.now, rtt_min);
         if goes_on && !self.baseline.in_drain(sent) {
-            self.delivery.update(sample.now, sample.delivered, sample.age, rtt_min);
+            let stalls = sample.flows < 2 && self.backoff.lost_of_late(sample.now);
+            self.delivery.update(sample.now, sample.delivered, sample.age, rtt_min, stalls);
         } else {
             self.delivery.restart(sample.now, sample.delivered);
         }
@@ -395,7 +395,7 @@ impl QueueBound {
     /// where something was lost of late: there the limit is often not what the link carries.
     fn may_idle(&self, now: Instant, rtt_min: Duration) -> bool {
         !self.forecast().is_zero()
-            && self.backoff.half_full(now, rtt_min).is_none()
+            && !self.backoff.lost_of_late(now)
             && now.saturating_since(self.limited_at) < rtt_min
     }
 

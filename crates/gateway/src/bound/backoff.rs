@@ -79,11 +79,14 @@ impl Backoff {
         self.longest.saturating_sub(rtt_min)
     }
 
+    /// Something was lost of late.
+    pub(super) fn lost_of_late(&self, now: Instant) -> bool {
+        self.lost_at.is_some_and(|at| now.saturating_since(at) <= LONGEST_WINDOW)
+    }
+
     /// Half of the longest queue, if something was lost of late.
     pub(super) fn half_full(&self, now: Instant, rtt_min: Duration) -> Option<Duration> {
-        let lost_at = self.lost_at?;
-        let recent = now.saturating_since(lost_at) <= LONGEST_WINDOW;
-        recent.then_some(self.longest.saturating_sub(rtt_min) / 2)
+        self.lost_of_late(now).then_some(self.longest.saturating_sub(rtt_min) / 2)
     }
 
     /// A buffer that is too short to be seen overflowed with `outstanding` bytes on their way. Without a queue the path holds `path`: less

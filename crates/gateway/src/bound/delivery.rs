@@ -134,8 +134,16 @@ impl Delivery {
     }
 
     /// `delivered` bytes were reported at `now`; the last packet among them entered the link at `sent` and, without a queue,
-    /// takes `rtt_min` to be reported.
-    pub(super) fn update(&mut self, now: Instant, delivered: u64, age: Option<Duration>, rtt_min: Duration) {
+    /// takes `rtt_min` to be reported. `stalls`: a flow is alone, and something of it was lost of late, so that the link may be idle until that
+    /// is repaired.
+    pub(super) fn update(
+        &mut self,
+        now: Instant,
+        delivered: u64,
+        age: Option<Duration>,
+        rtt_min: Duration,
+        stalls: bool,
+    ) {
         if let Some(age) = age {
             self.window = self.config.window.max(age);
         }
@@ -157,7 +165,7 @@ impl Delivery {
         }
         let gap = now.saturating_since(self.last);
         self.last = now;
-        self.average(now, gap, rtt_min);
+        self.average(now, gap, rtt_min, stalls);
         let spacing = self.window / 16;
         if now.saturating_since(self.ring[self.head].at) >= spacing {
             self.judge(now, rtt_min);
@@ -165,16 +173,19 @@ impl Delivery {
         }
     }
 
-    fn average(&mut self, now: Instant, gap: Duration, rtt_min: Duration) {
+    fn average(&mut self, now: Instant, gap: Duration, rtt_min: Duration, stalls: bool) {
         let Some(start) = self.before(self.window) else { return };
         let elapsed = now.saturating_since(start.at);
         if elapsed < rtt_min.max(self.config.window / 2) {
             return;
         }
         let idle = self.idle - start.idle;
-        if self.forecast.is_zero() && idle > elapsed / 2 {
-            // A burst of slow start queues on any link. Held to twice that, a server takes the wait for a full link and leaves slow
-            // start (RFC 9406) at a fraction of the rate: a link that was idle for most of the time has not shown its rate yet.
+        if (self.forecast.is_zero() || stalls) && idle > elapsed / 2 {
+            // A link that was idle for most of the time has not shown its rate. A burst of slow start queues on any link: held to twice that, a
+            // server takes the wait for a full link and leaves slow start (RFC 9406) at a fraction of the rate. And while a lost burst is
+            // repaired, hardly anything leaves: by what arrived then a steady link of 80 Mbit/s seemed to have half of that. Our choice: only
+            // then. On a path that became longer the rate stayed too high, and packets waited for 109 ms in place of 80; and mixed traffic had
+            // .4 % less where it held for several flows.
             return;
         }
         // At most twice what was delivered: doubling in a window, as in slow start.
@@ -231,4 +242,36 @@ fn ewma(old: Rate, new: Rate, gap: Duration, constant: Duration) -> Rate {
     let total = (gap + constant).as_nanos();
     let step = Duration::from_nanos(old.abs_diff(new)).mul_ratio(gap.as_nanos(), total).as_nanos();
     Rate::from_bytes_per_sec(if new > old { old + step } else { old - step })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PACKET: u64 = 1_500;
+    const RTT: Duration = Duration::from_millis(100);
+
+    /// Packets arrive at the pace of 20 Mbit/s in the first `busy_ms` of each round trip, after so long a queue.
+    fn send(delivery: &mut Delivery, from_ms: u64, to_ms: u64, busy_ms: u64, queue: Duration) {
+        let interval = Rate::from_mbps(20.0).time_for(PACKET);
+        let mut now = Instant::ZERO + Duration::from_millis(from_ms);
+        while now < Instant::ZERO + Duration::from_millis(to_ms) {
+            let in_round = now.saturating_since(Instant::ZERO).as_millis() % RTT.as_millis();
+            if in_round < busy_ms {
+                delivery.update(now, PACKET, Some(RTT + queue), RTT, true);
+            }
+            now += interval;
+        }
+    }
+
+    #[test]
+    fn what_a_link_carries_that_is_mostly_idle_after_losses_is_not_its_rate() {
+        let config = crate::bound::QueueBoundConfig::default().delivery;
+        let mut delivery = Delivery::new(config);
+        send(&mut delivery, 0, 2_000, 100, RTT / 5);
+        let known = delivery.forecast();
+        assert!(known > Rate::from_mbps(19.0) && known < Rate::from_mbps(21.0), "{known:?}");
+        send(&mut delivery, 2_000, 4_000, 20, Duration::ZERO);
+        assert!(delivery.forecast() > known.mul_ratio(9, 10), "{:?}", delivery.forecast());
+    }
 }
