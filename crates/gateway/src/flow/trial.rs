@@ -17,7 +17,7 @@ const SETTLE_ROUNDS: u32 = 4;
 const WORTH: (u64, u64) = (3, 4);
 /// Our choice: for twice eight round trips in a row. BBR sends next to nothing for three round trips each ten seconds
 /// (draft-ietf-ccwg-bbr, Section 4.3.4), and one span with these ended its trial: over 100 Mbit/s and 200 ms, where 2 and 4 % are lost, it had .87 to .93 of
-/// what there is without a gateway, now .94 and .95. Less than half of the rate is no pause.
+/// what there is without a gateway, now .93 to .95. Less than half of the rate is no pause.
 const POOR_SPANS: u32 = 2;
 /// Our choice: a server that gave up its rate has no second trial before that, and then one after twice as long.
 const WAIT_MIN: Duration = Duration::from_secs(60);
@@ -245,6 +245,8 @@ impl Trial {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     use super::*;
 
     const RTT: Duration = Duration::from_millis(200);
@@ -314,6 +316,29 @@ mod tests {
         // The position goes on from where it was.
         run(&mut slower, 20_000, 30_000, true, BDP / 400);
         assert!(!slower.passes());
+    }
+
+    /// A server that passes, after 14 round trips (four to settle and one span) and after 23 (two spans) with a share of its rate.
+    fn passes_with(share: f64) -> [bool; 2] {
+        let mut trial = Trial::default();
+        let (mut una, mut after) = (0, 0);
+        let mut passed = Vec::new();
+        for ms in 1..30_000 {
+            after += u64::from(after > 0 || trial.passes());
+            una += (BDP as f64 / 200.0 * if after > 0 { share } else { 1.0 }) as u64;
+            trial.on_ack(&progress(ms, SERVER_MS, if after > 0 { una } else { una / BDP * BDP }, una));
+            if after == 14 * 210 || after == 23 * 210 {
+                passed.push(trial.passes());
+            }
+        }
+        passed.try_into().unwrap()
+    }
+
+    #[test]
+    fn less_than_three_quarters_ends_a_trial_after_two_spans_and_less_than_half_after_one() {
+        assert_eq!(passes_with(0.9), [true, true]);
+        assert_eq!(passes_with(0.6), [true, false]);
+        assert_eq!(passes_with(0.4), [false, false]);
     }
 
     #[test]
