@@ -96,6 +96,22 @@ fn without_sack_no_duplicate_ack_is_kept_back() {
     }
 }
 
+/// Linux TCP_SACK_BLOCKS_EXPECTED: of thirty islands each is told in time, although an ACK has room for three.
+#[test]
+fn islands_beyond_the_second_are_told_before_they_are_forgotten() {
+    let mut receiver = receiver(1 << 20);
+    receiver.acks.on_established(1 << 20, 1_000, true);
+    let mut told = alloc::collections::BTreeSet::new();
+    for n in 1..=30 {
+        data(&mut receiver, 2_000 * n, 2_000 * n + 1_000);
+        if receiver.acks.is_due() {
+            receiver.take_blocks(3, |start, _| _ = told.insert(start));
+            receiver.acks.on_ack_sent();
+        }
+    }
+    assert_eq!(told.len(), 30, "{told:?}");
+}
+
 /// As Linux: as many as when data begins, also where ACKs rode along with data.
 #[test]
 fn after_a_duplicate_acks_leave_at_once() {
