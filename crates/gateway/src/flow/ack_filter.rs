@@ -187,7 +187,7 @@ fn retain_sacks(packet: &mut Packet, ack: u64, keeps: impl Fn(bool, Range<u64>) 
 /// The first SACK block reports a duplicate (RFC 2883, Section 4): it lies below the cumulative ACK, or within the second block. Copies from here
 /// behind a gap of the server's come back as the second kind. A BBR server took them for needless repairs of its own, and waited
 /// longer with each (RFC 8985, Section 6.2): .90 and .96 of passing's throughput on two drawn paths whose radio lost nothing.
-fn duplicate_told(tcp: Tcp<'_>, ack: u64) -> Option<Range<u64>> {
+pub(super) fn duplicate_told(tcp: Tcp<'_>, ack: u64) -> Option<Range<u64>> {
     let mut blocks = tcp.sack_blocks().map(|(start, end)| start.unwrap_near(ack)..end.unwrap_near(ack));
     let (first, second) = (blocks.next()?, blocks.next());
     let is_duplicate = first.start < ack

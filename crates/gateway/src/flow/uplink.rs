@@ -5,7 +5,7 @@ use core::ops::Range;
 use paceline_wire::{Duration, Flags, Instant, Packet, Rate};
 
 use super::acceptance::OfClient;
-use super::ack_filter::{hide_own_duplicates, hide_sacks};
+use super::ack_filter::{duplicate_told, hide_own_duplicates, hide_sacks};
 use super::client_window::WindowReport;
 use super::missing::Missing;
 use super::recovery::Left;
@@ -76,8 +76,11 @@ impl Flow {
             tcp.sack_blocks().map(|(s, e)| s.unwrap_near(ack)..e.unwrap_near(ack)).collect();
         let pure = tcp.seq_len() == 0;
         let window = self.shifts.client_window(tcp.window());
-        // RFC 5681, Section 2: a duplicate ACK does not move the window.
-        let duplicate = pure && ack == self.board.una() && ack + window == self.client.right_edge();
+        // RFC 5681, Section 2: a duplicate ACK does not move the window. One that reports a duplicate (RFC 2883) is for a copy of what the client has.
+        let duplicate = pure
+            && ack == self.board.una()
+            && ack + window == self.client.right_edge()
+            && duplicate_told(tcp, ack).is_none();
         self.note_window(ctx.now, ack, window, blocks.is_empty());
         self.follow_path(ctx);
         let mut report = LinkReport::default();

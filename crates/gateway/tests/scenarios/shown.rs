@@ -285,3 +285,18 @@ fn of_a_repair_across_what_is_kept_the_rest_leaves() {
          221  client lacks 9          -> lacks 9",
     );
 }
+
+/// What the client has twice says nothing of what is on its way. Taken for a segment of that, each needless copy asked for another one: over 1.1 Mbit/s
+/// and 7 ms, where nothing was lost, 1,700 left again.
+#[test]
+fn a_duplicate_loses_nothing_that_is_on_its_way() {
+    plays(
+        "0    server 4                -> data 4
+         60   client lacks 5          -> lacks 5
+         100  server 5                -> data 5
+         101  server 6                -> data 6
+         140  server 4                -> data 4
+         200  client lacks 5 has 4    -> window 5 has 4
+         210  client lacks 6          -> lacks 6",
+    );
+}
