@@ -50,7 +50,7 @@ const STEPS: u64 = 16;
 
 /// With so many blocks before it, a block is told at once: they no longer fit into one ACK, and what is not told counts as missing (Linux
 /// TCP_SACK_BLOCKS_EXPECTED; there the ACK leaves before the block is added, and the block waits for the next).
-const BLOCKS_EXPECTED: usize = 2;
+const SACK_BLOCKS_EXPECTED: usize = 2;
 
 /// Counts since the start.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
@@ -174,7 +174,7 @@ impl Receiver {
                 self.totals.duplicates += 1;
             }
             let place = block.map_or(0, |block| self.report(block));
-            if place >= BLOCKS_EXPECTED {
+            if place >= SACK_BLOCKS_EXPECTED {
                 self.acks.now();
             } else {
                 self.acks.on_out_of_order(now, self.nxt);
