@@ -35,6 +35,9 @@ const MIN_QUEUE: u64 = 3_000;
 /// Nobody notices such a wait (ITU-T G.114 has 150 ms for all of a conversation's way).
 const UNNOTICED: Duration = Duration::from_millis(50);
 
+/// Before a buffer that was found to be short no more leaves at once than what Linux's pacing sends as one super-packet (tcp_tso_autosize: a millisecond).
+const SHORT_BURST: Duration = Duration::from_millis(1);
+
 /// A round trip of all that the bound allows is as long as it says, to the nanosecond. Our choice: more than clocks and rates round. Without it
 /// a link of 2 Mbit/s and 60 ms was drained each second, and 97.3 % of it were used in place of 99.8 %.
 const ROUNDING: Duration = Duration::from_micros(10);
@@ -250,7 +253,8 @@ impl QueueBound {
     /// queue; the rate is a quarter above the link's, so that it can grow, as BBR probes (draft-ietf-ccwg-bbr, Section 4.3.3). A tenth or a half in
     /// place of the quarter left more drops and longer waits (docs/design/queue-bound.md). While it grows the rate is a round trip old: twice that
     /// is what slow start has now, and twice that again what it has next. 2.5 times held BBR, which starts with 2.77 (Section 4.3.1), at a tenth of a link that
-    /// loses by chance: it had .25 of what it has without a gateway.
+    /// loses by chance: it had .25 of what it has without a gateway. Before a buffer that was found to be short bursts are shorter: 300 drawn paths
+    /// that are split had half of the storms, and a third less of what was sent was dropped.
     pub fn pace(&self, now: Instant) -> Option<(Rate, Duration)> {
         let rate = self.known_rate();
         let rtt_min = self.baseline.rtt_min()?;
@@ -259,7 +263,8 @@ impl QueueBound {
             return None;
         }
         let gain = if self.loss_test.grows() { (4, 1) } else { (5, 4) };
-        Some((rate.mul_ratio(gain.0, gain.1), half.max(rate.time_for(MIN_QUEUE))))
+        let burst = if self.has_short_buffer(now) { SHORT_BURST } else { half.max(rate.time_for(MIN_QUEUE)) };
+        Some((rate.mul_ratio(gain.0, gain.1), burst))
     }
 
     /// The smallest recent round-trip time.
@@ -422,7 +427,10 @@ impl QueueBound {
     fn set_limit(&mut self, now: Instant) {
         let forecast = self.forecast();
         let Some(rtt_min) = self.baseline.rtt_min() else { return };
-        let short = self.loss_test.is_under_way() || self.backoff.is_of_short_buffer();
+        // A buffer is short also where nothing is left of the curve. Without that what was outstanding had no limit until there was a forecast, and a
+        // split flow before three packets of buffer lost two fifths of what it sent.
+        let short =
+            self.loss_test.is_under_way() || self.backoff.is_of_short_buffer() || self.has_short_buffer(now);
         let policed = self.policed.rate().map(|rate| (rate.bytes_in(rtt_min) + MIN_QUEUE).max(self.floor()));
         if forecast.is_zero() && !short {
             self.limit = policed;

@@ -27,3 +27,10 @@ pub(crate) struct LinkReport {
     /// What data of an upload says of the uplink.
     pub(crate) upload: Option<UploadReport>,
 }
+
+impl LinkReport {
+    /// The gateway itself is the sender.
+    pub(crate) fn is_own(&self) -> bool {
+        self.server_rtt.is_zero()
+    }
+}

@@ -220,7 +220,7 @@ impl Subscriber {
         let flows = self.flows - self.ended;
         let around = Around { arrived, flows, crowded, uploads_are_bounded: self.uplink.is_bounded() };
         if self.downlink.on_report(now, report, &around) {
-            self.share.set_pace(self.downlink.pace(now));
+            self.share.set_pace(self.downlink.pace(now, report));
         }
     }
 }

@@ -328,27 +328,32 @@ fn odd_samples_do_no_harm() {
     assert!(bound.limit().is_none_or(|limit| limit >= 2 * PACKET));
 }
 
+/// A packet of a single flow arrived.
+fn packet(now: Instant, rtt: Duration, outstanding: u64) -> BoundSample {
+    BoundSample {
+        now,
+        delivered: PACKET,
+        rtt: Some(rtt),
+        age: Some(rtt),
+        server_rtt: Duration::ZERO,
+        outstanding,
+        flows: 1,
+        limited: false,
+        own: false,
+        paced: false,
+        crowded: false,
+    }
+}
+
 /// Flights of so many packets, a round trip apart, over 20 Mbit/s and 100 ms, of which the link's turns take 10 ms after the first.
 fn after_flights(flights: &[u64]) -> QueueBound {
     let mut bound = QueueBound::new(QueueBoundConfig::default());
-    let packet = Rate::from_mbps(20.0).time_for(PACKET);
+    let turn_of_one = Rate::from_mbps(20.0).time_for(PACKET);
     for (round, &flight) in flights.iter().enumerate() {
         for n in 1..=flight {
             let turn = if (round, n) == (0, 1) { 0 } else { 10 };
-            let rtt = ms(100 + turn) + packet * n;
-            bound.on_ack(&BoundSample {
-                flows: 1,
-                server_rtt: Duration::ZERO,
-                now: at(100 * round as u64) + rtt,
-                delivered: PACKET,
-                rtt: Some(rtt),
-                age: Some(rtt),
-                outstanding: (flight - n) * PACKET,
-                limited: false,
-                own: false,
-                paced: false,
-                crowded: false,
-            });
+            let rtt = ms(100 + turn) + turn_of_one * n;
+            bound.on_ack(&packet(at(100 * round as u64) + rtt, rtt, (flight - n) * PACKET));
         }
     }
     bound
@@ -443,19 +448,7 @@ fn what_a_paced_sender_gets_through_raises_the_forecast_though_it_is_held_by_tur
 fn a_loss_among_few_packets_does_not_hold_the_link_down() {
     let mut bound = QueueBound::new(QueueBoundConfig::default());
     let mut ack = |now, rtt, outstanding, limited| {
-        bound.on_ack(&BoundSample {
-            flows: 1,
-            server_rtt: Duration::ZERO,
-            now: at(now),
-            delivered: PACKET,
-            rtt: Some(ms(rtt)),
-            age: Some(ms(rtt)),
-            outstanding,
-            limited,
-            own: false,
-            paced: false,
-            crowded: false,
-        });
+        bound.on_ack(&BoundSample { limited, ..packet(at(now), ms(rtt), outstanding) });
         if now == 2_000 {
             bound.on_loss(at(now), PACKET, None);
         }
@@ -465,4 +458,29 @@ fn a_loss_among_few_packets_does_not_hold_the_link_down() {
     ack(2_000, 200, 3 * PACKET, false);
     let limits: Vec<_> = (2_100..3_100).map(|now| ack(now, 110, 110 * PACKET, true)).collect();
     assert!(limits.last().unwrap().unwrap() >= 100 * PACKET, "{:?}", limits.last());
+}
+
+/// A sender of the gateway's own sends all that may leave, up to 40 packets, over 5 Mbit/s and 20 ms. The buffer takes three packets, too few for
+/// the link ever to seem busy, so that there is no forecast.
+#[test]
+fn a_short_buffer_has_a_limit_and_no_bursts_though_the_curve_has_ended() {
+    let mut bound = QueueBound::new(QueueBoundConfig::default());
+    let (rate, room) = (Rate::from_mbps(5.0), 3 * PACKET);
+    let path = rate.bytes_in(ms(20)) + room;
+    let mut found = 0;
+    for round in 1..2_000 {
+        let now = at(30 * round);
+        let sent = bound.limit().unwrap_or(u64::MAX).min(40 * PACKET);
+        if bound.has_short_buffer(now) {
+            found += 1;
+            assert!(sent <= 2 * path, "{sent}");
+            assert!(bound.pace(now).is_none_or(|(_, burst)| burst <= ms(1)));
+        }
+        bound.on_loss(now, sent.saturating_sub(path), Some(now - ms(28)));
+        for n in 1..=sent.min(path) / PACKET {
+            let rtt = ms(20) + rate.time_for(room.min(n * PACKET).min(sent / 2));
+            bound.on_ack(&BoundSample { own: true, ..packet(now + ms(n), rtt, sent) });
+        }
+    }
+    assert!(found > 200, "{found}");
 }

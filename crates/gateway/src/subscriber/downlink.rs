@@ -107,9 +107,11 @@ impl Downlink {
         self.passes
     }
 
-    /// Rate and longest burst of what leaves before a buffer that may be short.
-    pub(super) fn pace(&self, now: Instant) -> Option<(Rate, Duration)> {
-        let bound = self.bound.as_ref().filter(|_| self.passes.is_none())?;
+    /// Rate and longest burst of what leaves before a buffer that may be short, if those flows do not pass. Before a short one flows of servers do, and
+    /// the gateway's own senders cannot.
+    pub(super) fn pace(&self, now: Instant, report: &LinkReport) -> Option<(Rate, Duration)> {
+        let passes = self.passes.filter(|&reason| reason != Reason::ShortBuffer || !report.is_own());
+        let bound = self.bound.as_ref().filter(|_| passes.is_none())?;
         bound.pace(now)
     }
 
@@ -208,7 +210,7 @@ impl Downlink {
             outstanding: self.outstanding.saturating_sub(answered),
             flows: around.flows,
             limited: self.limited,
-            own: report.server_rtt.is_zero(),
+            own: report.is_own(),
             paced: report.paced,
             crowded: around.crowded,
         });
