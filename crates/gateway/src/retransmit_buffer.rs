@@ -307,8 +307,13 @@ impl RetransmitBuffer {
 
     /// Something between `una` and `received`, below which nothing is kept but what reaches above it, is not kept.
     pub(crate) fn has_gap(&self, una: u64, received: u64) -> bool {
+        self.gap_bytes(una, received) > 0
+    }
+
+    /// So much of that is not kept.
+    pub(crate) fn gap_bytes(&self, una: u64, received: u64) -> u64 {
         let below = self.at(una).map_or(0, |front| una - front.start);
-        self.held.saturating_sub(below) < received.saturating_sub(una)
+        received.saturating_sub(una).saturating_sub(self.held.saturating_sub(below))
     }
 }
 

@@ -25,6 +25,8 @@ pub(crate) struct WindowInput {
     pub(crate) round_trip: Duration,
     /// Its part between server and gateway.
     pub(crate) server_rtt: Duration,
+    /// The shortest of late.
+    pub(crate) shortest: Duration,
     /// The newest sample of the part between gateway and client, if this ACK brought one.
     pub(crate) sample: Option<Duration>,
     /// Full-sized segment, in bytes.
@@ -47,6 +49,8 @@ pub(crate) struct WindowInput {
     pub(crate) link: Rate,
     /// The gateway no longer keeps anything: only what was advertised before goes beyond the client's own window.
     pub(crate) passes: bool,
+    /// So much has not come from the server, whose repairs the gateway awaits.
+    pub(crate) gap: u64,
 }
 
 /// The virtual window of one flow.
@@ -65,6 +69,12 @@ pub(crate) struct VirtualWindow {
     /// Up to this position the flow begins on a link whose rate is known.
     #[serde(default)]
     begins_until: Option<u64>,
+    /// While there is a gap: the server had more on its way when it came than the client's own window.
+    #[serde(default)]
+    gap: Option<bool>,
+    /// More than the client's own window made the server lose data, and carries no more.
+    #[serde(default)]
+    is_needless: bool,
     /// Only where it is the client's DRWA.
     drwa: Option<Box<ClientDrwa>>,
 }
@@ -82,6 +92,10 @@ pub(crate) const FIRST_WINDOW: u64 = 131_072;
 /// slower than the radio, with a queue of its own, would be held to what the radio was known to carry for ever.
 const BEGINNING: u64 = 8;
 
+/// Our choice, the loss test's (`bound/loss_test.rs`): so many segments at once are lost by a buffer that overflows, rather than by chance. With one, a
+/// window of 128 KB lost all that it gains at the first of 10,000 packets that got lost before the gateway.
+const OVERFLOW: u64 = 8;
+
 impl VirtualWindow {
     /// The window of a flow whose stream starts at `position`.
     pub(crate) fn new(position: u64) -> Self {
@@ -92,6 +106,8 @@ impl VirtualWindow {
             came: (position, Instant::ZERO),
             unanswered: Unanswered::new(position),
             begins_until: None,
+            gap: None,
+            is_needless: false,
             drwa: None,
         }
     }
@@ -125,8 +141,10 @@ impl VirtualWindow {
             VirtualWindowMode::None => input.client_window,
             VirtualWindowMode::Fixed => input.max_bytes.max(input.client_window),
             VirtualWindowMode::Sized => {
+                self.watch_gaps(input);
+                let own = if self.is_needless { input.client_window } else { u64::MAX };
                 let sized = self.sized(input, now).saturating_sub(input.ack);
-                sized.min(input.max_bytes).min(pool_share(input))
+                sized.min(input.max_bytes).min(pool_share(input)).min(own)
             }
             // Never more than the client's own.
             VirtualWindowMode::Drwa => self.drwa(config, input, now).min(input.client_window),
@@ -141,6 +159,21 @@ impl VirtualWindow {
         let units = (wanted >> shift).max(advertised).min(u64::from(u16::MAX));
         self.edge = self.edge.max(input.ack + (units << shift));
         units as u16
+    }
+
+    /// A server that may send more than the path holds loses some of it before the gateway. Our choice: where a buffer there overflowed while it had more on
+    /// its way than the client's own window, and the path holds no more than a quarter more than that, it is shown the client's own from then on,
+    /// which would have held it. Of 10,000 drawn paths 85 missed their bound though the radio lost next to nothing: of these 16 in place of 21 have less
+    /// than .9 of what they have without a gateway. Half in place of the quarter gave the same.
+    fn watch_gaps(&mut self, input: &WindowInput) {
+        if input.gap == 0 {
+            self.gap = None;
+            return;
+        }
+        let is_beyond = *self.gap.get_or_insert(Self::outstanding(input) > input.client_window);
+        let holds = self.best.0.bytes_in(input.shortest);
+        let suffices = holds > 0 && holds <= input.client_window / 4 * 5;
+        self.is_needless |= is_beyond && suffices && input.gap >= OVERFLOW * input.segment;
     }
 
     /// What the client would advertise if it had DRWA.
@@ -158,12 +191,18 @@ impl VirtualWindow {
     /// seen, and the whole is to it as the round trip is to its lower part; it is no more than what the server was shown.
     fn doubling(&self, input: &WindowInput, unanswered: u64) -> u64 {
         let below = input.received.saturating_sub(input.ack);
-        let lower = input.round_trip.saturating_sub(input.server_rtt).as_nanos().max(1);
-        let whole = u128::from(below) * u128::from(input.round_trip.as_nanos()) / u128::from(lower);
         let shown = self.edge.saturating_sub(input.ack);
-        let whole = u64::try_from(whole).unwrap_or(u64::MAX).min(shown).max(below);
+        let whole = Self::outstanding(input).min(shown).max(below);
         // The field rounds down (RFC 7323, Section 2.2): a segment more.
         (input.ack + 2 * whole).max(input.received + 2 * unanswered + input.segment)
+    }
+
+    /// What the server has on its way, by the part of it that is below the gateway.
+    fn outstanding(input: &WindowInput) -> u64 {
+        let below = input.received.saturating_sub(input.ack);
+        let lower = input.round_trip.saturating_sub(input.server_rtt).as_nanos().max(1);
+        let whole = u128::from(below) * u128::from(input.round_trip.as_nanos()) / u128::from(lower);
+        u64::try_from(whole).unwrap_or(u64::MAX)
     }
 
     /// What a flow is shown at most, beyond what has come, while it begins on a link whose rate is known. Our choice: half more than fills it,
@@ -253,6 +292,7 @@ mod tests {
             rate: Some(Rate::from_mbps(8.0)),
             round_trip: Duration::from_millis(140),
             server_rtt: Duration::from_millis(40),
+            shortest: Duration::from_millis(140),
             sample: None,
             segment: 1_448,
             weight: 1,
@@ -264,6 +304,7 @@ mod tests {
             alone: true,
             link: Rate::ZERO,
             passes: false,
+            gap: 0,
         }
     }
 
@@ -284,6 +325,26 @@ mod tests {
         assert!(!ramps(true, Rate::ZERO, 400_000));
         assert!(!ramps(false, Rate::from_mbps(8.0), 400_000));
         assert!(!ramps(false, Rate::ZERO, 17_000), "it waits for the client");
+    }
+
+    /// 140,000 are on their way, and the path holds 140,000: a client's own window of 120,000 is nearly as much.
+    #[test]
+    fn a_server_that_lost_data_beyond_a_window_that_suffices_is_shown_that_window() {
+        let shown = |client_window: u64, gap: u64| {
+            let mut window = VirtualWindow::new(1_000_000);
+            let own = WindowInput { client_window, ..input() };
+            window.field(&config(), &own, 3, Instant::ZERO);
+            window.field(&config(), &WindowInput { gap, ..own }, 3, Instant::ZERO);
+            // All that was shown has come.
+            let (ack, received) = (window.edge(), window.edge() + 100_000);
+            let later = WindowInput { ack, received, ..own };
+            u64::from(window.field(&config(), &later, 3, Instant::ZERO)) << 3
+        };
+        assert_eq!(shown(120_000, 12_000), 120_000);
+        assert!(shown(120_000, 0) > 200_000);
+        assert!(shown(120_000, 3_000) > 200_000, "a loss by chance");
+        assert!(shown(150_000, 12_000) > 200_000, "what it lost was within the client's window");
+        assert!(shown(17_000, 12_000) > 200_000, "the path holds much more");
     }
 
     #[test]

@@ -359,14 +359,18 @@ impl Flow {
         let share = self.path.share;
         let begins = (self.path.full && share > Rate::ZERO).then_some(share);
         let rate = self.client.rate().carried().map(|rate| rate.max(share)).or(begins);
+        let (una, received) = (self.board.una(), self.stream.received());
+        let kept = self.repairs(ctx.config) && una >= self.stream.passed();
+        let gap = if kept { self.buffer.gap_bytes(una, received) } else { 0 };
         let input = WindowInput {
             ack,
             client_window,
-            received: self.stream.received(),
+            received,
             waiting: self.waiting(),
             rate,
             round_trip: self.smoothed_rtt() + self.round_trips.of_server() + self.modulation.delay(),
             server_rtt: self.round_trips.of_server(),
+            shortest: self.shortest_rtt() + self.round_trips.of_server(),
             sample: self.round_trips.take_sample(),
             segment: self.segment(),
             weight: self.account.weight(),
@@ -378,6 +382,7 @@ impl Flow {
             alone: self.path.alone,
             link: self.path.link,
             passes: self.life.gave_up() || self.watch.passes,
+            gap,
         };
         let config = &ctx.config.virtual_window;
         let shown_before = self.shown.edge();
