@@ -253,8 +253,8 @@ impl QueueBound {
     /// queue; the rate is a quarter above the link's, so that it can grow, as BBR probes (draft-ietf-ccwg-bbr, Section 4.3.3). A tenth or a half in
     /// place of the quarter left more drops and longer waits (docs/design/queue-bound.md). While it grows the rate is a round trip old: twice that
     /// is what slow start has now, and twice that again what it has next. 2.5 times held BBR, which starts with 2.77 (Section 4.3.1), at a tenth of a link that
-    /// loses by chance: it had .25 of what it has without a gateway. Before a buffer that was found to be short bursts are shorter: 300 drawn paths
-    /// that are split had half of the storms, and a third less of what was sent was dropped.
+    /// loses by chance: it had .25 of what it has without a gateway. Before a buffer that was found to be short bursts are shorter: of 300 drawn
+    /// paths that are split 12 in place of 16 had storms, and a third less of what was sent was dropped.
     pub fn pace(&self, now: Instant) -> Option<(Rate, Duration)> {
         let rate = self.known_rate();
         let rtt_min = self.baseline.rtt_min()?;
