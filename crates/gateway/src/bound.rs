@@ -13,6 +13,7 @@ mod delivery;
 mod loss_test;
 mod policed;
 mod release;
+mod short_buffer;
 #[cfg(test)]
 mod tests;
 
@@ -28,15 +29,13 @@ pub use delivery::DeliveryConfig;
 use loss_test::{LossSample, LossTest};
 use policed::Policed;
 use release::{Release, RoundTrip};
+use short_buffer::short_queue;
 
 /// Our choice: the target is at least two full packets, the least that keeps a link busy under delayed ACKs.
 const MIN_QUEUE: u64 = 3_000;
 
 /// Nobody notices such a wait (ITU-T G.114 has 150 ms for all of a conversation's way).
 const UNNOTICED: Duration = Duration::from_millis(50);
-
-/// Before a buffer that was found to be short no more leaves at once than what Linux's pacing sends as one super-packet (tcp_tso_autosize: a millisecond).
-const SHORT_BURST: Duration = Duration::from_millis(1);
 
 /// A round trip of all that the bound allows is as long as it says, to the nanosecond. Our choice: more than clocks and rates round. Without it
 /// a link of 2 Mbit/s and 60 ms was drained each second, and 97.3 % of it were used in place of 99.8 %.
@@ -218,11 +217,6 @@ impl QueueBound {
         }
     }
 
-    /// The link's buffer overflows, and is so short that a bound is no help: whoever sends may as well fill it.
-    pub fn has_short_buffer(&self, now: Instant) -> bool {
-        self.short && self.loss_test.is_buffer(now)
-    }
-
     /// Bytes that may be outstanding; `None` before the first estimate: forward on arrival.
     pub fn limit(&self) -> Option<u64> {
         self.limit
@@ -246,25 +240,6 @@ impl QueueBound {
     /// The rate that the link is expected to have for the next round trip.
     pub fn rate(&self) -> Rate {
         self.forecast()
-    }
-
-    /// Rate and longest burst of what leaves before a buffer that may be short: something was lost of late. A server that hears of many
-    /// bytes at once sends as many, and in front of a short buffer most of them are lost. Our choice: the burst takes half of the longest
-    /// queue; the rate is a quarter above the link's, so that it can grow, as BBR probes (draft-ietf-ccwg-bbr, Section 4.3.3). A tenth or a half in
-    /// place of the quarter left more drops and longer waits (docs/design/queue-bound.md). While it grows the rate is a round trip old: twice that
-    /// is what slow start has now, and twice that again what it has next. 2.5 times held BBR, which starts with 2.77 (Section 4.3.1), at a tenth of a link that
-    /// loses by chance: it had .25 of what it has without a gateway. Before a buffer that was found to be short bursts are shorter: of 300 drawn
-    /// paths that are split 12 in place of 16 had storms, and a third less of what was sent was dropped.
-    pub fn pace(&self, now: Instant) -> Option<(Rate, Duration)> {
-        let rate = self.known_rate();
-        let rtt_min = self.baseline.rtt_min()?;
-        let half = self.backoff.half_full(now, rtt_min)?;
-        if rate.is_zero() || self.release.longest().is_some() || !self.may_be_short(rtt_min) {
-            return None;
-        }
-        let gain = if self.loss_test.grows() { (4, 1) } else { (5, 4) };
-        let burst = if self.has_short_buffer(now) { SHORT_BURST } else { half.max(rate.time_for(MIN_QUEUE)) };
-        Some((rate.mul_ratio(gain.0, gain.1), burst))
     }
 
     /// The smallest recent round-trip time.
@@ -317,11 +292,6 @@ impl QueueBound {
             let fits = path + self.known_rate().bytes_in(short_queue(rtt_min));
             self.short = self.may_be_short(rtt_min) || outstanding <= fits;
         }
-    }
-
-    /// No queue was longer of late.
-    fn may_be_short(&self, rtt_min: Duration) -> bool {
-        self.backoff.longest_queue(rtt_min) <= short_queue(rtt_min)
     }
 
     /// A link before which packets wait for longer than this is busy. A buffer may be too short for the target: half of the longest queue is
@@ -500,9 +470,4 @@ impl QueueBound {
         let slower = forecast < self.known_rate().mul_ratio(7, 8);
         Some(Expected { target, bound: forecast.time_for(limit) + ROUNDING, slower })
     }
-}
-
-/// Our choice of short: half of a round trip, or what nobody waits for.
-fn short_queue(rtt_min: Duration) -> Duration {
-    (rtt_min / 2).max(UNNOTICED)
 }
