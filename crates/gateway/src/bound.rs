@@ -29,7 +29,6 @@ pub use delivery::DeliveryConfig;
 use loss_test::{LossSample, LossTest};
 use policed::Policed;
 use release::{Release, RoundTrip};
-use short_buffer::short_queue;
 
 /// Our choice: the target is at least two full packets, the least that keeps a link busy under delayed ACKs.
 const MIN_QUEUE: u64 = 3_000;
@@ -288,9 +287,7 @@ impl QueueBound {
         if let Some(outstanding) = self.loss_test.on_report(&test) {
             let path = test.path.max(self.floor());
             self.backoff.overflow(sample.now, self.last_rtt, outstanding, path);
-            // Where the link varies the longest queue is that of its worst moment: then what fits counts, at the rate that it has at other times.
-            let fits = path + self.known_rate().bytes_in(short_queue(rtt_min));
-            self.short = self.may_be_short(rtt_min) || outstanding <= fits;
+            self.short = self.is_short(rtt_min, path, outstanding);
         }
     }
 

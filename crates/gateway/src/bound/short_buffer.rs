@@ -32,13 +32,20 @@ impl QueueBound {
         Some((rate.mul_ratio(gain.0, gain.1), burst))
     }
 
+    /// A buffer that overflowed with `outstanding` bytes on their way is short, where the path holds `path` without a queue. Where the link varies the longest
+    /// queue is that of its worst moment: then what fits counts, at the rate that it has at other times.
+    pub(super) fn is_short(&self, rtt_min: Duration, path: u64, outstanding: u64) -> bool {
+        let fits = path + self.known_rate().bytes_in(short_queue(rtt_min));
+        self.may_be_short(rtt_min) || outstanding <= fits
+    }
+
     /// No queue was longer of late.
-    pub(super) fn may_be_short(&self, rtt_min: Duration) -> bool {
+    fn may_be_short(&self, rtt_min: Duration) -> bool {
         self.backoff.longest_queue(rtt_min) <= short_queue(rtt_min)
     }
 }
 
 /// Our choice of short: half of a round trip, or what nobody waits for.
-pub(super) fn short_queue(rtt_min: Duration) -> Duration {
+fn short_queue(rtt_min: Duration) -> Duration {
     (rtt_min / 2).max(UNNOTICED)
 }
