@@ -16,6 +16,7 @@ mod release;
 mod short_buffer;
 #[cfg(test)]
 mod tests;
+mod train;
 
 use paceline_wire::{Duration, Instant, Rate};
 
@@ -29,6 +30,7 @@ pub use delivery::DeliveryConfig;
 use loss_test::{LossSample, LossTest};
 use policed::Policed;
 use release::{Release, RoundTrip};
+use train::Train;
 
 /// Our choice: the target is at least two full packets, the least that keeps a link busy under delayed ACKs.
 const MIN_QUEUE: u64 = 3_000;
@@ -113,6 +115,8 @@ pub struct QueueBound {
     loss_test: LossTest,
     #[serde(default)]
     policed: Policed,
+    #[serde(default)]
+    train: Train,
     /// Found lost since the last acknowledgement, and when the first of it had left.
     #[serde(default)]
     lost: (u64, Option<Instant>),
@@ -150,6 +154,7 @@ impl QueueBound {
             backoff: Backoff::default(),
             loss_test: LossTest::default(),
             policed: Policed::default(),
+            train: Train::default(),
             lost: (0, None),
             gives_way: false,
             lowered: false,
@@ -199,6 +204,7 @@ impl QueueBound {
         // Where all losses counted, mixed traffic without a policer lost up to .6 % in the mean.
         let unqueued = self.last_rtt <= rtt_min + rtt_min / 8;
         self.policed.on_report(sample.now, sample.delivered, if unqueued { self.lost.0 } else { 0 }, rtt_min);
+        self.train.on_report(sample, rtt_min);
         self.try_release(sample, rtt_min);
         self.test_losses(sample, rtt_min);
         let unqueued = rtt_min + self.forecast().time_for(MIN_QUEUE);

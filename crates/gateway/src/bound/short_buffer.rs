@@ -7,6 +7,13 @@ use super::{MIN_QUEUE, QueueBound, UNNOTICED};
 /// Before a buffer that was found to be short no more leaves at once than what Linux's pacing sends as one super-packet (tcp_tso_autosize: a millisecond).
 const SHORT_BURST: Duration = Duration::from_millis(1);
 
+/// A quarter faster than the link, so that the rate can grow, as BBR probes (draft-ietf-ccwg-bbr, Section 4.3.3). A tenth or a half in place of it
+/// left more drops and longer waits (docs/design/queue-bound.md).
+const GAIN: (u64, u64) = (5, 4);
+/// Twice what a round trip carried is what slow start has now, and twice that again what it has next. 2.5 times held BBR, which starts with 2.77
+/// (Section 4.3.1), at a tenth of a link that loses by chance: it had .25 of what it has without a gateway.
+const GROWTH: (u64, u64) = (4, 1);
+
 impl QueueBound {
     /// The link's buffer overflows, and is so short that a bound is no help: whoever sends may as well fill it.
     pub fn has_short_buffer(&self, now: Instant) -> bool {
@@ -15,21 +22,30 @@ impl QueueBound {
 
     /// Rate and longest burst of what leaves before a buffer that may be short: something was lost of late. A server that hears of many
     /// bytes at once sends as many, and in front of a short buffer most of them are lost. Our choice: the burst takes half of the longest
-    /// queue; the rate is a quarter above the link's, so that it can grow, as BBR probes (draft-ietf-ccwg-bbr, Section 4.3.3). A tenth or a half in
-    /// place of the quarter left more drops and longer waits (docs/design/queue-bound.md). While it grows the rate is a round trip old: twice that
-    /// is what slow start has now, and twice that again what it has next. 2.5 times held BBR, which starts with 2.77 (Section 4.3.1), at a tenth of a link that
-    /// loses by chance: it had .25 of what it has without a gateway. Before a buffer that was found to be short bursts are shorter: of 300 drawn
-    /// paths that are split 12 in place of 16 had storms, and a third less of what was sent was dropped.
+    /// queue. Before a buffer that was found to be short bursts are shorter: of 300 drawn paths that are split 12 in place of 16 had storms,
+    /// and a third less of what was sent was dropped.
     pub fn pace(&self, now: Instant) -> Option<(Rate, Duration)> {
-        let rate = self.known_rate();
         let rtt_min = self.baseline.rtt_min()?;
         let half = self.backoff.half_full(now, rtt_min)?;
-        if rate.is_zero() || self.release.longest().is_some() || !self.may_be_short(rtt_min) {
+        if self.release.longest().is_some() || !self.may_be_short(rtt_min) {
             return None;
         }
-        let gain = if self.loss_test.grows() { (4, 1) } else { (5, 4) };
+        let (rate, (gain, parts)) = self.pace_rate()?;
         let burst = if self.has_short_buffer(now) { SHORT_BURST } else { half.max(rate.time_for(MIN_QUEUE)) };
-        Some((rate.mul_ratio(gain.0, gain.1), burst))
+        Some((rate.mul_ratio(gain, parts), burst))
+    }
+
+    /// The link's rate, and how much faster packets may leave. While servers are the limit, or the rate grows, what arrived in a round trip is
+    /// their rate, and a train tells of the link's.
+    fn pace_rate(&self) -> Option<(Rate, (u64, u64))> {
+        let (known, train) = (self.known_rate(), self.policed.cap(self.train.rate()));
+        let (unknown, grows) = (self.forecast().is_zero(), self.loss_test.grows());
+        let (rate, gain) = match train {
+            Rate::ZERO => (known, if grows { GROWTH } else { GAIN }),
+            _ if unknown || grows => (known.max(train), GAIN),
+            _ => (known, GAIN),
+        };
+        (!rate.is_zero()).then_some((rate, gain))
     }
 
     /// A buffer that overflowed with `outstanding` bytes on their way is short, where the path holds `path` without a queue. Where the link varies the longest

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::*;
 
-const PACKET: u64 = 1_500;
+pub(super) const PACKET: u64 = 1_500;
 
 fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
@@ -329,7 +329,7 @@ fn odd_samples_do_no_harm() {
 }
 
 /// A packet of a single flow arrived.
-fn packet(now: Instant, rtt: Duration, outstanding: u64) -> BoundSample {
+pub(super) fn packet(now: Instant, rtt: Duration, outstanding: u64) -> BoundSample {
     BoundSample {
         now,
         delivered: PACKET,
