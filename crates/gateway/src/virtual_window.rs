@@ -51,6 +51,8 @@ pub(crate) struct WindowInput {
     pub(crate) passes: bool,
     /// So much has not come from the server, whose repairs the gateway awaits.
     pub(crate) gap: u64,
+    /// Packets that the gateway sent again.
+    pub(crate) repairs: u64,
 }
 
 /// The virtual window of one flow.
@@ -222,6 +224,16 @@ impl VirtualWindow {
         fills.max(two_flights).saturating_sub(input.received)
     }
 
+    /// As long as the radio never was the limit and lost nothing, the gateway has nothing to add. Our choice: the server is shown the client's own
+    /// window then, unless that holds it back: the path holds four fifths of it. Each other window is another slow start, which overflows a slower
+    /// wired side elsewhere. Of 1,200 drawn paths (seeds 7070 and 9191, first runs, `full`) 83 in place of 98 have less than .98 of what they have
+    /// without a gateway, and 33 in place of 37 less than .9. Where it holds after losses on the radio as well, 8 in place of 3 more of 600 wait longer.
+    fn before_the_radio_limits(&self, input: &WindowInput, needed: u64) -> u64 {
+        let own = input.ack + input.client_window;
+        let holds_back = self.best.0.bytes_in(input.shortest) >= input.client_window / 5 * 4;
+        if holds_back { needed.max(own) } else { own }
+    }
+
     /// Our choice: the server may send what arrives in one server-side RTT at the flow's rate, so that
     /// `target` waits here when it gets here: edge = received + R x server_rtt + R x target - waiting. What is on the
     /// radio link or waits here is below `received`, so the window covers it, whatever its delay.
@@ -263,7 +275,9 @@ impl VirtualWindow {
         }
         if self.ramping {
             let needed = input.ack + self.best.0.bytes_in(input.round_trip + target_time);
-            return needed.max(input.received + floor);
+            let needed = needed.max(input.received + floor);
+            let radio_limits = input.waiting >= target || !input.link.is_zero() || input.repairs > 0;
+            return if radio_limits { needed } else { self.before_the_radio_limits(input, needed) };
         }
         let on_the_way = rate.bytes_in(input.server_rtt);
         let edge = (input.received + on_the_way + target).saturating_sub(input.waiting);
@@ -305,6 +319,7 @@ mod tests {
             link: Rate::ZERO,
             passes: false,
             gap: 0,
+            repairs: 0,
         }
     }
 
@@ -347,6 +362,22 @@ mod tests {
         assert!(shown(17_000, 12_000) > 200_000, "the path holds much more");
     }
 
+    /// The path holds 140,000; nothing waits, and no packet was sent again unless it is said.
+    #[test]
+    fn until_the_radio_is_the_limit_the_client_s_own_window_is_shown_unless_it_holds_back() {
+        let shown = |client_window: u64, change: &dyn Fn(&mut WindowInput)| {
+            let mut input = WindowInput { client_window, ..input() };
+            change(&mut input);
+            let mut window = VirtualWindow::new(input.ack);
+            u64::from(window.field(&config(), &input, 3, Instant::ZERO)) << 3
+        };
+        assert_eq!(shown(400_000, &|_| ()), 400_000);
+        assert!(shown(17_000, &|_| ()) >= 200_000);
+        assert!(shown(400_000, &|input| input.repairs = 1) < 400_000);
+        assert!(shown(400_000, &|input| input.waiting = 50_000) < 400_000);
+        assert!(shown(400_000, &|input| input.link = Rate::from_mbps(8.0)) < 400_000);
+    }
+
     #[test]
     fn a_ramping_server_may_double() {
         let mut window = VirtualWindow::new(1_000_000);
@@ -368,7 +399,7 @@ mod tests {
                 ack += 2 * 1_448;
                 now += Duration::from_micros(300);
                 let rate = Some(Rate::from_mbps(1.0));
-                let acked = WindowInput { ack, client_window: 65_535, received, rate, ..input() };
+                let acked = WindowInput { ack, received, rate, ..input() };
                 window.field(&config(), &acked, 7, now);
             }
             assert!(window.edge() >= ack + 2 * flight * 1_448, "{flight}: {} beyond {ack}", window.edge());

@@ -383,6 +383,7 @@ impl Flow {
             link: self.path.link,
             passes: self.life.gave_up() || self.watch.passes,
             gap,
+            repairs: self.totals.retransmissions,
         };
         let config = &ctx.config.virtual_window;
         let shown_before = self.shown.edge();
