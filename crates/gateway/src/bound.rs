@@ -204,7 +204,10 @@ impl QueueBound {
         // Where all losses counted, mixed traffic without a policer lost up to .6 % in the mean.
         let unqueued = self.last_rtt <= rtt_min + rtt_min / 8;
         self.policed.on_report(sample.now, sample.delivered, if unqueued { self.lost.0 } else { 0 }, rtt_min);
-        self.train.on_report(sample, rtt_min);
+        if !sample.own {
+            let queued = sample.age.map_or(Duration::ZERO, |age| age.saturating_sub(rtt_min));
+            self.train.on_report(sample.now, sample.delivered, queued);
+        }
         self.try_release(sample, rtt_min);
         self.test_losses(sample, rtt_min);
         let unqueued = rtt_min + self.forecast().time_for(MIN_QUEUE);

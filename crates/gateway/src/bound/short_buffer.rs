@@ -65,3 +65,43 @@ impl QueueBound {
 fn short_queue(rtt_min: Duration) -> Duration {
     (rtt_min / 2).max(UNNOTICED)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::QueueBoundConfig;
+    use super::super::tests::{PACKET, packet};
+    use super::*;
+
+    const RTT: Duration = Duration::from_millis(200);
+
+    /// Flights of ten packets in each fourth round trip over 40 Mbit/s and 200 ms, so far `apart` when they come to the link; the last loses one.
+    fn paced_to(apart: Rate) -> f64 {
+        let mut bound = QueueBound::new(QueueBoundConfig::default());
+        let link = Rate::from_mbps(40.0);
+        let mut now = Instant::ZERO;
+        for flight in 1..=20 {
+            let mut left = Instant::ZERO;
+            for n in 0..10 {
+                let sent = Instant::ZERO + RTT * 4 * flight + apart.time_for(PACKET) * n;
+                left = left.max(sent) + link.time_for(PACKET);
+                now = left + RTT;
+                let rtt = now.saturating_since(sent);
+                bound.on_ack(&packet(now, rtt, (9 - n) * PACKET));
+            }
+        }
+        bound.on_loss(now, PACKET, None);
+        bound.pace(now).unwrap().0.as_mbps()
+    }
+
+    #[test]
+    fn a_burst_tells_of_the_link_though_its_server_sends_little() {
+        let rate = paced_to(Rate::from_mbps(1_000.0));
+        assert!((45.0..55.0).contains(&rate), "{rate}");
+    }
+
+    #[test]
+    fn where_nothing_waits_only_the_server_s_rate_is_known() {
+        let rate = paced_to(Rate::from_mbps(30.0));
+        assert!(rate < 5.0, "{rate}");
+    }
+}

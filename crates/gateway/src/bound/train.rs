@@ -8,7 +8,6 @@
 
 use paceline_wire::{Duration, Instant, Rate};
 
-use super::BoundSample;
 use super::cubic::SEGMENT;
 
 /// Our choice: two ACKs that each tell of two segments (RFC 9293, Section 3.8.6.3). With half as many drops were a tenth more.
@@ -33,65 +32,24 @@ impl Train {
         self.best[0].max(self.best[1])
     }
 
-    /// What is reported was behind what was reported before, if it waited for as long as has passed since. Otherwise a train begins.
-    pub(super) fn on_report(&mut self, sample: &BoundSample, rtt_min: Duration) {
-        let gap = sample.now.saturating_since(self.reported);
-        self.reported = sample.now;
-        let queued = sample.age.map_or(Duration::ZERO, |age| age.saturating_sub(rtt_min));
-        if queued < gap || sample.own {
+    /// What is reported waited for `queued`, behind what was reported before, if it waited for as long as has passed since. Otherwise a train begins.
+    pub(super) fn on_report(&mut self, now: Instant, delivered: u64, queued: Duration) {
+        let gap = now.saturating_since(self.reported);
+        self.reported = now;
+        if queued < gap {
             (self.delivered, self.took) = (0, Duration::ZERO);
             return;
         }
-        self.delivered += sample.delivered;
+        self.delivered += delivered;
         self.took += gap;
         if self.delivered < LEAST {
             return;
         }
-        if sample.now.saturating_since(self.span_start) > SPAN {
-            (self.best, self.span_start) = ([Rate::ZERO, self.best[0]], sample.now);
+        if now.saturating_since(self.span_start) > SPAN {
+            (self.best, self.span_start) = ([Rate::ZERO, self.best[0]], now);
         }
         let took = self.took.max(Duration::from_micros(1));
         self.best[0] = self.best[0].max(Rate::from_bytes_in(self.delivered, took));
         (self.delivered, self.took) = (0, Duration::ZERO);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::bound::tests::{PACKET, packet};
-    use crate::bound::{QueueBound, QueueBoundConfig};
-
-    const RTT: Duration = Duration::from_millis(200);
-
-    /// Flights of ten packets in each fourth round trip over 40 Mbit/s and 200 ms, so far `apart` when they come to the link; the last loses one.
-    fn paced_to(apart: Rate) -> f64 {
-        let mut bound = QueueBound::new(QueueBoundConfig::default());
-        let link = Rate::from_mbps(40.0);
-        let mut now = Instant::ZERO;
-        for flight in 1..=20 {
-            let mut left = Instant::ZERO;
-            for n in 0..10 {
-                let sent = Instant::ZERO + RTT * 4 * flight + apart.time_for(PACKET) * n;
-                left = left.max(sent) + link.time_for(PACKET);
-                now = left + RTT;
-                let rtt = now.saturating_since(sent);
-                bound.on_ack(&packet(now, rtt, (9 - n) * PACKET));
-            }
-        }
-        bound.on_loss(now, PACKET, None);
-        bound.pace(now).unwrap().0.as_mbps()
-    }
-
-    #[test]
-    fn a_burst_tells_of_the_link_though_its_server_sends_little() {
-        let rate = paced_to(Rate::from_mbps(1_000.0));
-        assert!((45.0..55.0).contains(&rate), "{rate}");
-    }
-
-    #[test]
-    fn where_nothing_waits_only_the_server_s_rate_is_known() {
-        let rate = paced_to(Rate::from_mbps(30.0));
-        assert!(rate < 5.0, "{rate}");
     }
 }
