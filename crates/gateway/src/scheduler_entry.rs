@@ -116,12 +116,11 @@ impl SchedulerEntry {
         }
     }
 
-    /// What its client waits for is to be sent again, or it needs no room for another reason. A split flow's own sender retransmits what its
-    /// client waits for without asking.
+    /// What its client waits for is to be sent again. A split flow's own sender does that without asking.
     pub(crate) fn head_is_lost(&self) -> bool {
         match self {
             SchedulerEntry::Flow(flow) => flow.head_is_lost(),
-            SchedulerEntry::Split(split) => split.demand.wants && split.demand.needs_no_room,
+            SchedulerEntry::Split(_) => false,
         }
     }
 

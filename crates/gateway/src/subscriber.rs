@@ -4,6 +4,7 @@ mod downlink;
 mod uplink;
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::net::IpAddr;
 
 use paceline_wire::{Duration, Instant};
@@ -33,10 +34,16 @@ pub(crate) struct Subscriber {
     pub(crate) ended: u32,
     /// What it may have of the gateway, beside others.
     pub(crate) share: Share,
-    /// Flows that may have something to send.
+    /// Flows that may have something to send, for which they need room.
     #[serde(rename = "rings")]
-    pub(crate) round_robin: PriorityRoundRobin,
-    /// Of these, flows whose next packet retransmits what was lost.
+    round_robin: PriorityRoundRobin,
+    /// Those that need no room.
+    #[serde(default)]
+    free: PriorityRoundRobin,
+    /// One of these had the last turn.
+    #[serde(default)]
+    pub(crate) free_had_turn: bool,
+    /// Flows that need room and whose next packet retransmits what was lost.
     pub(crate) repairing: u32,
     /// The gateway's own circle in which it stands, and where.
     pub(crate) class: Option<usize>,
@@ -81,6 +88,8 @@ impl Subscriber {
             ended: 0,
             share: Share::new(&share),
             round_robin: PriorityRoundRobin::default(),
+            free: PriorityRoundRobin::default(),
+            free_had_turn: false,
             repairing: 0,
             class: None,
             links: Links::default(),
@@ -91,6 +100,36 @@ impl Subscriber {
             downlink: Downlink::new(config, bound),
             uplink: Uplink::new(bound),
         }
+    }
+
+    /// The circles of its flows that need room to send, or of those that need none.
+    pub(crate) fn circles(&mut self, free: bool) -> &mut PriorityRoundRobin {
+        if free { &mut self.free } else { &mut self.round_robin }
+    }
+
+    /// Flows that may have something to send.
+    pub(crate) fn senders(&self) -> u32 {
+        self.round_robin.len() + self.free.len()
+    }
+
+    /// Whose turn it is, and the class. Those that need room, if there is any, and those that need none take turns.
+    pub(crate) fn front(&self, has_room: bool) -> Option<(usize, u32)> {
+        let (bound, free) = (self.round_robin.front().filter(|_| has_room), self.free.front());
+        let (first, second) = if self.free_had_turn { (bound, free) } else { (free, bound) };
+        // The first of equal ones.
+        first.into_iter().chain(second).min_by_key(|(class, _)| *class)
+    }
+
+    /// These flows, each with its class and whether it needs no room, are just those of its circles.
+    pub(crate) fn circles_are_whole(
+        &self,
+        flows: &[(u32, usize, bool)],
+        links: impl Fn(u32) -> Option<Links>,
+    ) -> bool {
+        let of = |free: bool| -> Vec<(u32, usize)> {
+            flows.iter().filter(|flow| flow.2 == free).map(|(id, class, _)| (*id, *class)).collect()
+        };
+        self.round_robin.are_whole(&of(false), &links) && self.free.are_whole(&of(true), &links)
     }
 
     /// What its flows have in common.
@@ -159,8 +198,9 @@ impl Subscriber {
     /// `bytes` of TCP left, in which what is not TCP has a share.
     pub(crate) fn on_tcp_sent(&mut self, now: Instant, bytes: u64) {
         let per_ms = self.downlink.rate().bytes_in(Duration::from_millis(1));
+        let senders = self.senders();
         if let Some(non_tcp) = &mut self.non_tcp {
-            non_tcp.on_tcp_sent(now, bytes, self.round_robin.len(), per_ms);
+            non_tcp.on_tcp_sent(now, bytes, senders, per_ms);
         }
     }
 
@@ -183,7 +223,7 @@ impl Subscriber {
         }
         self.forget_non_tcp();
         let is_busy = self.downlink.outstanding > 0 && bytes > self.downlink.room(now);
-        is_busy || !self.round_robin.is_empty()
+        is_busy || self.senders() > 0
     }
 
     /// What is not TCP, and left before what has arrived, has arrived too. Returns how much that was.
@@ -268,6 +308,24 @@ mod tests {
         let subscriber = busy(12_500, Duration::from_millis(50));
         assert!(subscriber.downlink.quantum() < subscriber.downlink.limit() / 3);
         assert!((1_000..1_500).contains(&subscriber.downlink.quantum()), "{}", subscriber.downlink.quantum());
+    }
+
+    #[test]
+    fn who_needs_no_room_does_not_wait_behind_those_that_do() {
+        let mut entries: slab::Slab<Links> = (0..3).map(|id| (id, Links::default())).collect();
+        let mut subscriber = busy(12_500, Duration::from_millis(50));
+        subscriber.circles(false).push_back(1, &mut entries, 0);
+        subscriber.circles(true).push_back(1, &mut entries, 1);
+        assert_eq!((subscriber.senders(), subscriber.front(false)), (2, Some((1, 1))));
+        // Where there is room they take turns.
+        let turns = [true, false].map(|free| {
+            subscriber.free_had_turn = free;
+            subscriber.front(true)
+        });
+        assert_eq!(turns, [Some((1, 0)), Some((1, 1))]);
+        // A higher class has its turn first.
+        subscriber.circles(false).push_back(0, &mut entries, 2);
+        assert_eq!((subscriber.front(true), subscriber.front(false)), (Some((0, 2)), Some((1, 1))));
     }
 
     #[test]

@@ -37,6 +37,9 @@ struct Entry {
     share: Share,
     /// The circle of its subscriber's in which it stands, and where.
     class: Option<usize>,
+    /// That is one of those that need no room.
+    #[serde(default)]
+    free: bool,
     links: Links,
     /// It stands there with something lost to retransmit.
     repairing: bool,
@@ -232,7 +235,7 @@ impl Table {
     pub(crate) fn turn_bytes(&self, id: u32) -> u64 {
         let entry = &self.entries[id as usize];
         let subscriber = &self.subscribers[entry.scheduled.subscriber() as usize];
-        let others = subscriber.round_robin.len() - u32::from(entry.class.is_some());
+        let others = subscriber.senders() - u32::from(entry.class.is_some());
         if others == 0 { u64::MAX } else { subscriber.downlink.quantum() }
     }
 
@@ -272,6 +275,7 @@ impl Table {
             scheduled,
             share,
             class: None,
+            free: false,
             links: Links::default(),
             repairing: false,
             has_ended: false,
@@ -358,7 +362,7 @@ impl Table {
         subscriber.ended -= u32::from(entry.has_ended);
         if subscriber.is_over() {
             self.forget(index);
-        } else if subscriber.round_robin.is_empty() {
+        } else if subscriber.senders() == 0 {
             self.deactivate(index);
         } else {
             // It may have been the one whose timer would bring the others back.

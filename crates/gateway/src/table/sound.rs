@@ -41,17 +41,17 @@ impl Table {
     }
 
     fn circles_are_whole(&self) -> bool {
-        let mut rings_of: BTreeMap<u32, Vec<(u32, usize)>> = BTreeMap::new();
+        let mut rings_of: BTreeMap<u32, Vec<(u32, usize, bool)>> = BTreeMap::new();
         for (id, entry) in &self.entries {
             let of_subscriber = rings_of.entry(entry.scheduled.subscriber()).or_default();
-            of_subscriber.extend(entry.class.map(|class| (id as u32, class)));
+            of_subscriber.extend(entry.class.map(|class| (id as u32, class, entry.free)));
         }
         let own = |index: usize| rings_of.get(&(index as u32)).map_or(&[][..], Vec::as_slice);
         let links = |id: u32| self.entries.get(id as usize).map(|entry| entry.links);
         let active = self.subscribers.iter().filter_map(|(id, one)| Some((id as u32, one.class?)));
         let active: Vec<(u32, usize)> = active.collect();
         let links_of_active = |id: u32| self.subscribers.get(id as usize).map(|one| one.links);
-        self.subscribers.iter().all(|(index, one)| one.round_robin.are_whole(own(index), links))
+        self.subscribers.iter().all(|(index, one)| one.circles_are_whole(own(index), links))
             && self.active.are_whole(&active, links_of_active)
     }
 

@@ -13,17 +13,18 @@ impl Table {
         let entry = &mut self.entries[id as usize];
         let subscriber = &mut self.subscribers[entry.scheduled.subscriber() as usize];
         let class = entry.share.class(now);
-        let repairing = entry.scheduled.head_is_lost();
+        let free = entry.scheduled.needs_no_room();
+        let repairing = !free && entry.scheduled.head_is_lost();
         subscriber.repairing += u32::from(repairing);
         subscriber.repairing -= u32::from(entry.repairing);
         entry.repairing = repairing;
         entry.departs_at = entry.share.owed_at(now).into_iter().chain(subscriber.share.owed_at(now)).min();
-        let before = entry.class.replace(class);
-        if before != Some(class) {
-            if let Some(before) = before {
-                subscriber.round_robin.remove(before, &mut self.entries, id);
+        let before = (entry.class.replace(class), core::mem::replace(&mut entry.free, free));
+        if before != (Some(class), free) {
+            if let (Some(class), free) = before {
+                subscriber.circles(free).remove(class, &mut self.entries, id);
             }
-            subscriber.round_robin.push_back(class, &mut self.entries, id);
+            subscriber.circles(free).push_back(class, &mut self.entries, id);
         }
     }
 
@@ -36,14 +37,14 @@ impl Table {
         entry.departs_at = None;
         entry.share.leave_turn();
         if let Some(class) = entry.class.take() {
-            subscriber.round_robin.remove(class, &mut self.entries, id);
+            subscriber.circles(entry.free).remove(class, &mut self.entries, id);
         }
     }
 
     /// A subscriber with something to send stands in the circle where its share places it now.
     pub(super) fn activate(&mut self, index: u32, now: Instant) {
         let subscriber = &mut self.subscribers[index as usize];
-        if subscriber.round_robin.is_empty() {
+        if subscriber.senders() == 0 {
             return;
         }
         let class = subscriber.share.class(now);
@@ -64,11 +65,11 @@ impl Table {
     /// The flow whose packet leaves next, and the bytes that packet may have.
     ///
     /// Subscribers take turns, and the flows of each, in the order of [`Share`]. Each is passed over when it cannot send, and
-    /// moves to the back after as many packets as its weight (Section 7.2).
+    /// moves to the back after as many packets as its weight (Section 7.2). Who needs no room does not wait behind those that do.
     pub(crate) fn next_sender(&mut self, now: Instant, mode: ScheduleMode) -> Option<(u32, u64)> {
         while let Some((class, index)) = self.active.front() {
             if let Some(at) = self.capacity.held_until(now) {
-                let (_, id) = self.subscribers[index as usize].round_robin.front()?;
+                let (_, id) = self.subscribers[index as usize].front(true)?;
                 self.look_again(id, at);
                 return None;
             }
@@ -85,9 +86,10 @@ impl Table {
     }
 
     fn next_of_subscriber(&mut self, index: u32, now: Instant, mode: ScheduleMode) -> Option<(u32, u64)> {
+        let mut has_room = true;
         loop {
             let subscriber = &mut self.subscribers[index as usize];
-            let (class, id) = subscriber.round_robin.front()?;
+            let (class, id) = subscriber.front(has_room)?;
             if let Some(at) = subscriber.share.held_until(now) {
                 self.look_again(id, at);
                 return None;
@@ -107,7 +109,7 @@ impl Table {
                 continue;
             }
             let bytes = entry.scheduled.next_bytes(subscriber.downlink.quantum());
-            if entry.scheduled.needs_no_room() || subscriber.downlink.fits(now, bytes) {
+            if entry.free || subscriber.downlink.fits(now, bytes) {
                 return Some(self.grant(class, id, now));
             }
             if let Some((class, id)) = self.next_repair(index, now, mode) {
@@ -116,7 +118,7 @@ impl Table {
             if let Some(at) = self.subscribers[index as usize].downlink.room_at(now, bytes) {
                 self.look_again(id, at);
             }
-            return None;
+            has_room = false;
         }
     }
 
@@ -126,7 +128,7 @@ impl Table {
         if subscriber.repairing == 0 {
             return None;
         }
-        let found = subscriber.round_robin.find(&mut self.entries, |entry| {
+        let found = subscriber.circles(false).find(&mut self.entries, |entry| {
             entry.repairing
                 && entry.scheduled.next_departure(mode, now) == Some(Departure::Now)
                 && entry.share.held_until(now).is_none()
@@ -147,11 +149,12 @@ impl Table {
         let entry = &mut self.entries[id as usize];
         let subscriber = &mut self.subscribers[entry.scheduled.subscriber() as usize];
         let bytes = entry.scheduled.next_bytes(subscriber.downlink.quantum());
-        let limit = even_share(subscriber.downlink.room(now), subscriber.round_robin.len()).max(bytes);
+        let limit = even_share(subscriber.downlink.room(now), subscriber.senders()).max(bytes);
         let shares = [&entry.share, &subscriber.share, &self.capacity];
         let limit = shares.into_iter().map(Share::allowance).fold(limit, u64::min);
         if entry.share.take_turn() {
-            subscriber.round_robin.rotate(class, &mut self.entries);
+            subscriber.free_had_turn = entry.free;
+            subscriber.circles(entry.free).rotate(class, &mut self.entries);
         }
         (id, limit)
     }
