@@ -16,10 +16,6 @@ pub(crate) struct PriorityRoundRobin {
 }
 
 impl PriorityRoundRobin {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
     /// Entries of all circles.
     pub(crate) fn len(&self) -> u32 {
         self.len

@@ -127,7 +127,7 @@ impl SchedulerEntry {
     /// Nothing holds it back.
     pub(crate) fn needs_no_room(&self) -> bool {
         match self {
-            SchedulerEntry::Flow(flow) => flow.passes(),
+            SchedulerEntry::Flow(flow) => flow.needs_no_room(),
             SchedulerEntry::Split(split) => split.demand.wants && split.demand.needs_no_room,
         }
     }

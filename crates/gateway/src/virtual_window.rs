@@ -52,6 +52,8 @@ pub(crate) struct WindowInput {
     pub(crate) link: Rate,
     /// The gateway no longer keeps anything: only what was advertised before goes beyond the client's own window.
     pub(crate) passes: bool,
+    /// It does so because ACKs are late.
+    pub(crate) late_acks: bool,
     /// So much has not come from the server, whose repairs the gateway awaits.
     pub(crate) gap: u64,
     /// Packets that the gateway sent again.
@@ -146,6 +148,7 @@ impl VirtualWindow {
     ) -> u16 {
         let wanted = match config.mode {
             _ if input.client_window == 0 => 0,
+            VirtualWindowMode::Sized if input.passes && input.late_acks => self.enough(input, now),
             _ if input.passes => input.client_window,
             VirtualWindowMode::None => input.client_window,
             VirtualWindowMode::Fixed => input.max_bytes.max(input.client_window),
@@ -229,6 +232,15 @@ impl VirtualWindow {
         let spare = input.link.bytes_in(input.target).max(5 * input.segment);
         let fills = input.ack.saturating_add(product).saturating_add(product / 2).saturating_add(spare);
         fills.max(two_flights).saturating_sub(input.received)
+    }
+
+    /// Our choice: while ACKs are late a server is shown no more of the client's window than twice what slow start needs. That holds nobody back, and what
+    /// is shown cannot be taken back when the flow no longer passes.
+    fn enough(&mut self, input: &WindowInput, now: Instant) -> u64 {
+        let unanswered = self.unanswered.on_ack(now, input.ack, input.server_rtt);
+        let doubling = self.doubling(input, unanswered).saturating_sub(input.received);
+        let edge = input.received + 2 * doubling.max(20 * input.segment);
+        edge.saturating_sub(input.ack).min(input.client_window)
     }
 
     /// As long as the radio never was the limit and lost nothing, the gateway has nothing to add. Our choice: the server is shown the client's own

@@ -17,9 +17,11 @@ impl Flow {
         self
     }
 
-    /// It passes through, and nothing of it waits.
-    pub(crate) fn passes(&self) -> bool {
-        self.watch.passes
+    /// It passes through, and nothing of it waits. Our choice: beside other flows a trial leaves only repairs to the server. With room for all that it
+    /// sends it would fill the link, and the others, which are held, would wait: at a drawn point of mixed traffic for 30 s.
+    pub(crate) fn needs_no_room(&self) -> bool {
+        let for_path = self.path.passes.is_some() || self.watch.ends_passing();
+        self.watch.passes && (for_path || self.path.alone)
     }
 
     /// With each ACK: the flow begins or ends to pass through as its subscriber's path asks for it, when the client lacks nothing. A hole that
@@ -28,7 +30,10 @@ impl Flow {
         self.try_passing(ctx);
         let trial = self.watch.trial.passes();
         let passes = self.path.passes.or(trial.then_some(Reason::ServerRecovers));
-        if passes.is_some() == self.watch.passes || !(trial || self.lacks_nothing()) {
+        if self.watch.keeps_passing(passes)
+            || passes.is_some() == self.watch.passes
+            || !(trial || self.lacks_nothing())
+        {
             return;
         }
         if let Some(decision) = self.watch.set_passes(passes) {

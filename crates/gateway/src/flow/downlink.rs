@@ -160,7 +160,7 @@ impl Flow {
     /// New data of the server comes, which may be marked here. True if it is not taken in.
     fn refuses(&mut self, ctx: &mut Context<'_>, start: u64, packet: &mut Packet) -> bool {
         let is_sized = ctx.config.virtual_window.mode == VirtualWindowMode::Sized;
-        if start < self.stream.received() || self.watch.passes || !is_sized {
+        if start < self.stream.received() || self.needs_no_room() || !is_sized {
             return false;
         }
         let backlog = Backlog {

@@ -381,7 +381,8 @@ impl Flow {
             full: self.path.full,
             alone: self.path.alone,
             link: self.path.link,
-            passes: self.life.gave_up() || self.watch.passes,
+            passes: self.life.gave_up() || self.needs_no_room() && !self.watch.ends_passing(),
+            late_acks: self.watch.has_late_acks() && !self.life.gave_up(),
             gap,
             repairs: self.totals.retransmissions,
         };
@@ -393,7 +394,9 @@ impl Flow {
             }
             _ => self.shown.virtual_window.field(config, &input, self.shifts.shown, ctx.now),
         };
-        if held.edit == Edit::WindowUpdate && self.shown.edge() <= shown_before {
+        if self.shown.edge() > shown_before {
+            self.watch.on_edge_moved();
+        } else if held.edit == Edit::WindowUpdate {
             ctx.counters.duplicate_acks_withheld += 1;
             return;
         }

@@ -33,6 +33,9 @@ pub(super) struct Watch {
     /// It passes through, until nothing of its subscriber's path speaks against help any more.
     #[serde(default)]
     pub(super) passes: bool,
+    /// What its server was promised because it passes.
+    #[serde(default)]
+    promise: Promise,
     /// Whether it passes through for a trial.
     #[serde(default)]
     pub(super) trial: Trial,
@@ -40,6 +43,18 @@ pub(super) struct Watch {
     first_window: Option<u64>,
     /// The newest decision.
     pub(super) reason: Option<Reason>,
+}
+
+/// What a server was promised while its flow passed for late ACKs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+enum Promise {
+    #[default]
+    None,
+    /// It is still shown more.
+    Given,
+    /// It is shown no more, and has not sent all of it.
+    Kept,
+    UsedUp,
 }
 
 /// How often the memory is told of a flow that goes on.
@@ -82,9 +97,42 @@ impl Watch {
         self.first_window.unwrap_or(FIRST_WINDOW).min(FIRST_WINDOW)
     }
 
+    /// With each ACK, and why the flow is to pass (`reason`): it passes a while longer, until its server has sent what it was promised. A right edge does
+    /// not move back (RFC 9293, Section 3.8.6), and what is promised beyond what the path holds would wait here, up to half a second for each of
+    /// four flows. Our choice: where ACKs were late, because that begins and ends with each upload.
+    pub(super) fn keeps_passing(&mut self, reason: Option<Reason>) -> bool {
+        self.promise = match (reason, self.promise) {
+            (Some(Reason::LateAcks), _) => Promise::Given,
+            (Some(_), _) => Promise::None,
+            (None, Promise::Given) if self.passes => Promise::Kept,
+            (None, promise) => promise,
+        };
+        self.promise == Promise::Kept
+    }
+
+    /// The right edge that the server is shown moves.
+    pub(super) fn on_edge_moved(&mut self) {
+        if self.promise == Promise::Kept {
+            self.promise = Promise::UsedUp;
+        }
+    }
+
+    /// It passes because ACKs are late.
+    pub(super) fn has_late_acks(&self) -> bool {
+        self.promise == Promise::Given
+    }
+
+    /// It no longer needs to pass, and is shown no more than others.
+    pub(super) fn ends_passing(&self) -> bool {
+        matches!(self.promise, Promise::Kept | Promise::UsedUp)
+    }
+
     /// The path asks for it, or a trial does (`reason`), or both no longer do. Returns why, if the flow begins to pass through.
     pub(super) fn set_passes(&mut self, reason: Option<Reason>) -> Option<Decision> {
         self.passes = reason.is_some();
+        if !self.passes {
+            self.promise = Promise::None;
+        }
         reason.map(|reason| Decision { what: What::Passes, reason })
     }
 
@@ -155,5 +203,35 @@ impl Watch {
         }
         self.server_repairs = true;
         Some(Decision { what: What::ServerRepairs, reason: Reason::NeedlessRepairs })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn after_late_acks_a_flow_passes_until_its_server_has_sent_what_it_was_promised() {
+        let passing = |reason: Reason| {
+            let mut watch = Watch::default();
+            assert!(!watch.keeps_passing(Some(reason)));
+            watch.set_passes(Some(reason));
+            // Its window is that of its client, and moves.
+            watch.on_edge_moved();
+            watch
+        };
+        let mut watch = passing(Reason::LateAcks);
+        assert!(!watch.ends_passing());
+        assert!(watch.keeps_passing(None) && watch.keeps_passing(None) && watch.ends_passing());
+        watch.on_edge_moved();
+        // It may lack something, and stay for a while, but is shown no more.
+        assert!(!watch.keeps_passing(None) && watch.ends_passing());
+        watch.set_passes(None);
+        assert!(!watch.keeps_passing(None) && !watch.ends_passing());
+
+        let mut again = passing(Reason::LateAcks);
+        assert!(again.keeps_passing(None) && !again.keeps_passing(Some(Reason::LateAcks)));
+        assert!(!again.ends_passing());
+        assert!(!passing(Reason::ShortBuffer).keeps_passing(None));
     }
 }

@@ -23,6 +23,7 @@ fn input() -> WindowInput {
         alone: true,
         link: Rate::ZERO,
         passes: false,
+        late_acks: false,
         gap: 0,
         repairs: 0,
     }
@@ -218,4 +219,18 @@ fn a_fixed_window_is_the_constant_and_none_is_the_clients_own() {
     assert_eq!(VirtualWindow::new(1_000_000).field(&fixed, &input(), 7, Instant::ZERO), 62_500);
     let none = VirtualWindowConfig { mode: VirtualWindowMode::None, ..config() };
     assert_eq!(VirtualWindow::new(1_000_000).field(&none, &input(), 0, Instant::ZERO), 17_000);
+}
+
+/// 100,000 are on their way below the gateway.
+#[test]
+fn while_acks_are_late_a_server_is_shown_twice_what_slow_start_needs_at_most() {
+    let shown = |client_window: u64, late_acks: bool| {
+        let input = WindowInput { client_window, passes: true, late_acks, ..input() };
+        let field = VirtualWindow::new(1_000_000).field(&config(), &input, 6, Instant::ZERO);
+        u64::from(field) << 6
+    };
+    assert_eq!(shown(3_200_000, false), 3_200_000);
+    // Slow start needs 100,000 beyond what came.
+    assert!((300_000 - 64..=300_000).contains(&shown(3_200_000, true)));
+    assert_eq!(shown(64_000, true), 64_000);
 }
