@@ -20,8 +20,8 @@ pub(crate) struct LinkReport {
     pub(crate) age: Option<Duration>,
     /// Round-trip time between server and gateway; none where the gateway itself sends.
     pub(crate) server_rtt: Duration,
-    /// How long the report itself waited on the uplink.
-    pub(crate) uplink: Duration,
+    /// How long the report itself waited on the uplink, if its flow knows.
+    pub(crate) uplink: Option<Duration>,
     /// Its packets leave at a rate of their own, within the bound.
     pub(crate) paced: bool,
     /// What data of an upload says of the uplink.

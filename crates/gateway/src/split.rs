@@ -141,7 +141,7 @@ impl Split {
             }
             (None, false) => {
                 flow.watch_upload(ctx, subscriber, &packet);
-                flow.on_client_packet(ctx.now, &packet, table.uploaded(flow.place));
+                flow.on_client_packet(ctx.now, &packet, &table.newest_path(flow.place));
                 Opened::NotYet
             }
         };

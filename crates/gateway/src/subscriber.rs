@@ -140,6 +140,7 @@ impl Subscriber {
             share: downlink.rate().mul_ratio(1, u64::from((self.flows - self.ended).max(1))),
             link: downlink.link(),
             uploaded: self.uploaded(),
+            uplink: downlink.uplink_queue(),
             full: downlink.is_full(),
             alone: self.flows - self.ended < 2,
             passes: downlink.passes(),
@@ -285,6 +286,7 @@ mod tests {
     use paceline_wire::Rate;
 
     use super::*;
+    use crate::auto::Reason;
 
     /// A subscriber to whom `delivered` bytes came each 10 ms over a path of `rtt`, in front of which a queue stood.
     fn busy(delivered: u64, rtt: Duration) -> Subscriber {
@@ -326,6 +328,22 @@ mod tests {
         // A higher class has its turn first.
         subscriber.circles(false).push_back(0, &mut entries, 2);
         assert_eq!((subscriber.front(true), subscriber.front(false)), (Some((0, 2)), Some((1, 1))));
+    }
+
+    #[test]
+    fn who_does_not_know_the_uplink_s_queue_does_not_say_that_it_is_empty() {
+        let mut subscriber = busy(12_500, Duration::from_millis(50));
+        let mut passes = |known: &dyn Fn(u64) -> bool, from_ms: u64| {
+            for ms in (from_ms..from_ms + 2_000).step_by(10) {
+                let uplink = known(ms).then_some(Duration::from_millis(200));
+                let rtt = Some(Duration::from_millis(260));
+                let report = LinkReport { delivered: 1_448, rtt, age: rtt, uplink, ..LinkReport::default() };
+                subscriber.on_report(Instant::ZERO + Duration::from_millis(ms), 0, 0, &report, false);
+            }
+            subscriber.path().passes
+        };
+        assert_eq!(passes(&|_| false, 6_000), None);
+        assert_eq!(passes(&|ms| ms % 100 == 0, 8_000), Some(Reason::LateAcks));
     }
 
     #[test]

@@ -90,12 +90,14 @@ impl Default for UplinkDelay {
 }
 
 impl UplinkDelay {
-    /// A packet with this timestamp came. Its client has sent up `uploaded` bytes in all.
-    pub(crate) fn on_timestamp(&mut self, now: Instant, tsval: u32, uploaded: u64) {
+    /// A packet with this timestamp came. Its client has sent up `uploaded` bytes in all. Packets of its other flows met the queue `known` of late: a
+    /// flow that begins beside an upload never met an empty uplink.
+    pub(crate) fn on_timestamp(&mut self, now: Instant, tsval: u32, uploaded: u64, known: Option<Duration>) {
         let Some((way, tick)) = self.way(now, tsval) else { return };
         let drift = now.saturating_since(self.at).as_nanos().saturating_mul(DRIFT_PPM) / 1_000_000;
         self.at = now;
-        let shortest = self.shortest.map_or(way.min(0), |shortest| (shortest + drift as i64).min(way));
+        let begins = || way.min(0).min(way - known.unwrap_or_default().as_nanos() as i64);
+        let shortest = self.shortest.map_or_else(begins, |shortest| (shortest + drift as i64).min(way));
         self.shortest = Some(shortest);
         if way <= shortest {
             self.met = now;
@@ -149,9 +151,9 @@ impl UplinkDelay {
         Some((elapsed.as_nanos() as i64 - ticks.saturating_mul(tick as i64), tick))
     }
 
-    /// The queue that the newest packet met, as far as it is longer than a tick of the client's clock, which hides the rest.
-    pub(crate) fn queue(&self) -> Duration {
-        self.now.saturating_sub(Duration::from_nanos(self.tick.unwrap_or_default()))
+    /// The queue that the newest packet met, as far as it is longer than a tick of the client's clock, which hides the rest; none before that is known.
+    pub(crate) fn queue(&self) -> Option<Duration> {
+        self.tick.map(|tick| self.now.saturating_sub(Duration::from_nanos(tick)))
     }
 
     /// The longest queue that the newest packet can have met: its timestamp and that of the shortest way are each a tick off, and what was added
@@ -194,7 +196,7 @@ mod tests {
         for n in 0..packets {
             let written = Duration::from_millis(1_000 + 20 * n);
             let came = written + Duration::from_micros(50_000 + growth_us * n);
-            uplink.on_timestamp(Instant::ZERO + came, (written.as_millis() / tick_ms) as u32, 0);
+            uplink.on_timestamp(Instant::ZERO + came, (written.as_millis() / tick_ms) as u32, 0, None);
             if n + 20 == packets {
                 uplink.standing();
             }
@@ -224,10 +226,10 @@ mod tests {
         let mut uplink = UplinkDelay::default();
         for n in 0..60_000u64 {
             let written = 20_000 * n * 9_999 / 10_000 / 1_000;
-            uplink.on_timestamp(Instant::ZERO + Duration::from_millis(20 * n), written as u32, 0);
+            uplink.on_timestamp(Instant::ZERO + Duration::from_millis(20 * n), written as u32, 0, None);
         }
         // In twenty minutes it has lost 120 ms.
-        assert!(uplink.queue() <= Duration::from_millis(2), "{:?}", uplink.queue());
+        assert!(uplink.queue().unwrap() <= Duration::from_millis(2), "{:?}", uplink.queue());
     }
 
     /// What counts as queue of late, after 30 s in which packets each 10 ms took 50 ms and something more, by the millisecond. An upload sends a
@@ -240,7 +242,12 @@ mod tests {
             }
             let ms = 10 * n;
             let came = Instant::ZERO + Duration::from_millis(1_000 + ms + 50 + more_ms(ms));
-            uplink.on_timestamp(came, (1_000 + ms) as u32, if uploads { 1_400 * n } else { 300 * (n / 500) });
+            uplink.on_timestamp(
+                came,
+                (1_000 + ms) as u32,
+                if uploads { 1_400 * n } else { 300 * (n / 500) },
+                None,
+            );
         }
         uplink.standing().unwrap()
     }
@@ -266,7 +273,7 @@ mod tests {
         let mut uplink = UplinkDelay::default();
         for n in 0..100u64 {
             let tsval = (u32::MAX - 500).wrapping_add(20 * n as u32);
-            uplink.on_timestamp(Instant::ZERO + Duration::from_millis(20 * n), tsval, 0);
+            uplink.on_timestamp(Instant::ZERO + Duration::from_millis(20 * n), tsval, 0, None);
         }
         assert_eq!(uplink.standing(), Some(Duration::ZERO));
     }
@@ -278,9 +285,32 @@ mod tests {
             for minute in 0..60 * 24 * 60u64 {
                 let written = Duration::from_secs(60 * minute);
                 let came = Instant::ZERO + written + Duration::from_millis(50);
-                uplink.on_timestamp(came, (written.as_millis() / tick) as u32, 0);
-                assert!(uplink.queue() <= Duration::from_millis(tick), "{minute} min: {:?}", uplink.queue());
+                uplink.on_timestamp(came, (written.as_millis() / tick) as u32, 0, None);
+                assert!(
+                    uplink.queue().unwrap_or_default() <= Duration::from_millis(tick),
+                    "{minute} min: {:?}",
+                    uplink.queue()
+                );
             }
         }
+    }
+
+    /// Packets wait for 150 ms, and from half a second on for 50; a tick and what the clocks may be off are not told.
+    #[test]
+    fn a_flow_that_begins_beside_an_upload_takes_its_queue_from_others() {
+        let queues = |known: Option<Duration>| {
+            let mut uplink = UplinkDelay::default();
+            let mut queue = |ms: u64, waits: u64| {
+                let came = Instant::ZERO + Duration::from_millis(ms + waits);
+                uplink.on_timestamp(came, ms as u32, 100 * ms, known);
+                uplink.queue().map(|queue| queue.as_millis())
+            };
+            let before = queue(0, 150);
+            let first = (1..40).map(|n| queue(10 * n, 150)).last().flatten();
+            let then = (50..60).map(|n| queue(10 * n, 50)).last().flatten();
+            [before, first, then]
+        };
+        assert_eq!(queues(Some(Duration::from_millis(150))), [None, Some(148), Some(48)]);
+        assert_eq!(queues(None), [None, Some(0), Some(0)]);
     }
 }

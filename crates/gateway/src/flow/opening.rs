@@ -27,7 +27,7 @@ impl Flow {
                 self.clocks.on_client_answer(tcp);
             }
             if let Some((value, _)) = tcp.timestamps() {
-                self.watch.uplink.on_timestamp(ctx.now, value, self.path.uploaded);
+                self.note_uplink(ctx.now, value);
             }
         }
         self.life.on_packet(ctx.now);

@@ -12,9 +12,14 @@ impl Flow {
     /// A packet of the client came. Returns what it says of the uplink.
     pub(super) fn watch_sent(&mut self, ctx: &Context<'_>, tcp: Tcp<'_>) -> Option<UploadReport> {
         if let Some((value, _)) = tcp.timestamps() {
-            self.watch.uplink.on_timestamp(ctx.now, value, self.path.uploaded);
+            self.note_uplink(ctx.now, value);
         }
         self.watch_upload(ctx, tcp)
+    }
+
+    /// A packet of the client came with this timestamp.
+    pub(super) fn note_uplink(&mut self, now: Instant, tsval: u32) {
+        self.watch.uplink.on_timestamp(now, tsval, self.path.uploaded, self.path.uplink.of_late(now));
     }
 
     /// Only data that answers an ACK that is remembered says something.

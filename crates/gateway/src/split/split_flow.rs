@@ -18,6 +18,7 @@ use super::upload::SplitUpload;
 use crate::auto::{Reason, UplinkDelay};
 use crate::config::GatewayConfig;
 use crate::flow::PathMtu;
+use crate::path_estimate::PathEstimate;
 use crate::pool::PIECE_MIN;
 use crate::ring::Links;
 use crate::{RADIO, WAN};
@@ -153,10 +154,10 @@ impl SplitFlow {
         })
     }
 
-    /// A packet of the client, once the server has answered. Its subscriber has sent up `uploaded` bytes in all.
-    pub(super) fn on_client_packet(&mut self, now: Instant, packet: &Packet, uploaded: u64) {
+    /// A packet of the client, once the server has answered, on its subscriber's path.
+    pub(super) fn on_client_packet(&mut self, now: Instant, packet: &Packet, path: &PathEstimate) {
         if let Some((value, _)) = packet.tcp().and_then(|tcp| tcp.timestamps()) {
-            self.uplink.on_timestamp(now, value, uploaded);
+            self.uplink.on_timestamp(now, value, path.uploaded, path.uplink.of_late(now));
         }
         if let Some(client) = &mut self.client {
             client.connection.handle_packet(now, packet);

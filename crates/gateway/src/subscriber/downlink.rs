@@ -9,6 +9,7 @@ use crate::bound::{BoundSample, QueueBound, QueueBoundConfig};
 use crate::config::{GatewayConfig, QueueBoundMode, ScheduleMode};
 use crate::late_acks::LateAcks;
 use crate::link_report::LinkReport;
+use crate::path_estimate::UplinkQueue;
 
 /// Before there is a sample: the second of RFC 6298, Section 2.1.
 pub(super) const RTT_UNKNOWN: Duration = Duration::from_secs(1);
@@ -34,7 +35,8 @@ pub(crate) struct Downlink {
     #[serde(default)]
     full: bool,
     /// What the newest ACK waited on the uplink, which is none of the downlink's queue.
-    uplink: Duration,
+    #[serde(default)]
+    uplink_queue: UplinkQueue,
     #[serde(default)]
     late_acks: LateAcks,
     /// Why the transparent flows pass through, if they do.
@@ -69,7 +71,7 @@ impl Downlink {
             scheduled: config.schedule.mode == ScheduleMode::ReceptionRate,
             limited: false,
             full: false,
-            uplink: Duration::ZERO,
+            uplink_queue: UplinkQueue::default(),
             late_acks: LateAcks::default(),
             passes: None,
             ack_clumps: AckClumps::default(),
@@ -100,6 +102,11 @@ impl Downlink {
     /// Data waits for room.
     pub(super) fn is_full(&self) -> bool {
         self.full
+    }
+
+    /// What the newest packet whose flow knows waited on the uplink.
+    pub(super) fn uplink_queue(&self) -> UplinkQueue {
+        self.uplink_queue
     }
 
     /// Why the gateway cannot help, if it cannot.
@@ -141,7 +148,7 @@ impl Downlink {
 
     /// Bytes in flight without those that have arrived and whose ACKs wait on the uplink (Little's law).
     fn on_link(&self, now: Instant) -> u64 {
-        let waits = self.uplink + self.ack_clumps.untold(now);
+        let waits = self.uplink_queue.queue + self.ack_clumps.untold(now);
         self.outstanding.saturating_sub(self.rate().bytes_in(waits))
     }
 
@@ -196,16 +203,19 @@ impl Downlink {
         if report.delivered == 0 && report.age.is_none() {
             return false;
         }
-        self.uplink = report.uplink;
-        self.ack_clumps.on_ack(now, report.uplink);
+        if let Some(queue) = report.uplink {
+            self.uplink_queue = UplinkQueue { queue, at: now };
+        }
+        let uplink = self.uplink_queue.of_late(now).unwrap_or_default();
+        self.ack_clumps.on_ack(now, uplink);
         let rtt_min = bound.rtt_min().unwrap_or_default();
-        self.late_acks.on_ack(now, report.uplink, rtt_min, around.uploads_are_bounded);
-        let answered = bound.rate().bytes_in(report.uplink);
+        self.late_acks.on_ack(now, uplink, rtt_min, around.uploads_are_bounded);
+        let answered = bound.rate().bytes_in(uplink);
         bound.on_ack(&BoundSample {
             now,
             delivered: report.delivered + around.arrived,
-            rtt: report.rtt.map(|rtt| rtt.saturating_sub(report.uplink)),
-            age: report.age.map(|age| age.saturating_sub(report.uplink)),
+            rtt: report.rtt.map(|rtt| rtt.saturating_sub(uplink)),
+            age: report.age.map(|age| age.saturating_sub(uplink)),
             server_rtt: report.server_rtt,
             outstanding: self.outstanding.saturating_sub(answered),
             flows: around.flows,

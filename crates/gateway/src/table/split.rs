@@ -33,9 +33,9 @@ impl Table {
         }
     }
 
-    /// What the subscriber of the entry in this place has sent up.
-    pub(crate) fn uploaded(&self, id: u32) -> u64 {
-        self.subscribers[self.entries[id as usize].scheduled.subscriber() as usize].uploaded()
+    /// The path of the subscriber of the entry in this place, as of now.
+    pub(crate) fn newest_path(&self, id: u32) -> PathEstimate {
+        self.subscribers[self.entries[id as usize].scheduled.subscriber() as usize].path()
     }
 
     /// The path to the client of the split flow in this place.
