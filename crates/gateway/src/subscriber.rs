@@ -155,8 +155,9 @@ impl Subscriber {
     /// - Of a limit that is at least what the rate carries in the flow's own round trip. Delayed ACKs make that longer than the shortest one: a link of
     ///   1 Mbit/s behind 195 ms had .89 of its throughput.
     /// - No more than its pace lets leave in a round trip. Where a link had a pace and no limit, two seconds of data waited.
-    /// - For a burst of ACKs, which may ask for all that is outstanding, once that. A flow alone may have as little as some segments, and has twice
-    ///   that. With twice that for each of several flows, and `demand` as it was, the mean 95th percentile of the wait was 295 in place of 225 ms.
+    /// - For a burst of ACKs, which may ask for all that is outstanding, twice that where a flow is alone, which may have as little as some segments. Others
+    ///   use the link while one of several has nothing: a quarter. Of 80 drawn points of mixed downloads (seed 8080, two runs) 25 in place of 33
+    ///   waited too long, for .4 % less of their downloads and objects that are sooner. Half: 28; none beyond two segments: 25, and .7 % less.
     pub(crate) fn share_of_limit(&self, own: u64, srtt: Duration) -> LimitShare {
         let round = srtt.max(self.downlink.rtt_min().unwrap_or(RTT_UNKNOWN));
         let paced = self.share.most_rate().map_or(u64::MAX, |rate| rate.bytes_in(round));
@@ -167,7 +168,10 @@ impl Subscriber {
         let flows = u64::from((self.flows - self.ended).max(1));
         let grown = if self.downlink.is_full() { own } else { own.saturating_mul(2) };
         let in_flight = (limit / flows).max(grown).min(limit);
-        LimitShare { in_flight, at_once: if flows == 1 { in_flight.saturating_mul(2) } else { in_flight } }
+        LimitShare {
+            in_flight,
+            at_once: if flows == 1 { in_flight.saturating_mul(2) } else { in_flight / 4 },
+        }
     }
 
     /// Bytes that it has sent up, without those of acknowledgements.
