@@ -114,11 +114,10 @@ impl Downlink {
         self.passes
     }
 
-    /// Rate and longest burst of what leaves before a buffer that may be short, if those flows do not pass. Before a short one flows of servers do, and
-    /// the gateway's own senders cannot.
+    /// Rate and longest burst of what leaves before a buffer that may be short, if those flows do not pass. The
+    /// gateway's own senders cannot.
     pub(super) fn pace(&self, now: Instant, report: &LinkReport) -> Option<(Rate, Duration)> {
-        let passes = self.passes.filter(|&reason| reason != Reason::ShortBuffer || !report.is_own());
-        let bound = self.bound.as_ref().filter(|_| passes.is_none())?;
+        let bound = self.bound.as_ref().filter(|_| self.passes.is_none() || report.is_own())?;
         bound.pace(now)
     }
 
