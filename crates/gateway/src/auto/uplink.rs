@@ -69,6 +69,8 @@ const FLAT: Duration = Duration::from_millis(500);
 const FLAT_WITHIN: Duration = Duration::from_millis(2);
 /// Our choice: no hand-over makes one direction longer by more.
 const LONGER_MAX: Duration = Duration::from_millis(250);
+/// Our choice: longer than an uplink's buffer holds. A client that lies in one flow after another would else add up its lies.
+const KNOWN_MAX: Duration = Duration::from_secs(10);
 /// Our choice: ten ticks of the longest kind.
 const LEARN: Duration = Duration::from_millis(100);
 
@@ -96,7 +98,8 @@ impl UplinkDelay {
         let Some((way, tick)) = self.way(now, tsval) else { return };
         let drift = now.saturating_since(self.at).as_nanos().saturating_mul(DRIFT_PPM) / 1_000_000;
         self.at = now;
-        let begins = || way.min(0).min(way - known.unwrap_or_default().as_nanos() as i64);
+        let known = known.unwrap_or_default().min(KNOWN_MAX).as_nanos() as i64;
+        let begins = || way.min(0).min(way - known);
         let shortest = self.shortest.map_or_else(begins, |shortest| (shortest + drift as i64).min(way));
         self.shortest = Some(shortest);
         if way <= shortest {
@@ -312,5 +315,20 @@ mod tests {
         };
         assert_eq!(queues(Some(Duration::from_millis(150))), [None, Some(148), Some(48)]);
         assert_eq!(queues(None), [None, Some(0), Some(0)]);
+    }
+
+    /// Each flow's clock goes back by all that a timestamp can, and the next flow begins with what that made of the queue.
+    #[test]
+    fn lies_do_not_add_up_from_flow_to_flow() {
+        let mut known = None;
+        for _ in 0..2_000 {
+            let mut uplink = UplinkDelay::default();
+            for (ms, tsval) in [(0, 0), (200, 20), (210, 21), (220, (1 << 31) + 30)] {
+                uplink.on_timestamp(Instant::ZERO + Duration::from_millis(ms), tsval, 0, known);
+            }
+            known = uplink.queue();
+        }
+        // 2^31 ticks of 10 ms are 248 days.
+        assert!(known.unwrap() < Duration::from_secs(260 * 24 * 3_600), "{known:?}");
     }
 }
