@@ -271,7 +271,9 @@ impl Flow {
     /// 7777) the best had 3.4 times as much. Our choice: the piece's part of it, however long a segment takes on the link.
     fn soonest_answer(&self, position: u64) -> Duration {
         let (rtt, segment) = (self.shortest_rtt(), self.segment().max(1));
-        self.board.retransmission_len(position).map_or(rtt, |bytes| rtt.mul_ratio(bytes.min(segment), segment))
+        self.board
+            .retransmission_len(position)
+            .map_or(rtt, |bytes| rtt.mul_ratio(bytes.min(segment), segment))
     }
 
     /// Finds the latest transmission that brought `range`.

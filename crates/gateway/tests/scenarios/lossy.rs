@@ -5,7 +5,9 @@ use paceline_gateway::GatewayConfig;
 use crate::kit::accelerated::{run, unaccelerated};
 use crate::kit::at_least;
 use crate::kit::connection::EndpointConfig;
-use crate::kit::scenario::{FlowSpec, Path, Report, XP_WINDOW, at_ms, lossy, modern_client, share, xp_client};
+use crate::kit::scenario::{
+    FlowSpec, Path, Report, XP_WINDOW, at_ms, lossy, modern_client, share, xp_client,
+};
 
 /// L of the bound on what the server retransmits: local attempts that fit.
 const L: i32 = 1;
