@@ -54,10 +54,7 @@ impl Flow {
         if !self.handshake.sack() && !carried_head {
             return;
         }
-        if !self.handshake.sack()
-            && self.client.overshoot.had_no_room(gone.end)
-            && self.client.overshoot.on_discard(ctx.now)
-        {
+        if !self.handshake.sack() && self.client.overshoot.is_discarded(ctx.now, gone.end) {
             // So was all that lies behind it. One repair a round trip (RFC 6582) would take a minute for it.
             self.board.mark_lost(gone.start.max(una)..self.board.sent());
         }
