@@ -41,7 +41,7 @@ pub(super) struct Outcome {
     pub(super) jain: Option<f64>,
     /// Retransmission timeouts of all senders.
     pub(super) timeouts: f64,
-    /// Payload that arrived, of all TCP flows.
+    /// Payload that arrived, of all flows: what one of them gives up for datagrams is not lost.
     pub(super) bytes: f64,
     /// TCP flows that got nothing; objects, which may have begun last, are not meant.
     pub(super) silent: f64,
@@ -93,7 +93,7 @@ impl Outcome {
             object_p95_s: p95,
             jain: run.fairness.as_ref().map(|fairness| fairness.jain_1s),
             timeouts: tcp.iter().map(|flow| flow.timeouts as f64).sum(),
-            bytes: tcp.iter().map(|flow| flow.bytes as f64).sum(),
+            bytes: run.flows.iter().map(|flow| flow.bytes as f64).sum(),
             silent: tcp.iter().filter(|flow| flow.bytes == 0 && !is_object(flow)).count() as f64,
             unfinished: tcp.iter().filter(|flow| !flow.completed).count() as f64,
             reasons: reasons.map(|name| (name.clone(), count(name))).collect(),
