@@ -67,7 +67,7 @@ impl Overshoot {
         self.retransmissions = 0;
         let elapsed = u128::from(elapsed.as_nanos());
         let by_window = u128::from(window_max) * elapsed / u128::from(rtt.as_nanos().max(1));
-        if u128::from(self.brought) >= by_window || self.at.is_some_and(|at| is_one(now, at)) {
+        if u128::from(self.brought) >= by_window || self.at.is_some_and(|at| is_same_mistake(now, at)) {
             return false;
         }
         self.at = Some(now);
@@ -78,7 +78,7 @@ impl Overshoot {
     /// The segment that ends here is missing. If the client had no room for it when it had all before it, it has discarded it.
     /// Returns whether that is the first of its mistake.
     pub(super) fn is_discarded(&mut self, now: Instant, end: u64) -> bool {
-        if end <= self.edge || self.discarded_at.is_some_and(|at| is_one(now, at)) {
+        if end <= self.edge || self.discarded_at.is_some_and(|at| is_same_mistake(now, at)) {
             return false;
         }
         self.discarded_at = Some(now);
@@ -91,7 +91,8 @@ impl Overshoot {
     }
 }
 
-fn is_one(now: Instant, first: Instant) -> bool {
+/// What happens now belongs to the mistake that was first seen then.
+fn is_same_mistake(now: Instant, first: Instant) -> bool {
     now.saturating_since(first) < ONE
 }
 
