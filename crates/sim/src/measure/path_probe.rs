@@ -28,10 +28,13 @@ pub struct WiredSide(PathProbe);
 #[derive(Clone, Debug)]
 pub struct RadioSide(PathProbe);
 
-type Segment = (FlowKey, u32);
+/// The number of its flow, and its sequence number.
+type Segment = (u32, u32);
 
 #[derive(Debug, Default)]
 struct State {
+    /// Numbers of flows: a key of a segment that has addresses is eight times as long, and there are many.
+    flows: FxHashMap<FlowKey, u32>,
     exits: FxHashMap<Segment, WiredExit>,
     /// How far into a segment of the wired link the last one began that was cut anew.
     offset: u32,
@@ -88,8 +91,8 @@ impl PathProbe {
 
 impl Tap for WiredSide {
     fn delivered(&mut self, delivered: &Delivered) {
-        let Some(segment) = segment(&delivered.packet) else { return };
         let mut state = self.0.0.borrow_mut();
+        let Some(segment) = state.segment(&delivered.packet) else { return };
         state.exits.insert(segment, WiredExit { at: delivered.at, delivered: false });
         state.order.push_back((segment, delivered.at));
         if state.order.len() > SEGMENTS_MAX {
@@ -100,8 +103,8 @@ impl Tap for WiredSide {
 
 impl Tap for RadioSide {
     fn delivered(&mut self, delivered: &Delivered) {
-        let Some(segment) = segment(&delivered.packet) else { return };
         let mut state = self.0.0.borrow_mut();
+        let Some(segment) = state.segment(&delivered.packet) else { return };
         let segment = state.origin(segment);
         let State { exits, delays, listener, .. } = &mut *state;
         if let Some(exit) = exits.get_mut(&segment).filter(|exit| !exit.delivered) {
@@ -116,6 +119,13 @@ impl Tap for RadioSide {
 }
 
 impl State {
+    /// Of packets with data.
+    fn segment(&mut self, packet: &Packet) -> Option<Segment> {
+        let tcp = packet.tcp().filter(|tcp| tcp.payload_len() > 0)?;
+        let next = self.flows.len() as u32;
+        Some((*self.flows.entry(packet.flow_key()?).or_insert(next), tcp.seq().0))
+    }
+
     /// The segment of the wired link that has this one's first byte. They stay as far apart as they once are until one is short.
     fn origin(&mut self, segment: Segment) -> Segment {
         let (flow, seq) = segment;
@@ -135,12 +145,6 @@ impl State {
             self.exits.remove(&segment);
         }
     }
-}
-
-/// Of packets with data.
-fn segment(packet: &Packet) -> Option<Segment> {
-    let tcp = packet.tcp().filter(|tcp| tcp.payload_len() > 0)?;
-    Some((packet.flow_key()?, tcp.seq().0))
 }
 
 #[cfg(test)]
