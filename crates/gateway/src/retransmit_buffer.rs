@@ -197,7 +197,7 @@ impl RetransmitBuffer {
         // New data starts at the last chunk: look there first.
         let index = match self.run.back() {
             Some(last) if last.start <= position => (position < last.end).then_some(self.run.len() - 1),
-            Some(_) => Some(self.run.partition_point(|c| c.end <= position)),
+            Some(last) => Some(self.index_of(position, last.start)),
             None => None,
         };
         let in_run = index.and_then(|index| Some((self.run.get(index)?.start, Place::Run(index))));
@@ -208,6 +208,20 @@ impl RetransmitBuffer {
         let next = holds.or_else(|| self.apart.range(position..).next());
         let apart = next.map(|(&start, _)| (start, Place::Apart(start)));
         in_run.into_iter().chain(apart).min_by_key(|(start, _)| *start).map(|(_, place)| place)
+    }
+
+    /// Where in the run `position` is, which lies before the start of its last chunk, or else the first chunk after it. Most segments are
+    /// of one length, so what a straight line says is looked at before the run is cut in halves: each look is a line of memory.
+    fn index_of(&self, position: u64, last_start: u64) -> usize {
+        let first = self.run.front().map_or(last_start, |first| first.start);
+        let chunks = self.run.len() as u64 - 1;
+        let guess = position.saturating_sub(first).saturating_mul(chunks) / (last_start - first).max(1);
+        let holds = |c: &Chunk| c.start <= position && position < c.end;
+        if self.run.get(guess as usize).is_some_and(holds) {
+            guess as usize
+        } else {
+            self.run.partition_point(|c| c.end <= position)
+        }
     }
 
     /// Appends to `gaps` what of `range` is not kept.
