@@ -77,6 +77,22 @@ fn a_limit_that_grows_by_a_sixteenth_of_the_window_is_told() {
     assert!(receiver.acks.is_due());
 }
 
+/// With less than two segments its sender has one on its way at a time.
+#[test]
+fn a_limit_that_grows_to_two_segments_is_told() {
+    for (before, after, told) in [(15, 26, true), (21, 32, false)] {
+        let mut receiver = receiver(60_000);
+        let tenth = receiver.segment() / 10;
+        data(&mut receiver, 0, 60_000);
+        receiver.limit(before * tenth);
+        receiver.read_all(Instant::ZERO);
+        receiver.take_window(0);
+        receiver.acks.on_ack_sent();
+        receiver.limit(after * tenth);
+        assert_eq!(receiver.acks.is_due(), told, "{before} to {after} tenths of a segment");
+    }
+}
+
 /// RFC 5681, Section 4.2; Linux __tcp_ack_snd_check compresses with SACK only.
 #[test]
 fn without_sack_no_duplicate_ack_is_kept_back() {
