@@ -67,7 +67,7 @@ impl SenderSetup {
             send_buffer: if self.variant.has_refined_buffer() {
                 SendBufferName::Refined
             } else {
-                SendBufferName::Linux
+                SendBufferName::Twice
             },
             ..Config::default()
         }
