@@ -51,14 +51,20 @@ pub(super) struct Backoff {
     curve: Option<Curve>,
     longest: Duration,
     longest_at: Instant,
+    /// The round trip before.
+    #[serde(default)]
+    before: Duration,
     /// The newest loss.
     #[serde(default)]
     lost_at: Option<Instant>,
 }
 
 impl Backoff {
-    /// A round trip was measured.
+    /// A round trip was measured. A queue shows in two that follow each other, a delayed ACK (RFC 9293, Section 3.8.6.3) in one. Our choice: the
+    /// lesser of the two counts. With the 40 ms of a client that waited for a second segment a buffer of 9 ms seemed to hold 43, and bursts of half of
+    /// that lost a third: on 60 paths that differ by some percent the worst had .59 of passing's throughput, and has .80 (docs/design/queue-bound.md).
     pub(super) fn on_rtt(&mut self, now: Instant, rtt: Duration) {
+        let rtt = rtt.min(core::mem::replace(&mut self.before, rtt));
         if rtt >= self.longest || now.saturating_since(self.longest_at) > LONGEST_WINDOW {
             (self.longest, self.longest_at) = (rtt, now);
         }
@@ -146,7 +152,7 @@ mod tests {
 
     fn overflowed(rtt_ms: u64) -> (Backoff, Instant) {
         let (mut backoff, now) = (Backoff::default(), Instant::ZERO + ms(1_000));
-        backoff.on_rtt(now, ms(200));
+        (0..2).for_each(|_| backoff.on_rtt(now, ms(200)));
         backoff.on_loss(now, ms(rtt_ms), RTT_MIN, LIMIT);
         (backoff, now)
     }
@@ -165,7 +171,7 @@ mod tests {
     #[test]
     fn where_round_trips_are_short_the_window_is_back_as_soon_as_renos() {
         let (mut backoff, now) = (Backoff::default(), Instant::ZERO + ms(1_000));
-        backoff.on_rtt(now, ms(20));
+        (0..2).for_each(|_| backoff.on_rtt(now, ms(20)));
         backoff.on_loss(now, ms(20), ms(10), LIMIT);
         // 100 round trips of 0.53 segments each.
         assert_eq!(backoff.apply(now + ms(2_000), LIMIT), LIMIT / 10 * 7 + 100 * 795);
@@ -175,6 +181,15 @@ mod tests {
     fn a_loss_with_short_round_trips_is_the_radios() {
         let (mut backoff, now) = overflowed(140);
         assert_eq!(backoff.apply(now, LIMIT), LIMIT);
+    }
+
+    #[test]
+    fn a_single_long_round_trip_is_a_delayed_ack_s() {
+        let mut backoff = Backoff::default();
+        for rtt_ms in [100, 104, 140, 104, 108, 107] {
+            backoff.on_rtt(Instant::ZERO + ms(1_000), ms(rtt_ms));
+        }
+        assert_eq!(backoff.longest_queue(RTT_MIN), ms(7));
     }
 
     #[test]

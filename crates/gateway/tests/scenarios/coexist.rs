@@ -13,7 +13,8 @@ use crate::kit::scenario::{FlowSpec, Path, at_ms, modern_client, world};
 
 const MBPS: f64 = 20.0;
 
-fn shares(udp: bool) -> [f64; 2] {
+/// The bypassing flow begins so much later.
+fn shares(udp: bool, later_ms: u64) -> [f64; 2] {
     let mut config = GatewayConfig::default();
     config.sharing.flows = vec![FlowRule {
         matches: FlowMatch { server_port: Some(81), ..FlowMatch::default() },
@@ -24,7 +25,7 @@ fn shares(udp: bool) -> [f64; 2] {
     let mut sim = world(Gateway::new(config), &path, 1);
     let spec = FlowSpec::download(modern_client(6 << 20));
     let accelerated = sim.add_flow(&spec);
-    let bypassing = sim.add_flow(&FlowSpec { server_port: 81, ..spec });
+    let bypassing = sim.add_flow(&FlowSpec { server_port: 81, ..spec }.starting(later_ms));
     if udp {
         let (from, to) = (sim.servers[0].address, sim.clients[0].address);
         sim.servers[0].host.send_datagrams(Datagrams {
@@ -41,12 +42,20 @@ fn shares(udp: bool) -> [f64; 2] {
     [accelerated, bypassing].map(|flow| sim.goodput_between(flow, at_ms(10_000), at_ms(60_000)) / link)
 }
 
+/// Who has how much is chance in a single run: the losses of one more slow start decide it.
+const STARTS_MS: [u64; 6] = [0, 10, 20, 30, 40, 50];
+
 #[test]
 fn each_gets_its_part() {
     for udp in [false, true] {
-        let [accelerated, bypassing] = shares(udp);
-        println!("datagrams {udp}: accelerated {accelerated:.3}, bypassing {bypassing:.3}");
-        let smaller = accelerated.min(bypassing);
+        let mut smaller = 0.0;
+        for later_ms in STARTS_MS {
+            let [accelerated, bypassing] = shares(udp, later_ms);
+            println!(
+                "datagrams {udp}, {later_ms} ms: accelerated {accelerated:.3}, bypassing {bypassing:.3}"
+            );
+            smaller += accelerated.min(bypassing) / STARTS_MS.len() as f64;
+        }
         let name = if udp { "coexist with datagrams: the smaller part" } else { "coexist: the smaller part" };
         at_least(name, smaller, 0.4);
     }
