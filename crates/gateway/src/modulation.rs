@@ -1,5 +1,5 @@
 //! RTT modulation (Chapter 6): acknowledgements wait here a little, so that the server's timeout leaves room for
-//! local retransmissions.
+//! local retransmissions. One that tells of much at once may leave in steps (`flow/ack_steps.rs`).
 
 use alloc::collections::VecDeque;
 
@@ -37,6 +37,36 @@ pub(crate) struct Held {
     pub(crate) edit: Edit,
     /// The packet.
     pub(crate) packet: Packet,
+    /// Its acknowledgement is told in steps.
+    #[serde(default)]
+    steps: Option<Steps>,
+}
+
+impl Held {
+    /// The next step; `None` where nothing is left but the packet itself.
+    fn next_step(&mut self) -> Option<Held> {
+        let steps = self.steps.as_mut().filter(|steps| steps.left > steps.bytes)?;
+        steps.left -= steps.bytes;
+        let mut packet = self.packet.clone();
+        let mut tcp = packet.tcp_mut()?;
+        // Positions are numbered modulo 2^32 (RFC 9293, Section 3.4).
+        let ack = tcp.as_tcp().ack().add((steps.left as u32).wrapping_neg());
+        tcp.set_ack(ack);
+        let step = Held { release_at: self.release_at, edit: self.edit, packet, steps: None };
+        self.release_at += steps.apart;
+        Some(step)
+    }
+}
+
+/// How an acknowledgement is told in steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Steps {
+    /// Bytes that it acknowledges and that no step has told of.
+    pub(crate) left: u64,
+    /// Bytes of a step, one at least.
+    pub(crate) bytes: u64,
+    /// Time between two.
+    pub(crate) apart: Duration,
 }
 
 /// The delay of one flow, and the packets that wait for it. They keep their order.
@@ -48,6 +78,9 @@ pub(crate) struct Modulation {
     as_printed: bool,
     lane: VecDeque<Held>,
     last_release: Instant,
+    /// When the last step of those that wait leaves.
+    #[serde(default)]
+    steps_end: Instant,
     /// How long the newest acknowledgement is held, and its arrival.
     last_hold: Duration,
     last_arrival: Instant,
@@ -124,9 +157,9 @@ impl Modulation {
     /// Data, FIN and RST (`urgent`) do not wait, and take what is before them along.
     pub(crate) fn push(&mut self, now: Instant, late: Duration, urgent: bool, edit: Edit, packet: Packet) {
         if urgent {
-            self.lane.iter_mut().for_each(|held| held.release_at = now);
+            self.lane.iter_mut().for_each(|held| (held.release_at, held.steps) = (now, None));
             self.last_release = now;
-            self.lane.push_back(Held { release_at: now, edit, packet });
+            self.lane.push_back(Held { release_at: now, edit, packet, steps: None });
             return;
         }
         let mut hold =
@@ -137,13 +170,27 @@ impl Modulation {
         }
         let release_at = (now + hold).max(self.last_release);
         self.last_release = release_at;
-        self.lane.push_back(Held { release_at, edit, packet });
+        self.lane.push_back(Held { release_at, edit, packet, steps: None });
+    }
+
+    /// Appends an acknowledgement that is told in steps, the first of them when all before it has left. What comes later waits for the last.
+    pub(crate) fn push_steps(&mut self, now: Instant, edit: Edit, packet: Packet, steps: Steps) {
+        let release_at = now.max(self.last_release);
+        self.last_release = release_at + steps.apart * (steps.left.saturating_sub(1) / steps.bytes);
+        self.steps_end = self.last_release;
+        self.lane.push_back(Held { release_at, edit, packet, steps: Some(steps) });
+    }
+
+    /// An acknowledgement is being told in steps.
+    pub(crate) fn tells_in_steps(&self, now: Instant) -> bool {
+        self.steps_end > now
     }
 
     /// The next packet whose time has come.
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<Held> {
-        let due = self.lane.front()?.release_at <= now || self.lane.len() > LANE_MAX;
-        if due { self.lane.pop_front() } else { None }
+        let full = self.lane.len() > LANE_MAX;
+        let front = self.lane.front_mut().filter(|front| full || front.release_at <= now)?;
+        front.next_step().or_else(|| self.lane.pop_front())
     }
 
     /// Bytes of memory that waiting packets take.
@@ -161,7 +208,9 @@ impl Modulation {
 mod tests {
     use core::net::SocketAddr;
 
-    use paceline_wire::{FlowKey, Payload, TcpRepr};
+    use alloc::vec::Vec;
+
+    use paceline_wire::{FlowKey, Payload, Seq, TcpRepr};
 
     use super::*;
 
@@ -245,5 +294,43 @@ mod tests {
         assert!(modulation.pop_due(now + RTT / 2).is_none());
         assert!(modulation.pop_due(now + RTT).is_some());
         assert_eq!(modulation.next_release(), Some(now + RTT));
+    }
+
+    fn told(modulation: &mut Modulation, now: Instant) -> Vec<u32> {
+        core::iter::from_fn(|| modulation.pop_due(now))
+            .map(|held| held.packet.tcp().unwrap().ack().0)
+            .collect()
+    }
+
+    fn told_in_steps(now: Instant) -> Modulation {
+        let mut packet = ack();
+        packet.tcp_mut().unwrap().set_ack(Seq(500));
+        let mut modulation = Modulation::default();
+        let steps = Steps { left: 1_000, bytes: 300, apart: Duration::from_millis(2) };
+        modulation.push_steps(now, Edit::Window, packet, steps);
+        modulation
+    }
+
+    #[test]
+    fn an_acknowledgement_is_told_in_steps_and_what_comes_later_waits_for_the_last() {
+        let start = Instant::ZERO + Duration::from_secs(1);
+        let at = |ms| start + Duration::from_millis(ms);
+        let mut modulation = told_in_steps(start);
+        modulation.push(start, Duration::ZERO, false, Edit::Window, ack());
+        // 500 less 700, modulo 2^32.
+        assert_eq!(told(&mut modulation, start), [u32::MAX - 199]);
+        assert_eq!(told(&mut modulation, at(3)), [100]);
+        assert!(modulation.tells_in_steps(at(5)));
+        assert_eq!(modulation.next_release(), Some(at(4)));
+        assert_eq!(told(&mut modulation, at(6)), [400, 500, 0]);
+        assert!(!modulation.tells_in_steps(at(6)));
+    }
+
+    #[test]
+    fn what_is_urgent_ends_the_steps() {
+        let start = Instant::ZERO + Duration::from_secs(1);
+        let mut modulation = told_in_steps(start);
+        modulation.push(start, Duration::ZERO, true, Edit::None, ack());
+        assert_eq!(told(&mut modulation, start), [500, 0]);
     }
 }

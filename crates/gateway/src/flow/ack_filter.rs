@@ -41,6 +41,9 @@ pub(super) struct AckFilter {
     heard: u64,
     #[serde(default)]
     mark: (Instant, u64),
+    /// Bytes that withheld acknowledgements reported since one passed.
+    #[serde(default)]
+    withheld: u64,
 }
 
 impl AckFilter {
@@ -96,6 +99,16 @@ impl AckFilter {
             && self.is_duplicate(ack, missing)
             && !missing.server_is_repairing()
             && missing.is_repaired_here(ack)
+    }
+
+    /// An acknowledgement that reports so many bytes is withheld.
+    pub(super) fn on_withheld(&mut self, delivered: u64) {
+        self.withheld = self.withheld.saturating_add(delivered);
+    }
+
+    /// One is about to pass. Returns the bytes that those withheld before it reported.
+    pub(super) fn take_withheld(&mut self) -> u64 {
+        core::mem::take(&mut self.withheld)
     }
 
     /// The server was shown less than a segment, so that it waits for more.

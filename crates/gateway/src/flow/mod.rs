@@ -10,6 +10,7 @@
 // The parts, and what is computed of several.
 mod account;
 mod ack_filter;
+mod ack_steps;
 mod client_stream;
 mod client_window;
 mod clocks;

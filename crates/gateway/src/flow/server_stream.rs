@@ -2,7 +2,12 @@
 
 use core::ops::Range;
 
+use paceline_wire::{Duration, Instant};
+
 use super::stale_promise::StalePromise;
+
+/// What was lost before the gateway counts for as long as losses behind it do (bound/backoff.rs).
+const OF_LATE: Duration = Duration::from_secs(30);
 
 /// What the server has sent.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
@@ -13,6 +18,9 @@ pub(super) struct ServerStream {
     #[serde(default)]
     passed: u64,
     server_fin: Option<u64>,
+    /// When the server sent again what had been lost before the gateway, last.
+    #[serde(default)]
+    lost_at: Option<Instant>,
     /// The server's newest bytes, which it sent again before they had left.
     #[serde(default)]
     pub(super) tail_probe: Option<Range<u64>>,
@@ -39,6 +47,16 @@ impl ServerStream {
     /// So far it had passed when it was found again.
     pub(super) fn set_passed(&mut self, end: u64) {
         self.passed = end;
+    }
+
+    /// What the server sent again had been lost before the gateway.
+    pub(super) fn on_lost_before(&mut self, now: Instant) {
+        self.lost_at = Some(now);
+    }
+
+    /// Something was lost before the gateway of late.
+    pub(super) fn lost_of_late(&self, now: Instant) -> bool {
+        self.lost_at.is_some_and(|at| now.saturating_since(at) <= OF_LATE)
     }
 
     /// The server's FIN ends at `end`.

@@ -85,6 +85,7 @@ impl Flow {
         self.follow_path(ctx);
         let mut report = LinkReport::default();
         let mut late = Duration::ZERO;
+        let (una, fills) = (self.board.una(), self.recovery.hole.is_some_and(|hole| ack > hole.position));
         if ack >= self.board.una() && !flags.contains(Flags::RST) {
             late = self.lateness(ctx, ack);
             report = self.on_ack(ctx, ack, &blocks, duplicate);
@@ -98,6 +99,7 @@ impl Flow {
         if withheld {
             // While a hole is repaired no acknowledgement passes for a round trip, and the server would run out of
             // window. A window update is not a duplicate ACK (RFC 5681, Section 2), so it may.
+            self.filter.on_withheld(report.delivered);
             self.modulation.push(ctx.now, Duration::MAX, urgent, Edit::WindowUpdate, packet);
             return report;
         }
@@ -109,7 +111,15 @@ impl Flow {
         // (RFC 5681, Section 2; Linux: FLAG_WIN_UPDATE).
         let counts = duplicate && !answers && !self.handshake.sack() && missing.server_is_repairing();
         let edit = if counts && self.repairs(ctx.config) { Edit::Duplicate } else { Edit::Window };
-        self.modulation.push(ctx.now, late, urgent, edit, packet);
+        // What is missing the server is to hear at once.
+        let tells_holes = counts || packet.tcp().is_some_and(|tcp| tcp.sack_blocks().next().is_some());
+        let urgent = urgent || tells_holes && self.modulation.tells_in_steps(ctx.now);
+        let withheld = self.filter.take_withheld();
+        let in_steps = fills && !urgent && !tells_holes;
+        match self.ack_steps(ctx, ack.saturating_sub(una), withheld).filter(|_| in_steps) {
+            Some(steps) => self.modulation.push_steps(ctx.now, edit, packet, steps),
+            None => self.modulation.push(ctx.now, late, urgent, edit, packet),
+        }
         self.close_if_done(ctx);
         report
     }

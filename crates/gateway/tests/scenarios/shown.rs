@@ -300,3 +300,31 @@ fn a_duplicate_loses_nothing_that_is_on_its_way() {
          210  client lacks 6          -> lacks 6",
     );
 }
+
+/// Segment 5 was lost before the gateway, where buffers may be short. What the server did not hear of while 16 was repaired it then hears of in steps,
+/// over eight tenths of two round trips. The rest it hears of at once when something is missing again.
+#[test]
+fn what_was_hidden_is_told_in_steps_where_a_server_lost_something() {
+    plays(
+        "0    server 4                  -> data 4
+         1    server 6                  -> data 6
+         60   client lacks 5            -> lacks 5
+         61   client lacks 5 has 6      -> lacks 5 has 6
+         101  server 5                  -> data 5
+         161  client lacks 7            -> lacks 7
+         201  server 7-14               -> data 7-14
+         261  client lacks 9            -> lacks 9
+         266  client lacks 11           -> lacks 11
+         271  client lacks 13           -> lacks 13
+         276  client lacks 15           -> lacks 15
+         301  server 15-24              -> data 15-24
+         361  client lacks 16           -> lacks 16
+         363  client lacks 16 has 17-20 -> data 16
+         364  client lacks 16 has 17-24 -> nothing
+         423  client lacks 25           -> lacks 18
+         445  wait                      -> lacks 20
+         446  server 28                 -> data 28
+         467  wait                      -> lacks 22
+         470  client lacks 25 has 28    -> lacks 25, lacks 25 has 28",
+    );
+}
