@@ -318,8 +318,11 @@ impl QueueBound {
     }
 
     /// What the path holds without a queue, if ACKs are delayed: of each flow a segment may have arrived that nothing tells of yet (RFC 9293,
-    /// Section 3.8.6.3).
+    /// Section 3.8.6.3). While the bound is released so is the path: what a radio scheduler holds is in no queue. With the shortest round trip a loss
+    /// test took half of the rate there, and the forecast followed: 95 drawn downloads over radio jitter had .98 of what they have without a
+    /// gateway, now 1.05.
     fn path(&self, rtt_min: Duration) -> u64 {
+        let rtt_min = self.release.longest().unwrap_or(rtt_min);
         // At its best moment a link that varies carries much more than it does mostly: less than that by what the margin covers.
         let best = self.loss_test.rate().bytes_in(rtt_min).saturating_sub(self.error_queue(rtt_min));
         let held = best.max(self.forecast().bytes_in(rtt_min));
