@@ -319,14 +319,20 @@ impl QueueBound {
 
     /// What the path holds without a queue, if ACKs are delayed: of each flow a segment may have arrived that nothing tells of yet (RFC 9293,
     /// Section 3.8.6.3). While the bound is released so is the path: what a radio scheduler holds is in no queue. With the shortest round trip a loss
-    /// test took half of the rate there, and the forecast followed: 95 drawn downloads over radio jitter had .98 of what they have without a
-    /// gateway, now 1.05.
+    /// test took half of the rate there, and the forecast followed (docs/design/queue-bound.md).
     fn path(&self, rtt_min: Duration) -> u64 {
         let rtt_min = self.release.longest().unwrap_or(rtt_min);
-        // At its best moment a link that varies carries much more than it does mostly: less than that by what the margin covers.
-        let best = self.loss_test.rate().bytes_in(rtt_min).saturating_sub(self.error_queue(rtt_min));
-        let held = best.max(self.forecast().bytes_in(rtt_min));
-        held + MIN_QUEUE.max(u64::from(self.flows) * cubic::SEGMENT)
+        self.held(rtt_min) + MIN_QUEUE.max(u64::from(self.flows) * cubic::SEGMENT)
+    }
+
+    /// What a path of this round trip holds at the best rate of late. Where ACKs come in clumps, and losses were tested, the forecast is less than what
+    /// the link carries. At its best moment a link that varies carries much more than it does mostly: less than that by what the margin covers, or by
+    /// one error where the bound is released.
+    fn held(&self, rtt: Duration) -> u64 {
+        let is_released = self.release.longest().is_some();
+        let less = if is_released { self.delivery.error().bytes_in(rtt) } else { self.error_queue(rtt) };
+        let best = self.loss_test.rate().bytes_in(rtt).saturating_sub(less);
+        best.max(self.forecast().bytes_in(rtt))
     }
 
     /// Somebody else's queue seems to stand there.
@@ -385,6 +391,7 @@ impl QueueBound {
 
     fn try_release(&mut self, sample: &BoundSample, rtt_min: Duration) {
         let Some(rtt) = sample.rtt.filter(|_| !self.baseline.draining()) else { return };
+        let was_held = self.release.longest().is_none();
         self.release.on_rtt(&RoundTrip {
             now: sample.now,
             sent: sample.now - sample.age.unwrap_or(rtt),
@@ -401,6 +408,10 @@ impl QueueBound {
             held: sample.outstanding <= self.limit.map_or(u64::MAX, |limit| limit + limit / 4),
             forecast: self.forecast(),
         });
+        if was_held && self.release.longest().is_some() {
+            // The queue that an overflow was told by is none.
+            self.backoff.forget_queue();
+        }
     }
 
     fn set_limit(&mut self, now: Instant) {
@@ -422,7 +433,7 @@ impl QueueBound {
             self.drain_limit(rtt_min)
         } else {
             let queue = forecast.bytes_in(self.config.target).max(MIN_QUEUE);
-            let released = forecast.bytes_in(self.release.longest().unwrap_or_default());
+            let released = self.release.longest().map_or(0, |longest| self.held(longest));
             released.max(forecast.bytes_in(rtt_min) + queue + self.error_queue(rtt_min))
         };
         // While the rate grows, what the path was seen to hold is a round trip old. Held to that, BBR, which starts only once (draft-ietf-ccwg-bbr,

@@ -80,6 +80,11 @@ impl Backoff {
         }
     }
 
+    /// Round trips were long for another reason than a queue: the last overflow was none. Before a short buffer no queue told of it.
+    pub(super) fn forget_queue(&mut self) {
+        self.curve = self.curve.filter(|curve| curve.least > 0);
+    }
+
     /// The longest queue of late.
     pub(super) fn longest_queue(&self, rtt_min: Duration) -> Duration {
         self.longest.saturating_sub(rtt_min)
