@@ -21,7 +21,7 @@ const GAIN: (u64, u64) = (5, 4);
 impl Flow {
     /// How the server is told that `advance` bytes have arrived, of which it was not told `withheld`. `None`: at once.
     pub(super) fn ack_steps(&self, ctx: &Context<'_>, advance: u64, withheld: u64) -> Option<Steps> {
-        let bytes = STEP * self.segment().max(1);
+        let bytes = STEP * self.segment();
         let is_bounded = ctx.config.queue_bound.mode == QueueBoundMode::Adaptive;
         if advance.min(withheld) <= 2 * bytes
             || !is_bounded

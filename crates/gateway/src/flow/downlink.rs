@@ -188,10 +188,10 @@ impl Flow {
         let inserted = self.buffer.insert(start, end, packet, ctx.now);
         ctx.counters.differing_copies += u64::from(inserted.differs);
         if inserted.is_new {
-            if is_old && self.was_sent_again(ctx, end, stamp) {
-                self.stream.on_lost_before(ctx.now);
-            }
             if is_old {
+                if self.was_sent_again(ctx, end, stamp) {
+                    self.stream.on_lost_before(ctx.now);
+                }
                 self.passed_on.note_passed(self.board.una(), end, stamp);
             }
             for gap in &gaps {
