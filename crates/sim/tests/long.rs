@@ -9,8 +9,6 @@
 #[path = "long/draw.rs"]
 mod draw;
 
-use std::ops::Range;
-
 use draw::{Drawn, bounds, draw, of_the_text, profiles, repairs};
 use paceline_gateway::config::Profile;
 use paceline_sim::result::RunResult;
@@ -21,6 +19,8 @@ use paceline_wire::{Duration, Instant};
 
 /// Of one `make test`.
 const RUNS: u64 = 6;
+/// Failed once. 100324: what lay behind a hole was counted when its duplicate ACKs came, and again with the cumulative ACK.
+const FAILED: [u64; 1] = [100_324];
 /// What the rest is compared with.
 const FIRST: Instant = Instant::from_nanos(60_000_000_000);
 /// The share of the first minute's rate that the rest has at least.
@@ -35,8 +35,9 @@ const PACKETS_MAX: f64 = 20.0;
 
 #[test]
 fn swarm() {
-    let failures: Vec<String> = seeds().filter_map(fault).collect();
-    println!("{} runs, {} broke an invariant", seeds().count(), failures.len());
+    let seeds = seeds();
+    let failures: Vec<String> = seeds.iter().filter_map(|seed| fault(*seed)).collect();
+    println!("{} runs, {} broke an invariant", seeds.len(), failures.len());
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
@@ -84,18 +85,20 @@ fn a_client_without_sack_is_served_before_a_short_buffer() {
         read.bytes
     };
     let (passing, with) = (goodput(true), goodput(false));
-    println!("MISSED: {with} bytes with the gateway, {passing} without; as many are wanted");
-    // It had a seventieth of them.
-    assert!(with >= passing / 3, "{with} of {passing} bytes");
+    println!("{with} bytes with the gateway, {passing} without");
+    // It had a seventieth of them, and half as long as what lies behind a hole counted twice.
+    assert!(with >= passing, "{with} of {passing} bytes");
 }
 
-fn seeds() -> Range<u64> {
+fn seeds() -> Vec<u64> {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     if let Some(seed) = number("LONG_SEED") {
-        return seed..seed + 1;
+        return vec![seed];
     }
-    let from = number("LONG_FROM").unwrap_or(1);
-    from..from + number("LONG_RUNS").unwrap_or(RUNS)
+    match (number("LONG_FROM"), number("LONG_RUNS")) {
+        (None, None) => (1..=RUNS).chain(FAILED).collect(),
+        (from, runs) => (from.unwrap_or(1)..).take(runs.unwrap_or(RUNS) as usize).collect(),
+    }
 }
 
 /// The invariants that a drawn run breaks.

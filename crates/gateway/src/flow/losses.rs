@@ -40,6 +40,9 @@ impl Flow {
         if self.handshake.sack() {
             // A client with SACK names what arrives. Whoever guesses its numbers makes it send duplicates, too (RFC 5961, Section 5.2).
             self.recovery.found = found;
+        } else if gone.end <= self.client.right_edge() {
+            // What lies beyond the client's window has left the link, and the client discards it.
+            self.recovery.on_told(gone.end - gone.start);
         }
         Left { bytes: gone.end - gone.start, sent_at: Some(gone.sent_at) }
     }

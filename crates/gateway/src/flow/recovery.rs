@@ -99,6 +99,9 @@ pub(super) struct Recovery {
     recover: u64,
     #[serde(default)]
     repaired_at: Instant,
+    /// Without SACK: bytes that duplicate ACKs told of, and no cumulative ACK has covered (Linux: sacked_out).
+    #[serde(default)]
+    told: u64,
     /// Where all that was sent again from here ends.
     #[serde(default)]
     pub(super) retransmitted_to: u64,
@@ -274,6 +277,25 @@ impl Recovery {
         self.probe = Some(Probe { end, decide_at: None });
     }
 
+    /// Without SACK: a duplicate ACK tells that so many bytes have arrived behind the hole.
+    pub(super) fn on_told(&mut self, bytes: u64) {
+        self.told += bytes;
+    }
+
+    /// Of `acked` bytes, those that no duplicate ACK told of; a `segment` at least, which closed the hole.
+    pub(super) fn untold(&mut self, acked: u64, segment: u64) -> u64 {
+        let told = self.told.min(acked.saturating_sub(segment));
+        self.told -= told;
+        acked - told
+    }
+
+    /// Once no hole is known all that was told of is covered.
+    pub(super) fn forget_told(&mut self) {
+        if self.hole.is_none() && self.suspects.is_empty() {
+            self.told = 0;
+        }
+    }
+
     /// Where the cumulative ACK will stand if a probe's head arrives and nothing else.
     pub(super) fn expected_answer(&self, board: &Scoreboard) -> Option<u64> {
         let end = self.probe?.end;
@@ -349,5 +371,36 @@ impl Recovery {
             flight.put_back(guess.flight, una);
         }
         *self = Recovery::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_duplicate_acks_told_of_is_counted_once() {
+        let mut recovery = Recovery::default();
+        recovery.open_hole(0, 50_000, Instant::ZERO);
+        (0..5).for_each(|_| recovery.on_told(1_000));
+        assert_eq!(
+            recovery.untold(3_000, 1_000),
+            1_000,
+            "a partial ACK: the repair, and two that were told of"
+        );
+        assert_eq!(recovery.untold(10_000, 1_000), 7_000, "three were told of");
+        assert_eq!(recovery.untold(10_000, 1_000), 10_000);
+    }
+
+    #[test]
+    fn what_is_left_over_is_forgotten_with_the_hole() {
+        let mut recovery = Recovery::default();
+        recovery.open_hole(0, 50_000, Instant::ZERO);
+        recovery.on_told(5_000);
+        recovery.forget_told();
+        assert_eq!(recovery.untold(3_000, 1_000), 1_000, "the hole is open");
+        recovery.on_advance(3_000);
+        recovery.forget_told();
+        assert_eq!(recovery.untold(3_000, 1_000), 3_000);
     }
 }

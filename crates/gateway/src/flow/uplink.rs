@@ -208,6 +208,7 @@ impl Flow {
         }
         if ack > una {
             self.check_head(ctx, was_in_hole, answered);
+            self.recovery.forget_told();
         }
         self.judge_due(ctx);
         let lost = core::mem::take(&mut self.recovery.found);
@@ -244,7 +245,7 @@ impl Flow {
         }
         self.stream.on_received(acked.end);
         self.count(ctx, acked.clone());
-        let delivered = self.board.acknowledge(acked.end);
+        let delivered = self.recovery.untold(self.board.acknowledge(acked.end), self.segment());
         self.buffer.release_below(acked.end);
         self.timers.on_progress(ctx.now);
         delivered
