@@ -16,7 +16,9 @@ use crate::scoreboard::Mark;
 struct Arrived {
     /// Segments, by SACK, D-SACK or cumulatively.
     newly: u32,
-    /// Of those, acknowledged cumulatively.
+    /// Segments acknowledged now of which duplicate ACKs had told (without SACK).
+    told: u32,
+    /// Segments acknowledged cumulatively.
     acked: u32,
     /// The receiver may have waited with this ACK for a second segment.
     delayed: bool,
@@ -69,7 +71,7 @@ impl Sender {
         let rtts = account.rtts();
         self.rate.on_delivered(arrived.newly);
         let updated = self.update_rtt(input, rtts, &arrived);
-        self.report.on_delivered(&account, rtts);
+        self.report.on_delivered(&account, rtts, u64::from(arrived.told) * u64::from(self.mss));
         flags.set_timer |= !flags.una_advanced && updated && self.head_was_sent_after(now, rtts);
 
         // Written where it stays: a copy would cost a tenth of the ACK.
@@ -95,7 +97,9 @@ impl Sender {
 
         self.take_probe_ack(now, input.ack, flags);
         if flags.is_dubious() || self.episode.state != CaState::Open {
-            sample.delivered += self.on_dubious_ack(input, prior_una, &mut flags);
+            let extra = self.on_dubious_ack(input, prior_una, &mut flags);
+            sample.delivered += extra;
+            self.report.on_told(u64::from(extra) * u64::from(self.mss));
         }
         if flags.set_timer {
             self.set_timer_after_ack(now);
@@ -178,7 +182,7 @@ impl Sender {
             && !account.had_sacked
             && ack - prior_una < u64::from(self.mss)
             && account.rate.prior_delivered().is_some_and(|p| p == self.rate.delivered());
-        Arrived { newly, acked, delayed }
+        Arrived { newly, told, acked, delayed }
     }
 
     /// What is acknowledged cumulatively. Returns how many segments.

@@ -13,11 +13,16 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// An ACK was accounted for.
-    pub(super) fn on_delivered(&mut self, account: &Accounting, rtts: Rtts) {
-        self.delivery.delivered += account.delivered_bytes;
+    /// An ACK was accounted for. Duplicate ACKs had told of `told` bytes (without SACK).
+    pub(super) fn on_delivered(&mut self, account: &Accounting, rtts: Rtts, told: u64) {
+        self.delivery.delivered += account.delivered_bytes.saturating_sub(told);
         self.delivery.rtt = rtts.latest.or(self.delivery.rtt);
         self.delivery.sent_at = account.newest.map(|newest| newest.sent_at).max(self.delivery.sent_at);
+    }
+
+    /// A duplicate ACK told of so many bytes (without SACK).
+    pub(super) fn on_told(&mut self, bytes: u64) {
+        self.delivery.delivered += bytes;
     }
 
     /// Nobody is told of these losses.
