@@ -6,7 +6,7 @@ use paceline_gateway::GatewayConfig;
 use paceline_gateway::config::{FlowMode, QueueBoundMode};
 use paceline_gateway::split::SenderConfig;
 use paceline_path::random::Probability;
-use paceline_path::{Delay, LinkConfig, Loss, QueueLimit, RateProcess};
+use paceline_path::{Delay, LinkConfig, Loss, OutageEffect, OutageWindow, Outages, QueueLimit, RateProcess};
 use paceline_sim::result::Direction;
 use paceline_sim::run;
 use paceline_sim::scenario::{Flow, GatewayAt, PathLink, Scenario, TcpFlow, Transport};
@@ -107,6 +107,30 @@ fn losses_before_the_gateway_cost_a_split_download_nothing() {
         assert!(with >= 0.98 * without, "{lost_percent} %: {with} with, {without} without");
         // No more than the longest gaps take, two round trips of the wired side, and what a gap longer than that holds back.
         assert!(delay_ms < 3.0 * 80.0, "{lost_percent} %: {delay_ms} ms");
+    }
+}
+
+/// Nothing was measured of a server whose SYN was sent twice (Karn), and which only sends: it was shown the window of a server that is next door.
+#[test]
+fn a_split_download_whose_syn_was_lost_has_the_link() {
+    for timestamps in [true, false] {
+        let of = |is_lost: bool| {
+            let mut scenario = wired_losses(true, Direction::Down, 0.0);
+            let window = OutageWindow { start: Duration::ZERO, end: Duration::from_millis(200) };
+            let windows = if is_lost { vec![window] } else { Vec::new() };
+            let effect = OutageEffect::Drop;
+            scenario.path[0].up.outage = Outages { windows, effect, ..Outages::default() };
+            let Transport::Tcp(tcp) = &mut scenario.flows[0].transport else { unreachable!("a TCP flow") };
+            tcp.client.timestamps = timestamps;
+            share(&scenario).0
+        };
+        let (lost, whole) = (of(true), of(false));
+        println!("timestamps {timestamps}: {lost} of the link, {whole} if no SYN is lost");
+        // It begins after one second of twenty.
+        assert!(
+            lost >= 0.9 * whole,
+            "timestamps {timestamps}: {lost} of the link, {whole} if no SYN is lost"
+        );
     }
 }
 

@@ -141,6 +141,8 @@ impl Connection {
         }
         let echo = incoming.timestamps.map(|(_, echo)| echo).filter(|_| self.agreed.timestamps);
         let spurious = echo == Some(self.sender.timestamp(first_sent));
+        self.handshake.answered_in =
+            now.saturating_since(if spurious { first_sent } else { self.handshake.last_sent });
         if self.handshake.retransmissions > 1 && !spurious {
             self.sender.control.window.cwnd = 1;
         }

@@ -12,6 +12,12 @@ pub(super) struct Handshake {
     pub(super) due: bool,
     /// When it was first sent.
     pub(super) first_sent: Option<Instant>,
+    /// When it was sent last.
+    #[serde(default)]
+    pub(super) last_sent: Instant,
+    /// How long after its newest copy the answer came, where it was sent more than once: no sample (Karn), but all that is known of a peer that only sends.
+    #[serde(default)]
+    pub(super) answered_in: Duration,
     /// When it goes again.
     pub(super) timer: Option<Instant>,
     pub(super) retransmissions: u32,
@@ -34,6 +40,7 @@ impl Handshake {
         self.due = false;
         self.resent |= self.first_sent.is_some();
         self.first_sent.get_or_insert(now);
+        self.last_sent = now;
         let delay = match self.on_demand {
             true => DEMAND_MAX,
             false => (RTO_INITIAL * (1 << self.retransmissions.min(10))).min(RTO_MAX),
