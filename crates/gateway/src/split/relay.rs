@@ -11,8 +11,9 @@ impl SplitFlow {
     pub(super) fn relay(&mut self, now: Instant) {
         let (bounds, Some(client)) = (self.bounds, &mut self.client) else { return };
         let (server, client) = (&mut self.server.connection, &mut client.connection);
-        let wait = bounds.target.max(self.gaps.room(now, server.srtt()));
-        let downlink = client.demand(server.srtt() + wait, bounds.in_flight, bounds.at_once);
+        let rtt = server.round_trip();
+        let wait = bounds.target.max(self.gaps.room(now, rtt));
+        let downlink = client.demand(rtt + wait, bounds.in_flight, bounds.at_once);
         pass(now, downlink, server, client);
         if bounds.window > 0 {
             show(&bounds, downlink, server, client);

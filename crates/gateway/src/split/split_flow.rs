@@ -173,7 +173,7 @@ impl SplitFlow {
     pub(super) fn on_server_packet(&mut self, now: Instant, packet: &Packet) {
         self.server.connection.handle_packet(now, packet);
         let server = &self.server.connection;
-        self.gaps.on_arrival(now, server.received(), server.highest_received(), server.srtt());
+        self.gaps.on_arrival(now, server.received(), server.highest_received(), server.round_trip());
         self.note_arrival(now);
         if let (Some(client), Some(marks)) = (&mut self.client, packet.path_marks()) {
             client.marks = marks;

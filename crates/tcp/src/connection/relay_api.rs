@@ -139,10 +139,15 @@ impl Connection {
         share(window).min(paced).max(at_once)
     }
 
+    /// The smoothed RTT; zero before the first sample.
+    pub fn srtt(&self) -> Duration {
+        self.sender.rtt.srtt()
+    }
+
     /// The smoothed RTT. Before the first sample, which a peer that only sends never gives where the SYN was sent twice (Karn), how long the answer to
     /// its last copy took; else zero.
-    pub fn srtt(&self) -> Duration {
-        let srtt = self.sender.rtt.srtt();
+    pub fn round_trip(&self) -> Duration {
+        let srtt = self.srtt();
         if srtt.is_zero() { self.handshake.answered_in } else { srtt }
     }
 

@@ -197,7 +197,9 @@ fn a_timestamp_of_zero_refuses_nothing() {
 #[test]
 fn a_syn_ack_that_was_repeated_tells_no_round_trip() {
     let syn = segment(100, Seq(0), Flags::SYN, 0);
-    for (again, srtt) in [(None, Duration::from_millis(950)), (Some(900), Duration::ZERO)] {
+    for (again, srtt, answered_in_ms) in
+        [(None, Duration::from_millis(950), 950), (Some(900), Duration::ZERO, 50)]
+    {
         let mut connection = Connection::accept(&Config::default(), &syn, 1, at(0)).unwrap();
         let iss = only(&mut connection, at(0)).tcp().unwrap().seq();
         if let Some(again) = again {
@@ -206,6 +208,7 @@ fn a_syn_ack_that_was_repeated_tells_no_round_trip() {
         }
         connection.handle_packet(at(950), &segment(101, iss.add(1), Flags::ACK, 0));
         assert_eq!((connection.state(), connection.srtt()), (State::Established, srtt));
+        assert_eq!(connection.round_trip(), Duration::from_millis(answered_in_ms));
     }
 }
 
