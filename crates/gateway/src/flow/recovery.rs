@@ -279,7 +279,7 @@ impl Recovery {
 
     /// Without SACK: a duplicate ACK tells that so many bytes have arrived behind the hole.
     pub(super) fn on_told(&mut self, bytes: u64) {
-        self.told += bytes;
+        self.told = self.told.saturating_add(bytes);
     }
 
     /// Of `acked` bytes, those that no duplicate ACK told of; a `segment` at least, which closed the hole.

@@ -144,8 +144,8 @@ impl Connection {
         self.sender.rtt.srtt()
     }
 
-    /// The smoothed RTT. Before the first sample, which a peer that only sends never gives where the SYN was sent twice (Karn), how long the answer to
-    /// its last copy took; else zero.
+    /// The smoothed RTT. Before the first sample, which a peer that only sends never gives where the SYN was sent twice (Karn), our choice: how long
+    /// the answer to its last copy took. With zero two of ten seeds of `harm-cells` had .5 of 16 Mbit/s. Zero without either.
     pub fn round_trip(&self) -> Duration {
         let srtt = self.srtt();
         if srtt.is_zero() { self.handshake.answered_in } else { srtt }
