@@ -86,11 +86,13 @@ impl AckFilter {
         self.ecn_flags = flags & ECN_FLAGS;
     }
 
-    /// What the server sent again, up to `end`, it sent before it could hear that the client has it.
+    /// What the server sent again, up to `end`, it sent before it could hear that the client has it: the acknowledgement of that waits here for
+    /// its time (Eq. 17), or a `round_trip` to the server is not over since it passed.
     pub(super) fn is_on_its_way(&self, now: Instant, round_trip: Duration, end: u64) -> bool {
         let is_over = |since: Instant| now.saturating_since(since) >= round_trip;
         let heard = if is_over(self.mark.0) { self.mark.1 } else { self.heard };
-        !is_over(self.passed_at) && heard < end && end <= self.passed_ack
+        let waits_here = end > self.passed_ack;
+        heard < end && (waits_here || !is_over(self.passed_at))
     }
 
     /// True if `packet`, from the client, tells the server nothing but a hole that is repaired here.
@@ -211,4 +213,21 @@ pub(super) fn duplicate_told(tcp: Tcp<'_>, ack: u64) -> Option<Range<u64>> {
 /// An ACK and nothing else.
 fn is_plain(tcp: Tcp<'_>) -> bool {
     tcp.seq_len() == 0 && !tcp.flags().intersects(Flags::RST | Flags::URG)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// While modulation held an acknowledgement for half a second, a server in a recovery of 10 MB sent each segment again, and half of a link was
+    /// copies (long seed 100071).
+    #[test]
+    fn a_server_has_not_heard_of_what_waits_here() {
+        let (mut filter, round_trip) = (AckFilter::default(), Duration::from_millis(40));
+        let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
+        filter.on_passed(at(50), round_trip, 2_000, 0, Flags::ACK);
+        let sent_too_soon = |ms: u64, end: u64| filter.is_on_its_way(at(ms), round_trip, end);
+        assert!(sent_too_soon(60, 2_000) && !sent_too_soon(90, 2_000));
+        assert!(sent_too_soon(90, 2_001));
+    }
 }
