@@ -7,7 +7,7 @@ use super::trial::Progress;
 use super::watch::Path;
 use super::{Context, Flow, Phase};
 use crate::auto::{Decision, Known, Reason, Seen};
-use crate::config::RetransmissionMode;
+use crate::config::{RetransmissionMode, VirtualWindowMode};
 use crate::observe::Event;
 
 impl Flow {
@@ -44,9 +44,10 @@ impl Flow {
         }
     }
 
-    /// Where help does not help, the flow passes through for a trial.
+    /// Where help does not help, the flow passes through for a trial; not with the profiles of the text, which have no such rule.
     fn try_passing(&mut self, ctx: &Context<'_>) {
-        if !self.handshake.sack() || ctx.config.retransmission.mode == RetransmissionMode::None {
+        let is_ours = ctx.config.virtual_window.mode == VirtualWindowMode::Sized;
+        if !self.handshake.sack() || !is_ours || ctx.config.retransmission.mode == RetransmissionMode::None {
             return;
         }
         let Some(rtt) = self.round_trips.smoothed() else { return };
