@@ -84,10 +84,13 @@ pub(crate) fn draw(seed: u64) -> Drawn {
     let depth = one_of(random, &[1.0, 3.0, 10.0]);
     let lossy = flip(random);
     let held = rate_mbps * 1e6 / 8.0 * rtt_ms as f64 / 1e3;
-    // Without a bound the client's window may stand in the queue (Eq. 10), and twice while a hole is repaired: the text has a small window
-    // before a large queue.
-    let windows = if bounds(profile) { 0 } else { 2 * u64::from(receive_buffer.unwrap_or(0)) };
-    let queue = QueueLimit::Bytes(((held * depth) as u64).max(30_000).max(windows));
+    // Without a bound the client's window may stand in the queue (Eq. 10). While a hole is repaired all that lies beyond it leaves again at once (Eq. 12):
+    // another window, and what the path holds. The text has a small window before a large queue.
+    let unbounded = match receive_buffer.filter(|_| !bounds(profile)) {
+        Some(window) => 2.0 * f64::from(window) + held,
+        None => 0.0,
+    };
+    let queue = QueueLimit::Bytes((held * depth).max(30_000.0).max(unbounded) as u64);
     let path = path(rate_mbps, rtt_ms, queue, lossy);
     let tcp = TcpFlow { server: sender, client, load: Load::Bulk, ..TcpFlow::default() };
     let duration = Duration::from_secs(SECONDS + random.below(500));
@@ -146,6 +149,18 @@ impl Drawn {
     /// How long so many bytes take on the link.
     pub(crate) fn ms_for(&self, bytes: f64) -> f64 {
         bytes * 8.0 / 1e3 / self.rate_mbps
+    }
+
+    /// A client without SACK reports one hole in a round trip (RFC 6582). Only Eq. (12) repeats what it discards behind one, which `local` has not.
+    pub(crate) fn has_a_hole_a_round_trip(&self) -> bool {
+        let Transport::Tcp(tcp) = &self.scenario.flows[0].transport else { return false };
+        self.profile == Profile::Local && !tcp.client.sack
+    }
+
+    /// The sender takes a round trip that is made longer for a queue.
+    pub(crate) fn gives_way_to_modulation(&self) -> bool {
+        let measures_delay = matches!(self.sender.congestion, CongestionName::Vegas | CongestionName::Veno);
+        self.profile == Profile::Thesis && measures_delay
     }
 
     /// A round trip with all that may wait.
