@@ -144,10 +144,9 @@ fn faults(drawn: &Drawn, result: &RunResult, read: &Progress) -> Vec<String> {
         }
     };
     // Where the server repairs, its timers decide how long the client waits; behind `window` the client discards what it cannot hold.
-    let repairs =
-        repairs(drawn.profile) && !drawn.has_a_hole_a_round_trip() && !drawn.gives_way_to_modulation();
+    let repairs = repairs(drawn.profile) && !drawn.has_a_hole_a_round_trip();
     let judged =
-        repairs || !drawn.lossy && drawn.profile != Profile::Window && !drawn.gives_way_to_modulation();
+        !drawn.gives_way_to_modulation() && (repairs || !drawn.lossy && drawn.profile != Profile::Window);
     hold(!judged || read.rest_mbps() >= KEPT * read.first_mbps(), "slower than in the first minute");
     let delay_max_ms = DELAY_MAX_MS.max(drawn.ms_for(PACKETS_MAX * 1_500.0));
     let standstill_max_ms = STANDSTILL_MS.max(STANDSTILL_RTTS * drawn.longest_rtt_ms(delay_max_ms));
