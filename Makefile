@@ -94,6 +94,12 @@ map: setup ## run POINTS drawn paths with and without gateway, and a tenth of ea
 	$(CARGO) run --release --locked --package paceline-cli -- map --kind mixed --kind mixed-down --kind clients \
 		--count $$(($(POINTS) / 10)) $(ARGS)
 
+check: ## the inner loop, under a minute when warm: format, the rules of CONTRIBUTING.md, clippy, unit tests of what handles packets
+	$(CARGO) fmt --all --check
+	$(CARGO) xtask check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) test --quiet --locked --lib --package paceline-wire --package paceline-path --package paceline-tcp --package paceline-gateway
+
 lint: ## check formatting, clippy, and the rules of CONTRIBUTING.md; warnings are errors
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
