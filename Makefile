@@ -15,7 +15,7 @@ POINTS ?= 10000
 RIVALS := rivals-traces rivals-loss rivals-objects
 SPLIT := split-profiles split-tables split-three-bdp split-uplink
 
-.PHONY: help demo test build prove live rivals live-rivals split live-split results reproduce harm long map lint doc check deb debtest image imagetest cross crosstest fuzz bench soak floods speed clean setup
+.PHONY: help demo test build prove live rivals live-rivals split live-split results reproduce harm long map lint rules doc check deb debtest image imagetest cross crosstest fuzz bench soak floods speed clean setup
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -94,17 +94,16 @@ map: setup ## run POINTS drawn paths with and without gateway, and a tenth of ea
 	$(CARGO) run --release --locked --package paceline-cli -- map --kind mixed --kind mixed-down --kind clients \
 		--count $$(($(POINTS) / 10)) $(ARGS)
 
-check: ## the inner loop, under a minute when warm: format, the rules of CONTRIBUTING.md, clippy, unit tests of what handles packets
-	$(CARGO) fmt --all --check
-	$(CARGO) xtask check
-	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+check: rules ## the inner loop, under a minute when warm: format, the rules of CONTRIBUTING.md, clippy, unit tests of what handles packets
 	$(CARGO) test --quiet --locked --lib --package paceline-wire --package paceline-path --package paceline-tcp --package paceline-gateway
 
-lint: ## check formatting, clippy, and the rules of CONTRIBUTING.md; warnings are errors
-	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+lint: rules ## check formatting, clippy, and the rules of CONTRIBUTING.md; warnings are errors
 	$(CARGO) clippy --package paceline-cli --no-default-features --locked -- -D warnings
+
+rules:
+	$(CARGO) fmt --all --check
 	$(CARGO) xtask check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
 doc: ## build the API documentation, private items included; warnings are errors
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --document-private-items

@@ -161,7 +161,7 @@ fn write_in_short(page: &mut String, overall: &[Overall]) {
     if let [Some(none), Some(gateway), Some(drwa)] = ["none", "gateway", "gateway-drwa"].map(of) {
         let _ = write!(
             page,
-            "\nIn short: over all traces hosts of today (CUBIC, a client as Linux is) reach {none} of delay. Behind the gateway they reach {gateway}. \
+            "\nIn short, over all traces: hosts of today have CUBIC and a client as Linux is. They reach {none} of delay. Behind the gateway they reach {gateway}. \
              Behind one that only lowers windows it is {drwa}, without a change to either host.\n"
         );
     }
