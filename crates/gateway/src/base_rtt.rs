@@ -23,11 +23,19 @@ pub(crate) struct BaseRtt {
     seen: Instant,
     /// May be outstanding during a drain.
     limit: u64,
+    /// The newest round trip, and when it was measured.
+    #[serde(default)]
+    sampled: (Duration, Instant),
 }
 
 impl Default for BaseRtt {
     fn default() -> Self {
-        BaseRtt { baseline: Baseline::new(WINDOW), seen: Instant::ZERO, limit: u64::MAX }
+        BaseRtt {
+            baseline: Baseline::new(WINDOW),
+            seen: Instant::ZERO,
+            limit: u64::MAX,
+            sampled: (Duration::ZERO, Instant::ZERO),
+        }
     }
 }
 
@@ -45,6 +53,7 @@ impl BaseRtt {
     /// A packet that left `rtt` ago was reported, and `outstanding` bytes are on their way; `scheduled` says that the schedule may have
     /// built a queue, and can drain it.
     pub(crate) fn on_rtt(&mut self, now: Instant, rtt: Duration, outstanding: u64, scheduled: bool) {
+        self.sampled = (rtt, now);
         let Some(before) = self.baseline.rtt_min() else {
             self.seen = now;
             self.baseline.on_rtt(now, rtt, rtt, None, false);
@@ -63,6 +72,15 @@ impl BaseRtt {
             self.baseline.alone();
         }
         self.baseline.on_drain(now, rtt, outstanding, self.limit);
+    }
+
+    /// A report came without a round trip, as all do while only what was lost is on its way (RFC 6298, Section 3). Our choice: a drain that measured none
+    /// for two round trips is given up. It could hold a flow to one packet in a round trip: .06 of 2.6 Mbit/s for 130 s (long seed 1000716).
+    pub(crate) fn on_unmeasured(&mut self, now: Instant) {
+        let (rtt, at) = self.sampled;
+        if now.saturating_since(at) > rtt * 2 {
+            self.baseline.give_up_drain();
+        }
     }
 }
 
@@ -89,6 +107,21 @@ mod tests {
         let mut base_rtt = BaseRtt::default();
         assert!(run(&mut base_rtt, 1, 300, RTT) <= RTT + RTT / 4);
         assert_eq!(base_rtt.rtt_min(), Some(RTT));
+    }
+
+    #[test]
+    fn a_drain_that_measures_nothing_ends() {
+        let mut base_rtt = BaseRtt::default();
+        let mut ms = 0;
+        while base_rtt.limit() == u64::MAX {
+            ms += 10;
+            let rtt = if ms < 100 { RTT } else { RTT * 2 };
+            base_rtt.on_rtt(Instant::ZERO + Duration::from_millis(ms), rtt, 200_000, true);
+        }
+        base_rtt.on_unmeasured(Instant::ZERO + Duration::from_millis(ms + 400));
+        assert_eq!(base_rtt.limit(), 75_000);
+        base_rtt.on_unmeasured(Instant::ZERO + Duration::from_millis(ms + 401));
+        assert_eq!(base_rtt.limit(), u64::MAX);
     }
 
     #[test]

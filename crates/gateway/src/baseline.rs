@@ -144,6 +144,11 @@ impl Baseline {
         self.phase = Phase::Lower;
     }
 
+    /// Nothing measures a round trip: there is nothing to listen to.
+    pub(crate) fn give_up_drain(&mut self) {
+        self.phase = Phase::Watch;
+    }
+
     /// A packet sent `rtt` ago was reported at `now`; `held` says that no more than the bound is outstanding.
     pub(crate) fn on_rtt(
         &mut self,

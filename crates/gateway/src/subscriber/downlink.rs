@@ -191,8 +191,9 @@ impl Downlink {
     /// A client reported. True if the bound learnt something of the link.
     pub(super) fn on_report(&mut self, now: Instant, report: &LinkReport, around: &Around) -> bool {
         let Some(bound) = &mut self.bound else {
-            if let Some(rtt) = report.rtt {
-                self.base_rtt.on_rtt(now, rtt, self.outstanding, self.scheduled);
+            match report.rtt {
+                Some(rtt) => self.base_rtt.on_rtt(now, rtt, self.outstanding, self.scheduled),
+                None => self.base_rtt.on_unmeasured(now),
             }
             return false;
         };
