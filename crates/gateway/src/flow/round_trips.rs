@@ -5,6 +5,10 @@ use paceline_wire::{Duration, Instant};
 use crate::rtt::RttEstimator;
 use crate::server_rtt::ServerRtt;
 
+/// Our choice: the floor of the timeout beyond the RTT. Smaller than a server's 200 ms, so that the gateway is first;
+/// larger than what a radio scheduler holds back (some tens of ms).
+pub(super) const VARIATION_MIN: Duration = Duration::from_millis(100);
+
 /// Those of one flow.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct RoundTrips {
@@ -12,13 +16,25 @@ pub(super) struct RoundTrips {
     rtt: RttEstimator,
     /// The newest of its samples, until an ACK leaves for the server.
     rtt_sample: Option<Duration>,
+    /// When the client was heard last.
+    #[serde(default)]
+    heard_at: Instant,
+    /// When the newest standstill ended.
+    #[serde(default)]
+    stood_until: Instant,
     #[serde(rename = "server_rtt")]
     pub(super) server: ServerRtt,
 }
 
 impl RoundTrips {
     pub(super) fn new() -> Self {
-        RoundTrips { rtt: RttEstimator::default(), rtt_sample: None, server: ServerRtt::new() }
+        RoundTrips {
+            rtt: RttEstimator::default(),
+            rtt_sample: None,
+            heard_at: Instant::ZERO,
+            stood_until: Instant::ZERO,
+            server: ServerRtt::new(),
+        }
     }
 
     /// To the client, if one was measured.
@@ -43,13 +59,83 @@ impl RoundTrips {
 
     /// The client reports what left once, at `sent_at`.
     pub(super) fn on_sample(&mut self, sent_at: Instant, now: Instant) -> Duration {
-        let rtt = self.rtt.on_sample(sent_at, now);
+        let rtt = now.saturating_since(sent_at);
         self.rtt_sample = Some(rtt);
+        if sent_at >= self.stood_until || self.smoothed().is_none() {
+            self.rtt.on_sample(sent_at, now);
+        }
         rtt
+    }
+
+    /// The client is heard, and the oldest packet on its way left at `oldest`. Our choice: behind a silence of a timeout (RFC 6298, Section 2, with our
+    /// floor) what left before its end tells how long the link stood still, and no round trip. With these the next timeout was that long, too. Where all
+    /// was lost that left at the end of the standstill, nothing else told of it: BBR over an outage of 2.8 s stood for seven more. A second silence within
+    /// a round trip of the first is a longer path.
+    pub(super) fn on_report(&mut self, now: Instant, oldest: Option<Instant>) {
+        let heard_at = core::mem::replace(&mut self.heard_at, now);
+        let (Some(oldest), Some(rtt)) = (oldest, self.smoothed()) else { return };
+        let is_silence = now.saturating_since(heard_at.max(oldest)) > rtt + self.variation();
+        if is_silence && heard_at.saturating_since(self.stood_until) > rtt {
+            self.stood_until = now;
+        }
+    }
+
+    /// What a timeout waits beyond the round trip.
+    pub(super) fn variation(&self) -> Duration {
+        (self.deviation() * 4).max(VARIATION_MIN)
     }
 
     /// The newest sample of which the virtual window has not heard.
     pub(super) fn take_sample(&mut self) -> Option<Duration> {
         self.rtt_sample.take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_left_before_the_end_of_a_standstill_tells_no_round_trip() {
+        let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+        let mut round_trips = RoundTrips::new();
+        let mut ack = |sent: u64, now: u64| {
+            round_trips.on_report(at(now), Some(at(sent)));
+            (round_trips.on_sample(at(sent), at(now)), round_trips.smoothed())
+        };
+        let usual = Some(Duration::from_millis(80));
+        (0..50).for_each(|n| assert_eq!(ack(1_000 + 10 * n, 1_080 + 10 * n).1, usual));
+        // Two seconds of nothing, then what waited.
+        (0..20).for_each(|n| {
+            assert_eq!(ack(1_500 + n, 3_500 + n), (Duration::from_secs(2), usual));
+        });
+    }
+
+    #[test]
+    fn a_longer_path_is_learnt_by_the_second_flight() {
+        let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+        let mut round_trips = RoundTrips::new();
+        // One flight in a round trip, of 80 ms and then of 400.
+        let mut flight = |sent: u64, rtt: u64| {
+            for n in 0..3 {
+                round_trips.on_report(at(sent + rtt + n), Some(at(sent)));
+                round_trips.on_sample(at(sent), at(sent + rtt + n));
+            }
+            round_trips.smoothed().unwrap_or_default()
+        };
+        (1..20).for_each(|n| assert!(flight(80 * n, 80) < Duration::from_millis(82)));
+        assert!(flight(1_602, 400) < Duration::from_millis(82));
+        assert!(flight(2_004, 400) > Duration::from_millis(120));
+    }
+
+    #[test]
+    fn a_pause_of_the_server_is_no_standstill() {
+        let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+        let mut round_trips = RoundTrips::new();
+        for (sent, now) in [(1_000, 1_080), (9_000, 9_160)] {
+            round_trips.on_report(at(now), Some(at(sent)));
+            round_trips.on_sample(at(sent), at(now));
+        }
+        assert_eq!(round_trips.smoothed(), Some(Duration::from_millis(90)));
     }
 }

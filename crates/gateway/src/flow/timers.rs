@@ -3,16 +3,13 @@
 
 use paceline_wire::{Duration, Instant};
 
-use super::round_trips::RoundTrips;
+use super::round_trips::{RoundTrips, VARIATION_MIN};
 use crate::config::LINEAR_TIMEOUTS;
 
 /// Before the first RTT sample (RFC 6298, Section 2.1).
 const INITIAL: Duration = Duration::from_secs(1);
 /// The delayed ACK of a Linux client takes 40 ms at least: a last segment is not late before that.
 const DELAYED_ACK: Duration = Duration::from_millis(50);
-/// Our choice: the floor of the timeout beyond the RTT. Smaller than a server's 200 ms, so that the gateway is first;
-/// larger than what a radio scheduler holds back (some tens of ms).
-const VARIATION_MIN: Duration = Duration::from_millis(100);
 /// RFC 6298, Section 2.4: no timeout is shorter. Where the gateway repairs, [`VARIATION_MIN`] is enough; where it does not, nothing leaves
 /// by the timer, and there is no hurry.
 const TIMEOUT_MIN: Duration = Duration::from_secs(1);
@@ -97,7 +94,7 @@ impl Timers {
         if !self.probed && self.backoff == 0 {
             return self.since + (rtt + deviation.max(DELAYED_ACK)).min(INTERVAL_MAX);
         }
-        self.since + backed_off(rtt + deviation.max(VARIATION_MIN), self.backoff)
+        self.since + backed_off(rtt + round_trips.variation(), self.backoff)
     }
 
     /// When so many bytes in flight no longer count, where the server repairs: the timeout of RFC 6298, Section 2.

@@ -170,6 +170,7 @@ impl Flow {
 
     /// The client's report: what it has, what therefore left the link, what is lost.
     fn on_ack(&mut self, ctx: &mut Context<'_>, ack: u64, blocks: &BlockList, duplicate: bool) -> LinkReport {
+        self.round_trips.on_report(ctx.now, self.flight.oldest_sent_at());
         let una = self.board.una();
         let was_in_hole = self.recovery.hole.is_some();
         // The answer to a probe tells nothing of a queue: nobody knows which copy it is for.
