@@ -46,7 +46,7 @@ impl Held {
     /// The next step; `None` where nothing is left but the packet itself.
     fn next_step(&mut self) -> Option<Held> {
         let steps = self.steps.as_mut().filter(|steps| steps.left > steps.bytes)?;
-        steps.left -= steps.bytes;
+        steps.left -= steps.bytes.max(1);
         let mut packet = self.packet.clone();
         let mut tcp = packet.tcp_mut()?;
         // Positions are numbered modulo 2^32 (RFC 9293, Section 3.4).
@@ -78,9 +78,9 @@ pub(crate) struct Modulation {
     as_printed: bool,
     lane: VecDeque<Held>,
     last_release: Instant,
-    /// When the last step of those that wait leaves.
+    /// How the newest acknowledgement was told in steps, and for how long.
     #[serde(default)]
-    steps_end: Instant,
+    pace: Option<(Steps, Duration)>,
     /// How long the newest acknowledgement is held, and its arrival.
     last_hold: Duration,
     last_arrival: Instant,
@@ -158,9 +158,12 @@ impl Modulation {
     pub(crate) fn push(&mut self, now: Instant, late: Duration, urgent: bool, edit: Edit, packet: Packet) {
         if urgent {
             self.lane.iter_mut().for_each(|held| (held.release_at, held.steps) = (now, None));
-            self.last_release = now;
+            (self.last_release, self.pace) = (now, None);
             self.lane.push_back(Held { release_at: now, edit, packet, steps: None });
             return;
+        }
+        if !self.tells_in_steps(now) {
+            self.pace = None;
         }
         let mut hold =
             if self.as_printed { self.delay.min(HOLD_MAX) } else { self.delay.saturating_sub(late) };
@@ -173,17 +176,33 @@ impl Modulation {
         self.lane.push_back(Held { release_at, edit, packet, steps: None });
     }
 
-    /// Appends an acknowledgement that is told in steps, the first of them when all before it has left. What comes later waits for the last.
+    /// Appends an acknowledgement that is told in steps, the first of them when all before it has left.
     pub(crate) fn push_steps(&mut self, now: Instant, edit: Edit, packet: Packet, steps: Steps) {
         let release_at = now.max(self.last_release);
         self.last_release = release_at + steps.apart * (steps.left.saturating_sub(1) / steps.bytes);
-        self.steps_end = self.last_release;
+        self.pace = Some((steps, self.last_release.saturating_since(now)));
         self.lane.push_back(Held { release_at, edit, packet, steps: Some(steps) });
     }
 
-    /// An acknowledgement is being told in steps.
+    /// Appends an acknowledgement of `advance` bytes that came while one before it is told in steps: it goes on at their pace, until what comes has
+    /// caught up. Together at the end of the steps such ACKs were a burst as long as that which the steps had spread. Not where the wait has become longer
+    /// than it was: that pace is too slow.
+    pub(crate) fn push_behind_steps(&mut self, now: Instant, edit: Edit, packet: Packet, advance: u64) {
+        let Some((steps, longest)) = self.pace else { return };
+        let bytes = steps.bytes.max(1);
+        let first = steps.apart.mul_ratio(advance.min(bytes), bytes);
+        let mut release_at = now.max(self.last_release);
+        if release_at.saturating_since(now) <= longest {
+            release_at += first;
+        }
+        self.last_release = release_at + steps.apart * (advance.saturating_sub(1) / bytes);
+        let steps = Some(Steps { left: advance, ..steps });
+        self.lane.push_back(Held { release_at, edit, packet, steps });
+    }
+
+    /// An acknowledgement is being told in steps, or what came after it.
     pub(crate) fn tells_in_steps(&self, now: Instant) -> bool {
-        self.steps_end > now
+        self.pace.is_some() && self.last_release > now
     }
 
     /// The next packet whose time has come.
@@ -324,6 +343,22 @@ mod tests {
         assert_eq!(modulation.next_release(), Some(at(4)));
         assert_eq!(told(&mut modulation, at(6)), [400, 500, 0]);
         assert!(!modulation.tells_in_steps(at(6)));
+    }
+
+    #[test]
+    fn what_comes_behind_steps_goes_on_at_their_pace_until_it_has_caught_up() {
+        let start = Instant::ZERO + Duration::from_secs(1);
+        let at = |ms| start + Duration::from_millis(ms);
+        let mut modulation = told_in_steps(start);
+        // The last step leaves after 6 ms, and 300 bytes take 2 ms.
+        modulation.push_behind_steps(at(3), Edit::Window, ack(), 300);
+        modulation.push_behind_steps(at(4), Edit::Window, ack(), 150);
+        let released: Vec<_> = modulation.lane.iter().map(|held| held.release_at).collect();
+        assert_eq!(released, [at(0), at(8), at(9)]);
+        assert!(modulation.tells_in_steps(at(8)) && !modulation.tells_in_steps(at(9)));
+        // The wait would be longer than the 6 ms of the steps: it gets no longer.
+        modulation.push_behind_steps(at(2), Edit::Window, ack(), 300);
+        assert_eq!(modulation.lane.back().map(|held| held.release_at), Some(at(9)));
     }
 
     #[test]

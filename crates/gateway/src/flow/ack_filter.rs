@@ -6,7 +6,7 @@
 
 use core::ops::Range;
 
-use paceline_wire::{Duration, Flags, Instant, Packet, Seq, Tcp};
+use paceline_wire::{Duration, Flags, Instant, Packet, Rate, Seq, Tcp};
 
 use super::missing::Missing;
 
@@ -42,9 +42,35 @@ pub(super) struct AckFilter {
     heard: u64,
     #[serde(default)]
     mark: (Instant, u64),
-    /// Bytes that withheld acknowledgements reported since one passed.
+    /// Acknowledgements that were withheld since one passed.
     #[serde(default)]
-    withheld: u64,
+    withheld: Withheld,
+}
+
+/// Some acknowledgements that the server was not shown.
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+pub(super) struct Withheld {
+    /// They reported so many.
+    pub(super) bytes: u64,
+    /// The first came then, and the last.
+    since: Instant,
+    until: Instant,
+}
+
+impl Withheld {
+    fn add(&mut self, now: Instant, bytes: u64) {
+        if self.bytes == 0 {
+            self.since = now;
+        }
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.until = now;
+    }
+
+    /// How fast they reported.
+    pub(super) fn rate(&self) -> Rate {
+        Rate::from_bytes_in(self.bytes, self.until.saturating_since(self.since))
+    }
 }
 
 impl AckFilter {
@@ -105,13 +131,14 @@ impl AckFilter {
     }
 
     /// An acknowledgement that reports so many bytes is withheld.
-    pub(super) fn on_withheld(&mut self, delivered: u64) {
-        self.withheld = self.withheld.saturating_add(delivered);
+    pub(super) fn on_withheld(&mut self, now: Instant, delivered: u64) {
+        self.withheld.add(now, delivered);
     }
 
-    /// One is about to pass. Returns the bytes that those withheld before it reported.
-    pub(super) fn take_withheld(&mut self) -> u64 {
-        core::mem::take(&mut self.withheld)
+    /// One of `advance` bytes is about to pass. Returns those that were withheld before it. What they reported beyond it stays untold.
+    pub(super) fn take_withheld(&mut self, advance: u64) -> Withheld {
+        let left = Withheld { bytes: self.withheld.bytes.saturating_sub(advance), ..self.withheld };
+        core::mem::replace(&mut self.withheld, left)
     }
 
     /// The server was shown less than a segment, so that it waits for more.

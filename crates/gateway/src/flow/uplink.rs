@@ -85,7 +85,7 @@ impl Flow {
         self.follow_path(ctx);
         let mut report = LinkReport::default();
         let mut late = Duration::ZERO;
-        let (una, fills) = (self.board.una(), self.recovery.hole.is_some_and(|hole| ack > hole.position));
+        let una = self.board.una();
         if ack >= self.board.una() && !flags.contains(Flags::RST) {
             late = self.lateness(ctx, ack);
             report = self.on_ack(ctx, ack, &blocks, duplicate);
@@ -99,7 +99,7 @@ impl Flow {
         if withheld {
             // While a hole is repaired no acknowledgement passes for a round trip, and the server would run out of
             // window. A window update is not a duplicate ACK (RFC 5681, Section 2), so it may.
-            self.filter.on_withheld(report.delivered);
+            self.filter.on_withheld(ctx.now, report.delivered);
             self.modulation.push(ctx.now, Duration::MAX, urgent, Edit::WindowUpdate, packet);
             return report;
         }
@@ -114,9 +114,20 @@ impl Flow {
         // What is missing the server is to hear at once.
         let tells_holes = counts || packet.tcp().is_some_and(|tcp| tcp.sack_blocks().next().is_some());
         let urgent = urgent || tells_holes && self.modulation.tells_in_steps(ctx.now);
-        let withheld = self.filter.take_withheld();
-        let in_steps = fills && !urgent && !tells_holes;
-        match self.ack_steps(ctx, ack.saturating_sub(una), withheld).filter(|_| in_steps) {
+        let advance = ack.saturating_sub(una);
+        if advance == 0 && !tells_holes {
+            // It stands behind one that is told in steps, and tells of no more.
+            self.filter.on_withheld(ctx.now, report.delivered);
+            self.modulation.push(ctx.now, late, urgent, edit, packet);
+            self.close_if_done(ctx);
+            return report;
+        }
+        let withheld = self.filter.take_withheld(advance);
+        let in_steps = !urgent && !tells_holes;
+        match self.ack_steps(ctx, advance, &withheld).filter(|_| in_steps) {
+            _ if in_steps && self.modulation.tells_in_steps(ctx.now) => {
+                self.modulation.push_behind_steps(ctx.now, edit, packet, advance);
+            }
             Some(steps) => self.modulation.push_steps(ctx.now, edit, packet, steps),
             None => self.modulation.push(ctx.now, late, urgent, edit, packet),
         }
