@@ -15,6 +15,9 @@ use crate::retransmit_buffer::cost;
 use crate::scoreboard::{RANGE_BYTES, Retransmission};
 use crate::status::FlowStage;
 
+/// Our choice: no server's timestamp clock (RFC 7323, Section 5.4) is coarser; Linux has 1 ms.
+const TICK: Duration = Duration::from_millis(10);
+
 impl Flow {
     /// A packet without SYN from the server.
     pub(crate) fn on_server_packet(&mut self, ctx: &mut Context<'_>, mut packet: Packet) {
@@ -246,19 +249,19 @@ impl Flow {
         }
     }
 
-    /// What came just now and ends at `end` was lost before, rather than overtaken: the server has heard of the gap, or its timestamp `stamp`
-    /// is later than that of the packet behind. Where they do not tell: since that came there was the time to hear of the gap, a round trip.
+    /// What came just now and ends at `end` was lost before, rather than overtaken: its timestamp `stamp` is later than that of the packet behind. Without one,
+    /// or where a server is so near that it sends again within a tick: the server has heard of the gap, or since the packet behind came there was the time to hear of it, a round trip.
     /// (RFC 8985, Section 6.2, takes what comes sooner for reordering, too.)
     fn was_sent_again(&self, ctx: &Context<'_>, end: u64, stamp: Option<u32>) -> bool {
-        let Some(behind) = self.buffer.from(end).filter(|_| !self.filter.has_told(end)) else {
-            return true;
-        };
+        let Some(behind) = self.buffer.from(end) else { return true };
         let later =
             stamp.zip(timestamp_of(behind.whole())).map(|(own, behind)| own.wrapping_sub(behind) as i32);
+        let server_rtt = self.round_trips.of_server();
         match later {
-            Some(ticks) if ticks != 0 => ticks > 0,
+            Some(ticks) if ticks != 0 || server_rtt >= TICK => ticks > 0,
             _ => {
-                ctx.now.saturating_since(behind.arrival) >= self.shortest_rtt() + self.round_trips.of_server()
+                let round_trip = self.shortest_rtt() + server_rtt;
+                self.filter.has_told(end) || ctx.now.saturating_since(behind.arrival) >= round_trip
             }
         }
     }

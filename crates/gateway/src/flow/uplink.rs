@@ -122,7 +122,8 @@ impl Flow {
             self.close_if_done(ctx);
             return report;
         }
-        let withheld = self.filter.take_withheld(advance);
+        // What is reported selectively is told, too.
+        let withheld = self.filter.take_withheld(if tells_holes { u64::MAX } else { advance });
         let in_steps = !urgent && !tells_holes;
         match self.ack_steps(ctx, advance, &withheld).filter(|_| in_steps) {
             _ if in_steps && self.modulation.tells_in_steps(ctx.now) => {
