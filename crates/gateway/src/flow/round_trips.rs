@@ -9,6 +9,9 @@ use crate::server_rtt::ServerRtt;
 /// larger than what a radio scheduler holds back (some tens of ms).
 pub(super) const VARIATION_MIN: Duration = Duration::from_millis(100);
 
+/// RFC 6298, Section 2.4, has no shorter timeout.
+const STANDSTILL_MIN: Duration = Duration::from_secs(1);
+
 /// Those of one flow.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct RoundTrips {
@@ -67,14 +70,15 @@ impl RoundTrips {
         rtt
     }
 
-    /// The client is heard, and the oldest packet on its way left at `oldest`. Our choice: behind a silence of a timeout (RFC 6298, Section 2, with our
-    /// floor) what left before its end tells how long the link stood still, and no round trip. With these the next timeout was that long, too. Where all
-    /// was lost that left at the end of the standstill, nothing else told of it: BBR over an outage of 2.8 s stood for seven more. A second silence within
-    /// a round trip of the first is a longer path.
+    /// The client is heard, and the oldest packet on its way left at `oldest`. Our choice: behind a silence of a timeout, and of a second
+    /// (RFC 6298, Section 2.4), what left before its end tells how long the link stood still, and no round trip. With these the next timeout was that long,
+    /// too. Where all was lost that left at the end of the standstill, nothing else told of it: BBR over an outage of 2.8 s stood for seven more. A second
+    /// silence within a round trip of the first is a longer path, and what is shorter than a second is as often another's queue.
     pub(super) fn on_report(&mut self, now: Instant, oldest: Option<Instant>) {
         let heard_at = core::mem::replace(&mut self.heard_at, now);
         let (Some(oldest), Some(rtt)) = (oldest, self.smoothed()) else { return };
-        let is_silence = now.saturating_since(heard_at.max(oldest)) > rtt + self.variation();
+        let standstill = (rtt + self.variation()).max(STANDSTILL_MIN);
+        let is_silence = now.saturating_since(heard_at.max(oldest)) > standstill;
         if is_silence && heard_at.saturating_since(self.stood_until) > rtt {
             self.stood_until = now;
         }
@@ -115,7 +119,7 @@ mod tests {
     fn a_longer_path_is_learnt_by_the_second_flight() {
         let at = |ms| Instant::ZERO + Duration::from_millis(ms);
         let mut round_trips = RoundTrips::new();
-        // One flight in a round trip, of 80 ms and then of 400.
+        // One flight in a round trip, of 80 ms and then of 1,400.
         let mut flight = |sent: u64, rtt: u64| {
             for n in 0..3 {
                 round_trips.on_report(at(sent + rtt + n), Some(at(sent)));
@@ -124,8 +128,8 @@ mod tests {
             round_trips.smoothed().unwrap_or_default()
         };
         (1..20).for_each(|n| assert!(flight(80 * n, 80) < Duration::from_millis(82)));
-        assert!(flight(1_602, 400) < Duration::from_millis(82));
-        assert!(flight(2_004, 400) > Duration::from_millis(120));
+        assert!(flight(1_602, 1_400) < Duration::from_millis(82));
+        assert!(flight(3_004, 1_400) > Duration::from_millis(240));
     }
 
     #[test]
