@@ -302,7 +302,7 @@ fn a_duplicate_loses_nothing_that_is_on_its_way() {
 }
 
 /// Segment 5 was lost before the gateway, where buffers may be short. What the server did not hear of while 16 was repaired it then hears of in steps,
-/// over eight tenths of two round trips. The rest it hears of at once when something is missing again.
+/// a quarter faster than the client reported it: eight segments in 28 ms. The rest it hears of at once when something is missing again.
 #[test]
 fn what_was_hidden_is_told_in_steps_where_a_server_lost_something() {
     plays(
@@ -320,11 +320,11 @@ fn what_was_hidden_is_told_in_steps_where_a_server_lost_something() {
          301  server 15-24              -> data 15-24
          361  client lacks 16           -> lacks 16
          363  client lacks 16 has 17-20 -> data 16
-         364  client lacks 16 has 17-24 -> nothing
+         391  client lacks 16 has 17-24 -> nothing
          423  client lacks 25           -> lacks 18
-         445  wait                      -> lacks 20
-         446  server 28                 -> data 28
-         467  wait                      -> lacks 22
-         470  client lacks 25 has 28    -> lacks 25, lacks 25 has 28",
+         429  wait                      -> lacks 20
+         430  server 28                 -> data 28
+         435  wait                      -> lacks 22
+         438  client lacks 25 has 28    -> lacks 25, lacks 25 has 28",
     );
 }
