@@ -249,8 +249,9 @@ impl Flow {
         }
     }
 
-    /// What came just now and ends at `end` was lost before, rather than overtaken: its timestamp `stamp` is later than that of the packet behind. Without one,
-    /// or where a server is so near that it sends again within a tick: the server has heard of the gap, or since the packet behind came there was the time to hear of it, a round trip.
+    /// What came just now and ends at `end` was lost before, rather than overtaken: its timestamp `stamp` is later than that of the packet behind.
+    /// Timestamps do not tell where there are none, or where a server is so near that it sends again within a tick. Then the server has heard of the
+    /// gap, or had the time to hear of it since the packet behind came, a round trip.
     /// (RFC 8985, Section 6.2, takes what comes sooner for reordering, too.)
     fn was_sent_again(&self, ctx: &Context<'_>, end: u64, stamp: Option<u32>) -> bool {
         let Some(behind) = self.buffer.from(end) else { return true };
