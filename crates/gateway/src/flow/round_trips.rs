@@ -22,9 +22,9 @@ pub(super) struct RoundTrips {
     /// When the client was heard last.
     #[serde(default)]
     heard_at: Instant,
-    /// When the newest standstill ended.
+    /// From when to when the newest standstill was, by the clock of departures.
     #[serde(default)]
-    stood_until: Instant,
+    stood: (Instant, Instant),
     #[serde(rename = "server_rtt")]
     pub(super) server: ServerRtt,
 }
@@ -35,7 +35,7 @@ impl RoundTrips {
             rtt: RttEstimator::default(),
             rtt_sample: None,
             heard_at: Instant::ZERO,
-            stood_until: Instant::ZERO,
+            stood: (Instant::ZERO, Instant::ZERO),
             server: ServerRtt::new(),
         }
     }
@@ -64,24 +64,27 @@ impl RoundTrips {
     pub(super) fn on_sample(&mut self, sent_at: Instant, now: Instant) -> Duration {
         let rtt = now.saturating_since(sent_at);
         self.rtt_sample = Some(rtt);
-        if sent_at >= self.stood_until || self.smoothed().is_none() {
-            self.rtt.on_sample(sent_at, now);
-        }
+        self.rtt.on_sample(sent_at + self.stood_for(sent_at), now);
         rtt
     }
 
-    /// The client is heard, and the oldest packet on its way left at `oldest`. Our choice: behind a silence of a timeout, and of a second
-    /// (RFC 6298, Section 2.4), what left before its end tells how long the link stood still, and no round trip. With these the next timeout was that long,
-    /// too. Where all was lost that left at the end of the standstill, nothing else told of it: BBR over an outage of 2.8 s stood for seven more. A second
-    /// silence within a round trip of the first is a longer path, and what is shorter than a second is as often another's queue.
+    /// The client is heard, and the oldest packet on its way left at `oldest`. Our choice: how long the link stood still (a silence of a timeout, and of a
+    /// second: RFC 6298, Section 2.4) is no part of a round trip; all but the last round trip of the silence is taken off. Else the next timeout was
+    /// that long, too. Where all was lost that left at the end of the standstill, nothing else told of it: BBR over an outage of 2.8 s stood for seven more.
+    /// A second silence within two round trips of the first is a longer path, and what is shorter than a second is as often another's queue.
     pub(super) fn on_report(&mut self, now: Instant, oldest: Option<Instant>) {
         let heard_at = core::mem::replace(&mut self.heard_at, now);
         let (Some(oldest), Some(rtt)) = (oldest, self.smoothed()) else { return };
-        let standstill = (rtt + self.variation()).max(STANDSTILL_MIN);
-        let is_silence = now.saturating_since(heard_at.max(oldest)) > standstill;
-        if is_silence && heard_at.saturating_since(self.stood_until) > rtt {
-            self.stood_until = now;
+        let since = heard_at.max(oldest);
+        let is_silence = now.saturating_since(since) > (rtt + self.variation()).max(STANDSTILL_MIN);
+        if is_silence && heard_at.saturating_since(self.stood.1) > rtt * 2 {
+            self.stood = (since, now - rtt);
         }
+    }
+
+    /// How long of the time behind `sent_at` the link stood still.
+    fn stood_for(&self, sent_at: Instant) -> Duration {
+        self.stood.1.saturating_since(self.stood.0.max(sent_at))
     }
 
     /// What a timeout waits beyond the round trip.
@@ -100,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_left_before_the_end_of_a_standstill_tells_no_round_trip() {
+    fn how_long_a_link_stood_still_is_no_part_of_a_round_trip() {
         let at = |ms| Instant::ZERO + Duration::from_millis(ms);
         let mut round_trips = RoundTrips::new();
         let mut ack = |sent: u64, now: u64| {
@@ -110,9 +113,11 @@ mod tests {
         let usual = Some(Duration::from_millis(80));
         (0..50).for_each(|n| assert_eq!(ack(1_000 + 10 * n, 1_080 + 10 * n).1, usual));
         // Two seconds of nothing, then what waited.
-        (0..20).for_each(|n| {
-            assert_eq!(ack(1_500 + n, 3_500 + n), (Duration::from_secs(2), usual));
-        });
+        for n in 0..20 {
+            let (sample, smoothed) = ack(1_500 + n, 3_500 + n);
+            assert_eq!(sample, Duration::from_secs(2));
+            assert!(smoothed.unwrap() < usual.unwrap() * 2, "{smoothed:?}");
+        }
     }
 
     #[test]
