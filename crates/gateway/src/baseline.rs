@@ -48,8 +48,8 @@ pub(crate) struct Round {
 pub(crate) enum Drained {
     /// The round-trip time that was known, about.
     Confirmed,
-    /// A longer path.
-    Longer,
+    /// A longer path. `queued`: a queue stood before that, as where the link has become slower, too.
+    Longer { queued: bool },
     /// A round trip that is longer and varies: somebody else's queue, it seems.
     Occupied,
 }
@@ -63,13 +63,15 @@ pub(crate) struct Expected {
     pub(crate) bound: Duration,
     /// The link carries less than it did of late, as it does on a longer path.
     pub(crate) slower: bool,
+    /// So little is outstanding, and of its own accord, that no queue of ours is left.
+    pub(crate) drained: bool,
 }
 
 /// The smallest round-trip time.
 ///
 /// A standing queue hides the minimum, so a minimum that was not seen for `window` is refreshed by a drain: what is
 /// outstanding goes down below rate x rtt_min until packets sent at that level return. Only a drain raises the minimum. It
-/// also runs early when rounds stay longer than expected, as after a hand-over.
+/// also runs early when rounds stay longer than expected, as after a hand-over, and where a server leaves that little outstanding by itself.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Baseline {
     window: Duration,
@@ -85,6 +87,9 @@ pub(crate) struct Baseline {
     unexplained: u32,
     flat: u32,
     level: Duration,
+    /// The longest round since the minimum was seen.
+    #[serde(default)]
+    longest: Duration,
     /// Packets sent until then belong to a drain.
     drained: Instant,
     /// The minimum as it was when the last drain began.
@@ -94,7 +99,7 @@ pub(crate) struct Baseline {
     raised: Option<Instant>,
     #[serde(default)]
     raised_to: Duration,
-    /// The drain only refreshes the minimum.
+    /// The drain only refreshes the minimum, or costs nothing.
     routine: bool,
     /// The next drain decides alone.
     trusted: bool,
@@ -115,6 +120,7 @@ impl Baseline {
             unexplained: 0,
             flat: 0,
             level: Duration::ZERO,
+            longest: Duration::ZERO,
             drained: Instant::ZERO,
             before: Duration::ZERO,
             raised: None,
@@ -177,6 +183,7 @@ impl Baseline {
             return None;
         }
         let min = self.round_min;
+        self.longest = if self.seen >= self.round_start { min } else { self.longest.max(min) };
         self.round_start = now;
         self.round_min = Duration::MAX;
         let expected = expected?;
@@ -191,7 +198,9 @@ impl Baseline {
             || expected.slower && self.flat >= UNEXPLAINED_ROUNDS
             || self.unexplained >= UNEXPLAINED_ROUNDS
             || self.long >= LONG_ROUNDS;
-        if self.phase == Phase::Watch && (stale || longer) {
+        // Our choice: as BBR does, which looks for its own shortest round trip then (draft-ietf-ccwg-bbr, Section 4.3.4). That costs nothing.
+        let free = expected.drained && self.flat > 0;
+        if self.phase == Phase::Watch && (stale || longer || free) {
             self.phase = Phase::Lower;
             self.routine = !longer;
             self.before = self.min.unwrap_or_default();
@@ -205,12 +214,12 @@ impl Baseline {
     fn judge(&mut self, min: Duration, expected: Expected, held: bool) -> bool {
         let unexplained = held && min > expected.bound;
         self.far = if held && min > expected.target * 4 { self.far + 1 } else { 0 };
-        let over = held && min > expected.target;
         let longest = expected.target + expected.bound.saturating_sub(expected.target) / 2;
         self.long = if held && min > longest { self.long + 1 } else { 0 };
         let weight = (min.as_nanos() / expected.bound.as_nanos().max(1)).clamp(1, 4) as u32;
         self.unexplained = if unexplained { self.unexplained + weight } else { 0 };
-        if over && min.abs_diff(self.level) <= min / 16 {
+        // Whatever is outstanding: on a path that has become longer that is more than a limit which follows the rate allows, for six rounds and more.
+        if min > expected.target && min.abs_diff(self.level) <= min / 16 {
             self.flat += 1;
         } else {
             self.flat = 0;
@@ -273,8 +282,9 @@ impl Baseline {
         let near = if trusted { before * 4 } else { before + before / 4 };
         if found <= near {
             self.min = Some(found);
-            if self.routine && found < self.before - self.before / 16 {
-                // What was taken for the path was a queue of our own, and some of it may be left.
+            if found < self.before - self.before / 16 {
+                // What was taken for the path was a queue of our own, and some of it may be left. At first a drain that long rounds had begun was not
+                // repeated, and 320 ms that another's queue had left stood for 42 s.
                 (self.phase, self.before) = (Phase::Lower, found);
             }
             return Drained::Confirmed;
@@ -289,6 +299,6 @@ impl Baseline {
         }
         self.min = Some(found);
         self.raised_to = found;
-        Drained::Longer
+        Drained::Longer { queued: self.longest > found + found / 8 }
     }
 }

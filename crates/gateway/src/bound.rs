@@ -219,6 +219,9 @@ impl QueueBound {
             let drain_limit = self.drain_limit(rtt_min);
             self.baseline.on_drain(sample.now, rtt, sample.outstanding, drain_limit)
         });
+        if drained == Some(Drained::Longer { queued: false }) {
+            self.delivery.resume(self.known_rate());
+        }
         self.set_limit(sample.now);
         if let Some(rtt) = sample.rtt.filter(|_| occupied || drained == Some(Drained::Occupied)) {
             self.contend(sample, rtt);
@@ -488,6 +491,7 @@ impl QueueBound {
             + forecast.time_for(cubic::SEGMENT);
         // Our choice: an eighth is more than a steady link's rate varies.
         let slower = forecast < self.known_rate().mul_ratio(7, 8);
-        Some(Expected { target, bound: forecast.time_for(limit) + ROUNDING, slower })
+        let drained = self.outstanding <= self.drain_limit(rtt_min).min(limit / 2);
+        Some(Expected { target, bound: forecast.time_for(limit) + ROUNDING, slower, drained })
     }
 }

@@ -7,7 +7,8 @@ mod kit;
 use paceline_gateway::GatewayConfig;
 use paceline_path::random::Probability;
 use paceline_path::{
-    Delay, Jitter, LinkConfig, Loss, OutageEffect, Outages, PeriodicOutage, QueueLimit, RateProcess, Reorder,
+    Delay, DelayStep, Jitter, LinkConfig, Loss, OutageEffect, Outages, PeriodicOutage, QueueLimit,
+    RateProcess, Reorder,
 };
 use paceline_sim::scenario::{Flow, GatewayAt, PathLink, Scenario, TcpFlow, Transport};
 use paceline_tcp::{Config, CongestionName};
@@ -134,4 +135,21 @@ fn a_standstill_is_no_part_of_a_round_trip() {
         radio: LinkConfig { outage, jitter, ..link(5.49, 8_180, 70.7) },
     }
     .keeps(0.7);
+}
+
+/// What a limit lets on its way over a path that has become longer is not what the link carries. It was taken for that, for two seconds and more, and BBR had .82
+/// of what it has without a gateway.
+#[test]
+fn a_hand_over_to_a_longer_path_costs_bbr_a_second() {
+    let step = |at: u64, rtt_ms: u64| DelayStep {
+        at: Duration::from_secs(at),
+        delay: Duration::from_millis(rtt_ms / 2),
+    };
+    let delay = Delay::Steps(vec![step(0, 50), step(5, 90), step(10, 40), step(15, 120)]);
+    Path {
+        congestion: CongestionName::Bbr,
+        wired: link(1_000.0, 10_000_000, 30.0),
+        radio: LinkConfig { delay, ..link(20.0, 3_000_000, 50.0) },
+    }
+    .keeps(0.88);
 }

@@ -12,10 +12,15 @@ pub(super) fn draw(draw: &mut Draw, rate_max: f64) -> Parts {
     let bdp = draw.log("radio buffer, BDP", 3.0, 10.0);
     let rtt_ms = wired_ms + radio_ms;
     let up = rate(round3(mbps / draw.log("downlink / uplink", 2.0, 10.0)));
-    let mut wired =
-        Side { rtt: time(wired_ms), down: Link::new("1gbit", "10mb"), up: Link::new("1gbit", "10mb") };
+    let mut wired = Side {
+        rtt: time(wired_ms),
+        rtt_steps: String::new(),
+        down: Link::new("1gbit", "10mb"),
+        up: Link::new("1gbit", "10mb"),
+    };
     let mut radio = Side {
         rtt: time(radio_ms),
+        rtt_steps: String::new(),
         down: Link::new(&rate(mbps), &queue(bdp, mbps, rtt_ms)),
         up: Link::new(&up, "1000packets"),
     };

@@ -52,11 +52,13 @@ pub(super) fn draw(draw: &mut Draw, rate_max: f64, with_upload: bool) -> Parts {
     Parts {
         wired: Side {
             rtt: time(wired_ms),
+            rtt_steps: String::new(),
             down: Link::new("1gbit", "1000packets"),
             up: Link::new("1gbit", "1000packets"),
         },
         radio: Side {
             rtt: time(radio_ms),
+            rtt_steps: String::new(),
             down,
             up: Link::new(&rate(up_mbps), &queue(up_bdp, up_mbps, rtt_ms)),
         },

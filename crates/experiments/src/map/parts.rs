@@ -20,6 +20,8 @@ pub(super) struct Parts {
 #[derive(Debug, Default)]
 pub(super) struct Side {
     pub(super) rtt: String,
+    /// Later round trips, as TOML; empty where it stays as it is.
+    pub(super) rtt_steps: String,
     pub(super) down: Link,
     pub(super) up: Link,
 }

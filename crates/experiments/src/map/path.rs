@@ -1,6 +1,6 @@
 //! Points of one flow: both sides drawn.
 
-use super::draw::{Draw, queue, rate, round3, time};
+use super::draw::{Draw, between, queue, rate, round3, time};
 use super::impair::{self, add};
 use super::parts::{Link, Parts, Side};
 
@@ -12,6 +12,8 @@ pub(super) const UPLOADERS: &[(&str, u32)] = &[("cubic", 50), ("bbr", 30), ("ren
 const LOADS: &[(&str, u32)] = &[("download", 70), ("upload", 12), ("objects", 18)];
 /// Our choice: no access network is faster, and simulating it would take long.
 const WIRED_MBPS_MAX: f64 = 1_000.0;
+/// As many as 30 s have at most.
+const HAND_OVERS: u32 = 10;
 /// As many objects as say something about a p95.
 const OBJECTS: u32 = 30;
 
@@ -31,11 +33,13 @@ pub(super) fn draw(draw: &mut Draw, rate_max: f64) -> Parts {
     let wired = rate(wired_mbps);
     let mut wired = Side {
         rtt: time(wired_ms),
+        rtt_steps: String::new(),
         down: Link::new(&wired, &queue(wired_bdp, wired_mbps, rtt_ms)),
         up: Link::new(&wired, &queue(wired_bdp, wired_mbps, rtt_ms)),
     };
     let mut radio = Side {
         rtt: time(radio_ms),
+        rtt_steps: String::new(),
         down: Link::new(&rate(radio_mbps), &queue(radio_bdp, radio_mbps, rtt_ms)),
         up: Link::new(&rate(up_mbps), &queue(up_bdp, up_mbps, rtt_ms)),
     };
@@ -51,6 +55,7 @@ pub(super) fn draw(draw: &mut Draw, rate_max: f64) -> Parts {
     let ecn = has_ecn(draw);
     label.extend(ecn.then(|| "ECN".into()));
     label.extend(add(draw, impair::PATH, wired_mbps.min(radio_mbps), &mut wired, &mut radio));
+    label.extend(hand_overs(draw, radio_ms, &mut radio));
     Parts {
         wired,
         radio,
@@ -61,6 +66,28 @@ pub(super) fn draw(draw: &mut Draw, rate_max: f64) -> Parts {
         radio_mbps,
         downloads: 1,
     }
+}
+
+/// In some points the radio's round trip becomes another one, and what it was, by turns.
+fn hand_overs(draw: &mut Draw, radio_ms: f64, radio: &mut Side) -> Option<String> {
+    const NAME: &str = "radio hand-overs";
+    let Some(strength) = draw.chance(NAME, 6.0) else {
+        draw.note(NAME, "");
+        return None;
+    };
+    let further = |what: &str, low, high| between(low, high, draw.unit(&format!("{NAME} {what}")));
+    let (was, other) = (time(radio_ms), time(radio_ms * between(0.3, 3.0, strength)));
+    let (first, every) = (further("first", 2_000.0, 9_000.0), further("every", 3_000.0, 20_000.0));
+    let steps: Vec<String> = (0..HAND_OVERS)
+        .map(|n| {
+            let rtt = if n % 2 == 0 { &other } else { &was };
+            format!("{{ at = \"{}\", rtt = \"{rtt}\" }}", time(first + f64::from(n) * every))
+        })
+        .collect();
+    radio.rtt_steps = format!("rtt-steps = [{}]\n", steps.join(", "));
+    let drawn = format!("to {other} each {}", time(every));
+    draw.note(NAME, &drawn);
+    Some(format!("hand-overs {drawn}"))
 }
 
 /// Whether both ends have ECN.

@@ -102,7 +102,7 @@ pub(super) fn draw(plan: Plan, index: u32) -> Point {
     text.push_str(&parts.hosts);
     text.push('\n');
     for (side, name) in [(&parts.wired, "wired"), (&parts.radio, "radio")] {
-        let _ = write!(text, "[{name}]\nrtt = \"{}\"\n\n", side.rtt);
+        let _ = write!(text, "[{name}]\nrtt = \"{}\"\n{}\n", side.rtt, side.rtt_steps);
         for (link, direction) in [(&side.down, "down"), (&side.up, "up")] {
             let _ = writeln!(text, "[{name}.{direction}]");
             for (key, value) in &link.0 {

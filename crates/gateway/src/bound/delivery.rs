@@ -89,6 +89,14 @@ impl Delivery {
         self.error
     }
 
+    /// The path is longer than was thought. What arrived since was what the limit let on its way, not what the link carries; that is at least `rate`, as
+    /// before.
+    pub(super) fn resume(&mut self, rate: Rate) {
+        if rate > self.forecast {
+            (self.fast, self.slow, self.forecast) = (rate, rate, rate);
+        }
+    }
+
     /// A whole round trip was longer than the forecast explains.
     pub(super) fn too_high(&mut self) {
         if self.slow > self.fast {
@@ -116,7 +124,7 @@ impl Delivery {
         self.stretch = Stretch { at: now, sent, delivered: self.delivered, held: false };
         let more = carried > least;
         if !self.forecast.is_zero() && more && passed < round * 2 {
-            (self.fast, self.slow, self.forecast) = (carried, carried, carried);
+            self.resume(carried);
         }
     }
 
