@@ -372,7 +372,7 @@ impl QueueBound {
         let sent = sample.now - sample.age.unwrap_or(rtt_min);
         self.delivery.held(sample.paced && sample.limited);
         let goes_on = link_limited || self.may_idle(sample.now, rtt_min);
-        if goes_on && !self.baseline.in_drain(sent) {
+        if goes_on && !self.baseline.in_drain(sent) && !self.release.in_check(sent) {
             let stalls = sample.flows < 2 && self.backoff.lost_of_late(sample.now);
             self.delivery.update(sample.now, sample.delivered, sample.age, rtt_min, stalls);
         } else {
@@ -437,7 +437,9 @@ impl QueueBound {
         } else {
             let queue = forecast.bytes_in(self.config.target).max(MIN_QUEUE);
             let released = self.release.longest().map_or(0, |longest| self.held(longest));
-            released.max(forecast.bytes_in(rtt_min) + queue + self.error_queue(rtt_min))
+            let released = if self.release.is_checked() { released / 2 } else { released };
+            let bounded = forecast.bytes_in(rtt_min) + queue + self.error_queue(rtt_min);
+            if self.release.is_checked() { released.max(self.floor()) } else { released.max(bounded) }
         };
         // While the rate grows, what the path was seen to hold is a round trip old. Held to that, BBR, which starts only once (draft-ietf-ccwg-bbr,
         // Section 4.3.1.2), had .3 to .5 of its rate for 15 s where both sides lose packets. Our choice: what slow start has next; four times in place

@@ -72,6 +72,9 @@ struct Free {
     #[serde(default)]
     forecast: Rate,
     rounds: u32,
+    /// A check lasts: rounds of it so far, and the mean round trip before it.
+    #[serde(default)]
+    check: Option<(u32, Duration)>,
 }
 
 /// Whether the bound is released.
@@ -83,6 +86,9 @@ pub(super) struct Release {
     free: Option<Free>,
     wait: Duration,
     since: Instant,
+    /// When the last check ended.
+    #[serde(default)]
+    checked: Instant,
 }
 
 impl Default for Release {
@@ -93,6 +99,7 @@ impl Default for Release {
             free: None,
             wait: Duration::ZERO,
             since: Instant::ZERO,
+            checked: Instant::ZERO,
         }
     }
 }
@@ -101,6 +108,16 @@ impl Release {
     /// While it is released: round trips up to this are no queue's.
     pub(super) fn longest(&self) -> Option<Duration> {
         self.free.map(|free| free.longest)
+    }
+
+    /// Half of what it allows is enough for a moment: the round trips of that say whether a queue has come to stand.
+    pub(super) fn is_checked(&self) -> bool {
+        self.free.is_some_and(|free| free.check.is_some())
+    }
+
+    /// True for packets whose rate says what a check allowed.
+    pub(super) fn in_check(&self, sent: Instant) -> bool {
+        self.is_checked() || sent < self.checked
     }
 
     /// A round trip was measured.
@@ -124,16 +141,26 @@ impl Release {
     /// A round has ended for which the bound was released.
     fn judge(&mut self, sample: &RoundTrip, round: &Round, mut free: Free) {
         free.rounds += 1;
-        let is_queue = round.longest > with_room(free.longest, sample.target);
+        let mean = round.sum / round.samples;
         let is_vain = free.rounds == TRY_ROUNDS && sample.forecast < free.forecast.mul_ratio(9, 8);
-        let is_over = is_queue || is_vain || sample.now.saturating_since(free.since) > RELEASED;
-        self.free = if is_over { None } else { Some(free) };
-        if is_queue || is_vain {
-            self.wait = (self.wait * 2).clamp(WAIT_MIN, WAIT_MAX);
-        } else if is_over || free.rounds == TRY_ROUNDS {
+        let mut is_queue = round.longest > with_room(free.longest, sample.target);
+        match free.check {
+            // The first round of a check is that of what had left before.
+            Some((0, before)) => free.check = Some((1, before)),
+            Some((_, before)) => {
+                is_queue |= mean + before.saturating_sub(sample.rtt_min) / 2 < before;
+                (free.check, free.since, self.checked) = (None, sample.now, sample.now);
+            }
+            None if sample.now.saturating_since(free.since) > RELEASED => free.check = Some((0, mean)),
+            None => {}
+        }
+        if free.rounds == TRY_ROUNDS && !is_vain {
             self.wait = Duration::ZERO;
         }
-        if is_over {
+        self.free = Some(free);
+        if is_queue || is_vain {
+            self.free = None;
+            self.wait = (self.wait * 2).clamp(WAIT_MIN, WAIT_MAX);
             self.since = sample.now;
         }
     }
@@ -155,7 +182,8 @@ impl Release {
             let longest = with_room(self.long.1 / u64::from(self.long.0), sample.target);
             // A hand-over's queue made single round trips of 200 ms. No try may ask for more than what nobody notices.
             let longest = longest.min(sample.rtt_min + UNNOTICED);
-            self.free = Some(Free { since: sample.now, longest, forecast: sample.forecast, rounds: 0 });
+            self.free =
+                Some(Free { since: sample.now, longest, forecast: sample.forecast, rounds: 0, check: None });
             self.long = (0, Duration::ZERO);
         }
     }
