@@ -4,7 +4,7 @@
 //! reason. A bound by the shortest is less than the path holds then; the rate follows the bound, the bound follows the rate, and both
 //! go down together. Round trips alone cannot tell that from a queue, but a queue grows when more is sent, and the rate does not. So, where
 //! they are longer than the target explains, the bound is released for a try to what the longest of them need. It stays released
-//! for a while if the rate has grown and they have not.
+//! if the rate has grown and they have not. Now and then half of that is tried: a queue is shorter then, and what a scheduler holds is not.
 
 use paceline_wire::{Duration, Instant, Rate};
 
@@ -15,7 +15,8 @@ use super::UNNOTICED;
 const LONG_ROUNDS: u32 = 4;
 /// Our choice: within so many rounds a try has shown that no queue was the reason: the rate has grown by an eighth. Half as many gave the same.
 const TRY_ROUNDS: u32 = 16;
-/// Our choice: as long as the shortest round trip is kept. The radio may be another one by then.
+/// Our choice: as long as the shortest round trip is kept. The radio may be another one by then. At first the bound came back whole: BBR over 104 Mbit/s with
+/// jitter of 37 ms fell from 98 to 4 Mbit/s. A check costs two round trips of half the rate, where the server uses all.
 const RELEASED: Duration = Duration::from_secs(10);
 /// Our choice: after a try that found a queue the next one waits for so long, and each time for twice as long.
 const WAIT_MIN: Duration = Duration::from_secs(1);
@@ -198,13 +199,13 @@ fn with_room(rtt: Duration, target: Duration) -> Duration {
 mod tests {
     use super::*;
 
-    /// A packet each millisecond for so long; `rtt_ms` says its round trip by the time and by whether the bound is released, and `gain` how much
-    /// more the link then carries, in percent. Returns for how many packets it was.
-    fn run(ms: u64, recent_ms: u64, gain: u64, rtt_ms: impl Fn(u64, bool) -> u64) -> u64 {
+    /// A packet each millisecond for so long; `rtt_ms` says its round trip by the time and by how the bound is, and `gain` how much
+    /// more the link carries when it is released, in percent. Returns for how many packets it was.
+    fn run(ms: u64, recent_ms: u64, gain: u64, rtt_ms: impl Fn(u64, &Release) -> u64) -> u64 {
         let (mut release, mut released) = (Release::default(), 0);
         for at in 1_000..1_000 + ms {
             let is_released = release.longest().is_some();
-            let rtt = Duration::from_millis(rtt_ms(at, is_released));
+            let rtt = Duration::from_millis(rtt_ms(at, &release));
             let now = Instant::ZERO + Duration::from_millis(at);
             release.on_rtt(&RoundTrip {
                 now,
@@ -229,8 +230,25 @@ mod tests {
 
     #[test]
     fn where_a_queue_grows_it_comes_back_and_is_tried_more_and_more_seldom() {
-        let released = run(60_000, 22, 30, |_, released| if released { 90 } else { 45 });
+        let released = run(60_000, 22, 30, |_, release| if release.longest().is_some() { 90 } else { 45 });
         assert!((1..1_500).contains(&released), "{released}");
+    }
+
+    #[test]
+    fn a_queue_that_stands_where_jitter_was_is_found() {
+        let path = |at, release: &Release| match at {
+            ..8_000 => 40 + at % 25,
+            _ if release.longest().is_none() => 28,
+            _ => {
+                if release.is_checked() {
+                    25
+                } else {
+                    55
+                }
+            }
+        };
+        let released = run(30_000, 22, 30, path);
+        assert!((9_000..12_000).contains(&released), "{released}");
     }
 
     #[test]
