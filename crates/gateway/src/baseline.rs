@@ -99,7 +99,7 @@ pub(crate) struct Baseline {
     raised: Option<Instant>,
     #[serde(default)]
     raised_to: Duration,
-    /// The drain only refreshes the minimum, or costs nothing.
+    /// The drain only refreshes the minimum, or uses a pause of the server's.
     routine: bool,
     /// The next drain decides alone.
     trusted: bool,
@@ -198,7 +198,7 @@ impl Baseline {
             || expected.slower && self.flat >= UNEXPLAINED_ROUNDS
             || self.unexplained >= UNEXPLAINED_ROUNDS
             || self.long >= LONG_ROUNDS;
-        // Our choice: as BBR does, which looks for its own shortest round trip then (draft-ietf-ccwg-bbr, Section 4.3.4). That costs nothing.
+        // Our choice: as BBR does, which looks for its own shortest round trip then (draft-ietf-ccwg-bbr, Section 4.3.4).
         let free = expected.drained && self.flat > 0;
         if self.phase == Phase::Watch && (stale || longer || free) {
             self.phase = Phase::Lower;

@@ -437,9 +437,11 @@ impl QueueBound {
         } else {
             let queue = forecast.bytes_in(self.config.target).max(MIN_QUEUE);
             let released = self.release.longest().map_or(0, |longest| self.held(longest));
-            let released = if self.release.is_checked() { released / 2 } else { released };
-            let bounded = forecast.bytes_in(rtt_min) + queue + self.error_queue(rtt_min);
-            if self.release.is_checked() { released.max(self.floor()) } else { released.max(bounded) }
+            if self.release.is_checked() {
+                (released / 2).max(self.floor())
+            } else {
+                released.max(forecast.bytes_in(rtt_min) + queue + self.error_queue(rtt_min))
+            }
         };
         // While the rate grows, what the path was seen to hold is a round trip old. Held to that, BBR, which starts only once (draft-ietf-ccwg-bbr,
         // Section 4.3.1.2), had .3 to .5 of its rate for 15 s where both sides lose packets. Our choice: what slow start has next; four times in place

@@ -118,8 +118,8 @@ fn packets_that_arrive_late_cost_the_server_no_burst() {
     narrow.keeps(0.55);
 }
 
-/// How long a link stood still is no part of a round trip. With such round trips the timeout behind the standstill was as long, and a burst that a short buffer lost cost
-/// seven more seconds: half of what there is without a gateway.
+/// How long a link stood still is no part of a round trip. With such round trips the timeout behind the standstill was as long, and a burst that a short
+/// buffer lost cost seven more seconds: half of what there is without a gateway.
 #[test]
 fn a_standstill_is_no_part_of_a_round_trip() {
     let periodic = PeriodicOutage {
